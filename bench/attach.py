@@ -51,7 +51,7 @@ def make_contenders(options: argparse.Namespace, runner: Runner) -> list[Contend
     if device := devices.get('bare'):
         made.append(bare(options, runner, device, link(device, BARE_ADDRESS), next(netns)))
     if device := devices.get('railhead'):
-        made.append(ours(RAILHEAD, {'type': RAILHEAD, 'deviceID': device.bdf, 'waitSeconds': 120}, [link(device)]))
+        made.append(ours(RAILHEAD, {'type': RAILHEAD, 'deviceID': device.bdf, 'linkTimeoutSeconds': 120}, [link(device)]))
     if peers and (device := devices.get('host-device')):
         move = {'pciBusID': device.bdf} if options.by_bdf else {'device': device.netdev}
         ipam = host_local(f'{scratch}/host-local-chain', link(device))

@@ -131,7 +131,7 @@ std::vector<Rule> RulesOf(const Wanted& wanted) {
 }
 
 Result<void> AwaitGid(Kernel& kernel, const NetNs& pod, const Wanted& wanted) {
-  const GidWanted gid{GidOf(wanted.address.address), GidType::kRoceV2, wanted.ifname};
+  const GidRequest gid{GidOf(wanted.address.address), GidType::kRoceV2, wanted.ifname};
   const auto found = RH_TRY(kernel.WaitGid(pod, wanted.rxe, gid, std::chrono::steady_clock::now() + kWait));
   if (found) return {};
   return Fail(ErrorCode::kTimeout, wanted.rxe + " got no GID of " + wanted.address.ToString());

@@ -13,7 +13,7 @@ MET, MISSED, FAILED = 'met', 'MISSED', 'FAILED'
 ALONE, COMPUTING = 'nothing', 'a process that computes'
 LISTING, SCRAPING = 'a process that lists links', 'scrapes'
 ALL_VFS = 1024
-# Budgets of start-up and handoff were set on a machine that takes this long for /bin/true; a slower one gets as much more.
+# Budgets of start-up and NCCL configuration were set on a machine that takes this long for /bin/true; a slower one gets as much more.
 REFERENCE_TRUE_MS = 0.66
 
 
@@ -108,16 +108,16 @@ def of_guest(record: Record) -> list[Verdict]:
               lambda value: value >= 4, inverse=True),
         ratio('ADD with 1,000 journal entries within 10 % of that with 1', add('journal', MANY_ENTRIES), add('journal', ONE_ENTRY),
               lambda value: value <= 1.1),
-        on_this_machine('handoff of eight VFs < 2 ms beside the kernel, with soft RoCE in the guest', 2, 'guest-startup', record,
-                        add('rails-rxe', '- handoff'), False),
+        on_this_machine('NCCL configuration of eight VFs < 2 ms beside the kernel, with soft RoCE in the guest', 2, 'guest-startup', record,
+                        add('rails-rxe', '- nccl'), False),
         rtnl(record, 'guest-rtnl', LISTING, 1, 'a change of a link beside scrapes of real PFs in the guest: p99 <= that beside a '
              'process that lists links')]
 
 
 def of_host(record: Record) -> list[Verdict]:
     plugins = (RAILHEAD, IPAM)
-    return [on_this_machine('handoff of eight VFs < 2 ms beside the kernel, on this machine', 2, 'startup', record,
-                            record.find('handoff', RAILHEAD, 'ADD'), False),
+    return [on_this_machine('NCCL configuration of eight VFs < 2 ms beside the kernel, on this machine', 2, 'startup', record,
+                            record.find('nccl', RAILHEAD, 'ADD'), False),
             *[on_this_machine(f'start-up of {who} <= 0.3 ms above /bin/true', 0.3, 'startup', record,
                               record.find('startup', who, 'start-up'), True) for who in plugins],
             *[below(f'size of {who} < 3 MB', record.find('startup', who, 'size'), 3) for who in plugins],

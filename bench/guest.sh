@@ -55,7 +55,7 @@ rails_fabric() {
   "subnet": "10.$((100 * (rail + 1))).0.0/24", "gateway": "10.$((100 * (rail + 1))).0.254", "routes": ["10.0.0.0/8"],
   "nodeRanges": { "$(uname -n)": "10.$((100 * (rail + 1))).0.10-10.$((100 * (rail + 1))).0.99" } }
 END
-    done | jq -s '{ version: 1, addresses: { restSeconds: 0 }, rails: . }' >/etc/railhead/fabric.json
+    done | jq -s '{ version: 1, addresses: { reuseDelaySeconds: 0 }, rails: . }' >/etc/railhead/fabric.json
 }
 ip link set pf0 vf 2 vlan 0
 vfs=()

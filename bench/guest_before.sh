@@ -25,7 +25,7 @@ for pf in pf0 pf1; do
     done
 done
 for i in 0 1 2; do ip netns add "bench-$i" && ip -n "bench-$i" link set lo up; done
-jq -n --arg node "$(uname -n)" '{ version: 1, addresses: { restSeconds: 0 }, rails: [ range(2) | { name: "rail\(.)", pf: "pf\(.)",
+jq -n --arg node "$(uname -n)" '{ version: 1, addresses: { reuseDelaySeconds: 0 }, rails: [ range(2) | { name: "rail\(.)", pf: "pf\(.)",
     vlan: (100 * (. + 1)), mtu: 1500, subnet: "10.\(100 * (. + 1)).0.0/24", gateway: "10.\(100 * (. + 1)).0.254", routes: ["10.0.0.0/8"],
     nodeRanges: { ($node): "10.\(100 * (. + 1)).0.10-10.\(100 * (. + 1)).0.99" } } ] } | '"$filter" >/etc/railhead/fabric.json
 measure rails "${vfs[@]}" --out "$OUT/lines" --programs /tmp/bin --before /tmp/before --scratch /tmp/scratch \

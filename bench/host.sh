@@ -34,7 +34,7 @@ done
 [ -n "$bin" ] || usage
 readonly PEERS=/usr/lib/cni
 for program in "$bin/railhead" "$bin/railhead-ipam" "$bin/bare_attach" "$bin/bench_runner" \
-    "$bin/railhead_handoff_bench" "$bin/railhead_node_bench" "$PEERS/host-device"; do
+    "$bin/railhead_nccl_config_bench" "$bin/railhead_node_bench" "$PEERS/host-device"; do
     [ -x "$program" ] || die "there is no $program: run bench/run.sh, which builds and installs what is needed"
 done
 
@@ -77,8 +77,8 @@ echo node0 >"$work/root/etc/railhead/node-name"
     --device "bare=vf0,${bdfs[0]},pf0,0" --device "railhead=vf1,${bdfs[1]},pf0,1" \
     --device "host-device=vf2,${bdfs[2]},pf0,2"
 
-mkdir "$work/handoff"
-"$bin/railhead_handoff_bench" "$work/handoff" "$bin" "$rounds" "$lines"
+mkdir "$work/nccl_config"
+"$bin/railhead_nccl_config_bench" "$work/nccl_config" "$bin" "$rounds" "$lines"
 
 # The daemon, registered with a kubelet and idle.
 if [ -x "$bin/railheadd" ] && [ -x "$bin/kubelet-standin" ]; then

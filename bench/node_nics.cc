@@ -122,16 +122,16 @@ Result<void> AskPorts(const char* group, const nic_metrics::NicReport& report, c
 }
 
 Result<void> BesideScrapes(const char* group, LinuxKernel& kernel, nic_metrics::NicCollector* collector,
-                           const kubelet::Offer& offer, int rounds, Samples* samples) {
+                           const kubelet::Advertisement& advertisement, int rounds, Samples* samples) {
   const auto scrape = [&]() -> Result<void> {
     nic_metrics::NicPageSources sources;
-    sources.report = collector->Collect(offer);
+    sources.report = collector->Collect(advertisement);
     if (!sources.report.problems.empty()) return Fail(sources.report.problems.front());
     if (!NicPage(sources, ExpositionFormat::kText).empty()) return {};
     return Fail(ErrorCode::kConflict, "the page is empty");
   };
   // The first reads the journal.
-  const nic_metrics::NicReport report = collector->Collect(offer);
+  const nic_metrics::NicReport report = collector->Collect(advertisement);
   const NetNs host = RH_TRY(kernel.HostNetns());
   RH_TRY(AskPorts(group, report, host, rounds, samples));
   return MeasureRtnl(kernel, group, rounds, scrape, samples);
@@ -156,10 +156,10 @@ Result<void> CheckReal(const nic_metrics::NicReport& report) {
 Result<void> MeasureRealNics(const Root& root, int rounds, Samples* samples) {
   LinuxKernel kernel{root};
   const daemon::NodePlan node = RH_TRY(daemon::PlanNode(root, kernel, resources::ConfigSource{}));
-  const kubelet::Offer offer{node.plan.pools, nullptr};
+  const kubelet::Advertisement advertisement{node.plan.pools, nullptr};
   nic_metrics::NicCollector collector(root, kernel, nic_metrics::OpenKernelCounters);
-  RH_TRY(CheckReal(collector.Collect(offer)));
-  return BesideScrapes("guest-rtnl", kernel, &collector, offer, rounds, samples);
+  RH_TRY(CheckReal(collector.Collect(advertisement)));
+  return BesideScrapes("guest-rtnl", kernel, &collector, advertisement, rounds, samples);
 }
 
 Result<void> MeasureNics(const Root& root, int rounds, Samples* samples) {
@@ -167,12 +167,12 @@ Result<void> MeasureNics(const Root& root, int rounds, Samples* samples) {
   const NetNs host = RH_TRY(kernel.HostNetns());
   const daemon::NodePlan node = RH_TRY(daemon::PlanNode(root, kernel, resources::ConfigSource{}));
   const Pods pods = RH_TRY(MakePods(root, node.plan));
-  const kubelet::Offer offer{node.plan.pools, nullptr};
+  const kubelet::Advertisement advertisement{node.plan.pools, nullptr};
   nic_metrics::NicCollector collector(root, kernel, nic_metrics::OpenKernelCounters);
   for (int round = 0; round <= rounds; ++round) {
     const double cpu = CpuMs();
     nic_metrics::NicPageSources sources;
-    sources.report = collector.Collect(offer);
+    sources.report = collector.Collect(advertisement);
     const double collected = CpuMs();
     const std::string page = NicPage(sources, ExpositionFormat::kText);
     const double written = CpuMs();
@@ -187,7 +187,7 @@ Result<void> MeasureNics(const Root& root, int rounds, Samples* samples) {
     samples->Add("node", "railheadd", "size of /metrics/nics", "KiB",
                  static_cast<double>(page.size()) / 1024);
   }
-  return BesideScrapes("rtnl", kernel, &collector, offer, rounds, samples);
+  return BesideScrapes("rtnl", kernel, &collector, advertisement, rounds, samples);
 }
 
 }  // namespace railhead::bench

@@ -58,7 +58,7 @@ class Load {
     (void)::munmap(shared_, sizeof(Shared));
   }
 
-  // Returns when the process is at it.
+  // BlockReturner when the process is at it.
   Result<void> Switch(std::size_t work) {
     shared_->wanted = work;
     while (shared_->current != work) {

@@ -187,15 +187,15 @@ void MeasurePreference(const resources::ResourcePool& pool, const resources::Pre
 void MeasureHealth(const Root& root, const inventory::Inventory& inventory, Samples* samples) {
   health::HealthWatch watch(root, health::HealthRules(), nullptr);
   health::HealthTime now = health::HealthTime::Now();
-  const auto home = [](const std::string&) { return false; };
-  (void)watch.Tick(inventory.functions, home, now);
+  const auto is_attached = [](const std::string&) { return false; };
+  (void)watch.Tick(inventory.functions, is_attached, now);
   const auto interval = watch.rules().interval;
   std::chrono::seconds passed{0};
   for (; passed < std::chrono::minutes(2); passed += interval) {
     now.wall += interval;
     now.steady += interval;
     const Stopwatch time;
-    (void)watch.Tick(inventory.functions, home, now);
+    (void)watch.Tick(inventory.functions, is_attached, now);
     samples->Add("node", "railheadd", "look at health", "ms", time.Ms());
   }
 }

@@ -21,7 +21,7 @@ MANY = 1000
 def railhead(options: argparse.Namespace, runner: Runner, rails: list[Rail], probe_ms: int | None = 0, programs: str = '',
              namespace: str = '') -> Chain:
     """`probe_ms` None: conflict detection as the fabric has it. `namespace`: for a pod of that one."""
-    config = {'type': RAILHEAD, 'waitSeconds': 120, 'devices': [rail.device.bdf for rail in rails]}
+    config = {'type': RAILHEAD, 'linkTimeoutSeconds': 120, 'devices': [rail.device.bdf for rail in rails]}
     if probe_ms is not None:
         config['conflictProbeMs'] = probe_ms
     args = f'IgnoreUnknown=1;K8S_POD_NAMESPACE={namespace};K8S_POD_NAME=train' if namespace else ''

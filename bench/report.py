@@ -95,11 +95,11 @@ def rtnl_table(record: Record, group: str, title: str) -> str:
 def tables(record: Record) -> str:
     """One for each group that was measured."""
     guest = 'in the guest (emulated)'
-    handoff = 'The handoff in an ADD of eight VFs beside the kernel (n = {n})\n  {spread} ms'
+    nccl = 'The NCCL configuration in an ADD of eight VFs beside the kernel (n = {n})\n  {spread} ms'
     return ''.join([
         startup_table(record, 'startup', 'Start-up on this machine: CNI_COMMAND=VERSION'),
         attach_table(record, 'stand-ins', 'Stand-ins (veth) in namespaces on this machine'),
-        one_line(record.find('handoff', RAILHEAD, 'ADD'), handoff),
+        one_line(record.find('nccl', RAILHEAD, 'ADD'), nccl),
         one_line(record.find('daemon', DAEMON, 'resident'), 'railheadd, registered with kubelet, 16 VFs: {median} MB resident'),
         node_table(record),
         rtnl_table(record, 'rtnl', 'Changes of a link beside /metrics/nics on the made-up node'),

@@ -209,7 +209,7 @@ Result<void> WaitFor(const std::string& netns, const std::vector<Awaited>& links
     if (awaited.rdma.empty()) continue;
     const auto address = IpAddress::Parse(awaited.address);
     if (!address) return Fail(ErrorCode::kInvalid, "'" + awaited.address + "' is no address");
-    const GidWanted gid{GidOf(*address), GidType::kRoceV2, awaited.name};
+    const GidRequest gid{GidOf(*address), GidType::kRoceV2, awaited.name};
     if (!RH_TRY(kernel.WaitGid(pod_ns, awaited.rdma, gid, deadline)))
       return Fail(ErrorCode::kTimeout, awaited.name + " has no GID of its address");
   }

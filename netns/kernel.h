@@ -68,7 +68,7 @@ class RouteApi {
 
   // Alternative names share the namespace's names with the links' first ones; kExists
   // when the name is taken. A move takes them along, and is refused whole (kExists)
-  // when the target has one of them; from a namespace that dies the link comes home
+  // when the target has one of them; from a namespace that dies the link returns to the host
   // without those that are taken there (__dev_change_net_namespace and
   // default_device_exit_net in net/core/dev.c).
   virtual Result<void> AddAltName(int index, const std::string& name) = 0;
@@ -174,11 +174,11 @@ class Kernel {
   // kernel fills tables from a work queue and tells nobody, so this polls. What is
   // here works by ReadGids; LinuxKernel's looks at the likely slots first.
   virtual Result<std::optional<GidEntry>> WaitGid(const NetNs& ns, const std::string& device,
-                                                  const GidWanted& wanted, Deadline deadline) {
+                                                  const GidRequest& request, Deadline deadline) {
     for (PollPause pause;;) {
       const bool last = std::chrono::steady_clock::now() >= deadline;
       const auto table = RH_TRY(ReadGids(ns, device));
-      const auto found = table ? FindGid(*table, wanted) : std::nullopt;
+      const auto found = table ? FindGid(*table, request) : std::nullopt;
       if (found || last || !table) return found;
       std::this_thread::sleep_for(pause.Next());
     }
@@ -187,13 +187,13 @@ class Kernel {
   // (RouteApi::WaitCarrier).
   virtual Result<void> Announce(const NetNs& ns, const Link& link,
                                 const std::vector<IpAddress>& addresses) = 0;
-  // Address conflict detection (netns/packet/conflict.h), all claims at once: three
-  // probes each, listening until the budget is over or every claim has a conflict; at
+  // Address conflict detection (netns/packet/conflict.h), all targets at once: three
+  // probes each, listening until the budget is over or every target has a conflict; at
   // most one of each. Some milliseconds to tens of them beyond the budget per address
   // family in use. The links must be ready (RouteApi::WaitCarrier); the addresses may
   // be configured already as long as nobody is answered (arp_ignore 8).
   virtual Result<std::vector<AddressConflict>> ProbeAddresses(const NetNs& ns,
-                                                              const std::vector<AddressClaim>& claims,
+                                                              const std::vector<ProbeTarget>& targets,
                                                               std::chrono::milliseconds budget) = 0;
   // sysctls of the namespace, by path below /proc/sys ("net/ipv4/conf/eth0/arp_ignore");
   // only those below net/ belong to one. Values without the final newline; absent:

@@ -60,15 +60,15 @@ Result<std::optional<std::vector<GidEntry>>> LinuxKernel::ReadGids(const NetNs& 
 }
 
 Result<std::optional<GidEntry>> LinuxKernel::WaitGid(const NetNs& ns, const std::string& device,
-                                                     const GidWanted& wanted, Deadline deadline) {
+                                                     const GidRequest& request, Deadline deadline) {
   int looks = 0;
   for (PollPause pause;;) {
     const bool last = std::chrono::steady_clock::now() >= deadline;
     const bool thorough = last || ++looks % kLooksPerThoroughOne == 0;
     const auto table = RH_TRY(ReadGidTable(root_, device, kPort, thorough ? kAllSlots : kLikelySlots));
     // Not on the node: only the pod's own sysfs can show it (exclusive mode).
-    if (!table) return Kernel::WaitGid(ns, device, wanted, deadline);
-    const auto found = FindGid(*table, wanted);
+    if (!table) return Kernel::WaitGid(ns, device, request, deadline);
+    const auto found = FindGid(*table, request);
     if (found || last) return found;
     std::this_thread::sleep_for(pause.Next());
   }
@@ -86,9 +86,9 @@ Result<void> LinuxKernel::Announce(const NetNs& ns, const Link& link,
 }
 
 Result<std::vector<AddressConflict>> LinuxKernel::ProbeAddresses(const NetNs& ns,
-                                                                 const std::vector<AddressClaim>& claims,
+                                                                 const std::vector<ProbeTarget>& targets,
                                                                  std::chrono::milliseconds budget) {
-  return railhead::ProbeAddresses(ns, claims, budget);
+  return railhead::ProbeAddresses(ns, targets, budget);
 }
 
 Result<std::vector<std::optional<std::string>>> LinuxKernel::ReadSysctls(

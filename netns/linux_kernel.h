@@ -32,11 +32,11 @@ class LinuxKernel final : public Kernel {
   Result<std::unique_ptr<RdmaApi>> OpenRdma(const NetNs& ns) override;
   Result<std::unique_ptr<DeviceApi>> OpenDevices(const NetNs& ns) override;
   Result<std::optional<std::vector<GidEntry>>> ReadGids(const NetNs& ns, const std::string& device) override;
-  Result<std::optional<GidEntry>> WaitGid(const NetNs& ns, const std::string& device, const GidWanted& wanted,
-                                          Deadline deadline) override;
+  Result<std::optional<GidEntry>> WaitGid(const NetNs& ns, const std::string& device,
+                                          const GidRequest& request, Deadline deadline) override;
   Result<void> Announce(const NetNs& ns, const Link& link, const std::vector<IpAddress>& addresses) override;
   Result<std::vector<AddressConflict>> ProbeAddresses(const NetNs& ns,
-                                                      const std::vector<AddressClaim>& claims,
+                                                      const std::vector<ProbeTarget>& targets,
                                                       std::chrono::milliseconds budget) override;
   Result<std::vector<std::optional<std::string>>> ReadSysctls(const NetNs& ns,
                                                               const std::vector<std::string>& paths) override;

@@ -16,26 +16,25 @@
 namespace railhead::attachment {
 namespace {
 
-// Who does not want to wait for a DEL still has to wait for those who only look.
+// Even without a DEL timeout ADD waits briefly: read-only callers take this lock, too.
 constexpr auto kShortestLockWait = std::chrono::milliseconds(500);
 
-// Any other error does not say that a pod is dead.
+// Only these errors show that the namespace is gone.
 bool IsGone(const Error& error) {
   return error.code == ErrorCode::kNotFound || error.code == ErrorCode::kInvalid;
 }
 
-class Claim {
+class Acquisition {
  public:
-  Claim(const Root& root, Kernel& kernel, const Journal& journal, const CniRequest& request)
+  Acquisition(const Root& root, Kernel& kernel, const Journal& journal, const CniRequest& request)
       : root_(root),
         kernel_(kernel),
         journal_(journal),
         request_(request),
         key_{request.network, request.container_id, request.ifname} {}
 
-  // Those that hold one of the devices, and this attachment's own of an ADD that was
-  // killed; each once.
-  Result<std::vector<JournalEntry>> Earlier(const std::set<std::string>& devices) {
+  // Entries that hold one of the devices, and the entry that a killed ADD of this attachment left; each once.
+  Result<std::vector<JournalEntry>> FindEarlier(const std::set<std::string>& devices) {
     std::map<AttachmentKey, JournalEntry> found;
     if (auto own = RH_TRY(journal_.Find(key_)); own) {
       if (own->phase == Phase::kDone && !own->devices.empty()) {
@@ -56,14 +55,14 @@ class Claim {
     return entries;
   }
 
-  // Whether the device is still its pod's. A planned entry is a killed ADD: its
-  // process would hold the lock.
-  Result<void> RefuseLiving(const std::set<std::string>& devices, const JournalEntry& entry) {
+  // kBusy while the pod of a finished entry runs. A planned entry belongs to a killed ADD: a running one
+  // would hold the lock.
+  Result<void> RefuseRunningPods(const std::set<std::string>& devices, const JournalEntry& entry) {
     if (entry.phase != Phase::kDone) return {};
     const auto ns = kernel_.OpenNetns(entry.netns);
     if (!ns && !IsGone(ns.error())) {
-      return Fail(
-          Wrap(ns.error(), "looking whether the pod of container " + entry.key.container_id + " lives"));
+      return Fail(Wrap(ns.error(),
+                       "checking whether the pod of container " + entry.key.container_id + " still runs"));
     }
     if (!ns || ns->inode() != entry.netns_inode) return {};
     for (const AttachedDevice& device : entry.devices) {
@@ -76,8 +75,8 @@ class Claim {
     return {};
   }
 
-  // Without an entry a device can be away too: in a namespace that is being taken down.
-  Result<void> RefuseAway(const DeviceChoice& choice) {
+  // A device without an entry can be in another namespace, too: in one that the kernel is deleting.
+  Result<void> RequireOnHost(const DeviceChoice& choice) {
     const NetNs host_ns = RH_TRY(kernel_.HostNetns());
     const auto host = RH_TRY(kernel_.OpenRoute(host_ns));
     for (const auto& address : choice.devices) {
@@ -87,12 +86,12 @@ class Claim {
     return {};
   }
 
-  // Does not wait for a device that is on its way: the locks are held here.
-  Result<void> Finish(const std::vector<JournalEntry>& earlier) {
+  // Does not wait for a device that has not returned yet, since this call holds the locks.
+  Result<void> ReleaseEarlier(const std::vector<JournalEntry>& earlier) {
     for (const auto& entry : earlier) {
       RH_TRY_WRAP(
           ReleaseAttachment(root_, kernel_, journal_, request_, entry, {std::chrono::steady_clock::now()}),
-          "finishing the earlier attachment " + entry.key.ToString());
+          "releasing the earlier attachment " + entry.key.ToString());
     }
     return {};
   }
@@ -105,49 +104,49 @@ class Claim {
   AttachmentKey key_;
 };
 
-// A DEL that waits for its namespace holds the lock all the while.
+// A DEL holds the lock while it waits for its namespace.
 Result<DeviceLocks> LockUntil(const Root& root, const std::set<std::string>& devices, Deadline deadline) {
   const auto left = std::chrono::ceil<std::chrono::milliseconds>(deadline - std::chrono::steady_clock::now());
   auto locks = DeviceLocks::Acquire(root, devices, std::max(left, kShortestLockWait));
   if (locks || locks.error().code != ErrorCode::kTimeout) return locks;
   return Fail(ErrorCode::kBusy, locks.error().message,
-              "the DEL of its last pod is not over yet: this ADD will be tried again");
+              "the DEL of its last pod has not finished; the runtime repeats this ADD");
 }
 
-// One attempt. An earlier attachment can have further devices, which have to be
-// locked with ours, in order: then all is let go and locked again.
-Result<DeviceLocks> TryOnce(const Root& root, Claim& claim, const DeviceChoice& choice,
-                            const std::set<std::string>& devices, Deadline deadline) {
-  std::set<std::string> wanted = devices;
+// One attempt. A stale attachment can own further devices. Then this releases all locks and acquires those of
+// all devices, in sorted order.
+Result<DeviceLocks> TryAcquire(const Root& root, Acquisition& acquisition, const DeviceChoice& choice,
+                               const std::set<std::string>& devices, Deadline deadline) {
+  std::set<std::string> to_lock = devices;
   for (;;) {
-    DeviceLocks locks = RH_TRY(LockUntil(root, wanted, deadline));
-    const auto earlier = RH_TRY(claim.Earlier(devices));
+    DeviceLocks locks = RH_TRY(LockUntil(root, to_lock, deadline));
+    const auto earlier = RH_TRY(acquisition.FindEarlier(devices));
     std::set<std::string> needed = devices;
     for (const auto& entry : earlier) {
-      RH_TRY(claim.RefuseLiving(devices, entry));
+      RH_TRY(acquisition.RefuseRunningPods(devices, entry));
       needed.merge(DevicesOf(entry));
     }
-    if (!std::ranges::includes(wanted, needed)) {
-      wanted = std::move(needed);
+    if (!std::ranges::includes(to_lock, needed)) {
+      to_lock = std::move(needed);
       continue;
     }
-    RH_TRY(claim.Finish(earlier));
-    RH_TRY(claim.RefuseAway(choice));
+    RH_TRY(acquisition.ReleaseEarlier(earlier));
+    RH_TRY(acquisition.RequireOnHost(choice));
     return locks;
   }
 }
 
 }  // namespace
 
-Result<DeviceLocks> ClaimDevices(const Root& root, Kernel& kernel, const Journal& journal,
-                                 const CniRequest& request, const DeviceChoice& choice, Deadline deadline) {
-  Claim claim(root, kernel, journal, request);
+Result<DeviceLocks> AcquireDevices(const Root& root, Kernel& kernel, const Journal& journal,
+                                   const CniRequest& request, const DeviceChoice& choice, Deadline deadline) {
+  Acquisition acquisition(root, kernel, journal, request);
   std::set<std::string> devices;
   for (const auto& device : choice.devices) devices.insert(device.ToString());
-  // A slot can be in one sandbox at a time, like a device.
+  // A slot, like a device, is in one sandbox at a time.
   for (const auto& [device, slot] : choice.slots) devices.insert(slot);
   for (PollPause pause;;) {
-    auto locks = TryOnce(root, claim, choice, devices, deadline);
+    auto locks = TryAcquire(root, acquisition, choice, devices, deadline);
     const bool last = std::chrono::steady_clock::now() >= deadline;
     if (locks || locks.error().code != ErrorCode::kBusy || last) return locks;
     std::this_thread::sleep_for(pause.Next());

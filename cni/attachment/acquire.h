@@ -1,11 +1,10 @@
-// Claiming devices for an ADD: locked, at home, and free of earlier attachments.
+// Acquires the devices of an ADD: locks them, and makes sure that they are on the host and free.
 //
-// kubelet may hand a VF out before the DEL of its last pod has finished: a claim waits
-// for it, bounded, without holding its lock. An earlier attachment that was killed,
-// or whose pod's namespace is gone, is finished on the spot.
+// kubelet may allocate a VF before the DEL of its last pod has finished. Then ADD waits for that DEL until a
+// deadline, without holding the lock. ADD itself releases an earlier attachment whose ADD was killed, or
+// whose pod's namespace is gone.
 // Threads: as Kernel; other processes are kept out by the devices' locks.
-// Errors: kBusy when a device is still in use at the deadline, kExists when this very
-// attachment is there already.
+// Errors: kBusy when a device is still in use at the deadline, kExists when the same attachment exists.
 #pragma once
 
 #include <algorithm>
@@ -26,10 +25,10 @@
 
 namespace railhead::attachment {
 
-// Locks and limits that the verbs share.
+// Locks and limits that the CNI commands share.
 //
-// Order, always: devices by name, sandbox, RDMA. Devices are locked all at once or not
-// at all, so two calls never wait for each other.
+// Order: devices by name, then sandbox, then RDMA. A call locks all of its devices or none, so two calls
+// never wait for each other.
 
 // The locks of some devices, held while the object lives.
 class DeviceLocks {
@@ -62,14 +61,14 @@ class DeviceLocks {
 
 inline constexpr std::chrono::seconds kLockLimit{60};
 
-// A namespace that dies gives its devices back from a work queue.
-inline Deadline HomeDeadline() {
+// The kernel returns the devices of a deleted namespace from a work queue.
+inline Deadline RestoreDeadline() {
   static constexpr auto kLimit = std::chrono::seconds(30);
   return std::chrono::steady_clock::now() + kLimit;
 }
 
-// The locks of the devices, and of those that an earlier attachment had besides.
-Result<DeviceLocks> ClaimDevices(const Root& root, Kernel& kernel, const Journal& journal,
-                                 const CniRequest& request, const DeviceChoice& choice, Deadline deadline);
+// Returns the locks of the devices, and of the further devices of stale attachments that it released.
+Result<DeviceLocks> AcquireDevices(const Root& root, Kernel& kernel, const Journal& journal,
+                                   const CniRequest& request, const DeviceChoice& choice, Deadline deadline);
 
 }  // namespace railhead::attachment

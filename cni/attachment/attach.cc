@@ -6,7 +6,7 @@
 #include "cni/attachment/devices.h"
 #include "cni/attachment/rdma.h"
 #include "cni/attachment/reset.h"
-#include "cni/state/rival_claims.h"
+#include "cni/state/conflict_log.h"
 #include "netns/base/text.h"
 #include "netns/sys/pci.h"
 #include "netns/sys/rdma_sysfs.h"
@@ -24,7 +24,7 @@ std::string InWords(const AttachedDevice& device) {
 
 }  // namespace
 
-Result<void> RefuseTakenNames(PodNetwork& network, const AttachPlan& plan) {
+Result<void> RefuseUsedNames(PodNetwork& network, const AttachPlan& plan) {
   for (const auto& device : plan.devices) {
     const std::string& name = device.record.pod_name;
     if (!RH_TRY(network.pod->FindLink(name))) continue;
@@ -65,11 +65,11 @@ Result<void> Attachment::ConfigureVf(Work& work) {
   const DevicePlan& plan = *work.plan;
   const AttachedDevice& device = *work.device;
   if (plan.SetsVf()) {
-    RH_TRY_WRAP(network_.host->SetVf(plan.pf_index, device.vf, device.wanted.vf),
+    RH_TRY_WRAP(network_.host->SetVf(plan.pf_index, device.vf, device.requested.vf),
                 "setting VF " + std::to_string(device.vf) + " of " + plan.pf_name);
   }
-  // Who drives the VF from user space reads the MAC that the PF was told.
-  return device.wanted.vf.mac && !device.before.user_space ? SetMac(work) : Result<void>();
+  // A user-space driver reads the MAC that was set through the PF.
+  return device.requested.vf.mac && !device.before.user_space ? SetMac(work) : Result<void>();
 }
 
 Result<void> Attachment::SetMac(Work& work) {
@@ -77,7 +77,7 @@ Result<void> Attachment::SetMac(Work& work) {
   const AttachedDevice& device = *work.device;
   if (!function.is_vf || !NeedsRebindForMac(device.before.driver)) {
     const auto change = [&] {
-      return network_.host->ChangeLink(work.host_index, {.mac = device.wanted.vf.mac});
+      return network_.host->ChangeLink(work.host_index, {.mac = device.requested.vf.mac});
     };
     return WithContext(function.is_vf ? CallDuringReset(change) : change(),
                        "setting the MAC of " + device.device);
@@ -93,13 +93,13 @@ Result<void> Attachment::MoveIntoPod() {
 
 Result<void> Attachment::Move(Work& work) const {
   const AttachedDevice& device = *work.device;
-  const int mtu = *device.wanted.link.mtu;
-  // The kernel refuses the move for an alternative name that the pod has for something else,
-  // and the renaming for its own. It comes back with DEL.
+  const int mtu = *device.requested.link.mtu;
+  // The kernel refuses the move if another interface of the pod has the alternative name, and the renaming if
+  // the device itself has it. DEL restores the name.
   for (const auto& name : work.plan->link.alt_names) {
     if (!IsPodName(name) && !RH_TRY(network_.pod->FindLink(name))) continue;
     RH_TRY_WRAP(network_.host->DeleteAltName(work.host_index, name),
-                "taking the alternative name " + name + " from " + device.device);
+                "removing the alternative name " + name + " of " + device.device);
   }
   RH_TRY_WRAP(network_.host->MoveLink(work.host_index, network_.pod_ns, device.pod_name, mtu),
               "moving " + device.device + " into " + network_.pod_ns.path() + " as " + device.pod_name +
@@ -107,7 +107,7 @@ Result<void> Attachment::Move(Work& work) const {
   auto found = RH_TRY(network_.pod->FindLink(device.pod_name));
   if (!found) {
     return Fail(ErrorCode::kConflict,
-                "interface " + device.pod_name + " has left " + network_.pod_ns.path() + " again");
+                "interface " + device.pod_name + " is no longer in " + network_.pod_ns.path());
   }
   work.pod_link = std::move(*found);
   return {};
@@ -117,12 +117,12 @@ Result<void> Attachment::ConfigureLinks() {
   for (const Work* work : Netdevs()) RH_TRY(ConfigureLink(*work));
   std::vector<Sysctl> sysctls;
   for (const Work* work : Netdevs()) {
-    const auto& own = work->device->wanted.sysctls;
+    const auto& own = work->device->requested.sysctls;
     sysctls.insert(sysctls.end(), own.begin(), own.end());
   }
   if (!sysctls.empty())
     RH_TRY_WRAP(kernel_.WriteSysctls(network_.pod_ns, sysctls), "setting sysctls in the pod");
-  // While the links are down, so that the GIDs come in this order.
+  // While the links are down: then the GIDs get this order.
   for (const Work* work : Netdevs()) {
     for (const auto& address : work->device->addressing.addresses) {
       RH_TRY_WRAP(network_.pod->AddAddress(work->pod_link.index, address),
@@ -136,19 +136,19 @@ Result<void> Attachment::ConfigureLink(const Work& work) {
   const AttachedDevice& device = *work.device;
   const auto& addresses = device.addressing.addresses;
   const bool v6 = std::ranges::any_of(addresses, [](const IpPrefix& a) { return a.address.IsV6(); });
-  LinkChange change{device.wanted.link};
+  LinkChange change{device.requested.link};
   change.mtu.reset();  // the move has set it
-  // An automatic IPv6 address takes a GID slot, sooner or later than ours.
+  // An automatic IPv6 address would take a GID index before or after ours.
   if (!v6) change.addr_gen_mode = AddrGenMode::kNone;
-  // Each NIC answers ARP for its own addresses only (and for none that is not yet known
-  // to be free), and asks with its own. The kernel takes the larger of "all" and this
-  // rp_filter: 2 (loose) beats a strict default, 0 would not.
+  // Each NIC answers ARP only for its own addresses, and sends ARP requests only from them. It answers for no
+  // address before the probes have shown that it is free. The kernel takes the larger of "all" and this
+  // rp_filter: 2 (loose) overrides a strict default, 0 would not.
   const int arp_ignore = Probes() && !addresses.empty() ? kAnswerNone : kAnswerOwn;
   change.ipv4 = {{Ipv4Conf::kArpIgnore, arp_ignore}, {Ipv4Conf::kArpAnnounce, 2}, {Ipv4Conf::kRpFilter, 2}};
   RH_TRY_WRAP(network_.pod->ChangeLink(work.pod_link.index, change), "configuring " + device.pod_name);
   const auto& own = work.pod_link.alt_names;
-  for (const auto& name : device.wanted.alt_names) {
-    if (Contains(own, name)) continue;  // the host has given it already
+  for (const auto& name : device.requested.alt_names) {
+    if (Contains(own, name)) continue;  // it had the name on the host
     RH_TRY_WRAP(network_.pod->AddAltName(work.pod_link.index, name),
                 "giving " + device.pod_name + " the alternative name " + name);
   }
@@ -161,7 +161,7 @@ Result<void> Attachment::BringUp() {
     RH_TRY_WRAP(work->plan->SetsVf() ? CallDuringReset(bring) : bring(),
                 "bringing " + work->device->pod_name + " up");
   }
-  // The kernel has no route over a link that is down.
+  // The kernel refuses routes over a link that is down.
   for (const Work* work : Netdevs()) RH_TRY(AddRouting(*work));
   return {};
 }
@@ -189,24 +189,24 @@ Result<void> Attachment::AwaitCarrierOf(const Work& work, Deadline deadline) con
   std::string hint = "check cable and switch port";
   if (pf && !pf->up) hint = "the PF " + pf->name + " is down: bring it up first";
   if (pf && pf->up && !pf->carrier) hint = "the PF " + pf->name + " has no carrier: " + hint;
-  return Fail(
-      ErrorCode::kTimeout,
-      InWords(*work.device) + " has no carrier after " + std::to_string(plan_.config.wait_seconds) + " s",
-      hint);
+  return Fail(ErrorCode::kTimeout,
+              InWords(*work.device) + " has no carrier after " +
+                  std::to_string(plan_.config.link_timeout_seconds) + " s",
+              hint);
 }
 
-const Attachment::Work& Attachment::WorkOf(const AddressClaim& claim) const {
-  return *std::ranges::find_if(work_, [&](const Work& work) { return work.pod_link.index == claim.link; });
+const Attachment::Work& Attachment::WorkOf(const ProbeTarget& target) const {
+  return *std::ranges::find_if(work_, [&](const Work& work) { return work.pod_link.index == target.link; });
 }
 
 Result<std::vector<AddressConflict>> Attachment::Judge(const std::vector<AddressConflict>& found) {
   if (found.empty()) return found;
   const auto now = BoottimeNow();
-  auto verdict = JudgeConflicts(found, RH_TRY(ReadRivalClaims(root_)), now);
-  const auto log = [&](const std::vector<AddressConflict>& claims, bool ignored) {
-    for (const AddressConflict& one : claims) {
-      LogRivalClaim(root_, {key_, WorkOf(one.claim).device->device, one.claim.address, one.other, one.source,
-                            now, ignored});
+  auto verdict = JudgeConflicts(found, RH_TRY(ReadConflicts(root_)), now);
+  const auto log = [&](const std::vector<AddressConflict>& conflicts, bool ignored) {
+    for (const AddressConflict& one : conflicts) {
+      LogConflict(root_, {key_, WorkOf(one.target).device->device, one.target.address, one.other, one.source,
+                          now, ignored});
     }
   };
   log(verdict.conflicts, false);
@@ -217,29 +217,29 @@ Result<std::vector<AddressConflict>> Attachment::Judge(const std::vector<Address
 
 Result<void> Attachment::RefuseConflicts() {
   if (!Probes()) return {};
-  std::vector<AddressClaim> claims;
+  std::vector<ProbeTarget> targets;
   for (const Work* work : Netdevs()) {
     for (const auto& address : work->device->addressing.addresses) {
-      claims.push_back({work->pod_link.index, work->pod_link.mac, address.address});
+      targets.push_back({work->pod_link.index, work->pod_link.mac, address.address});
     }
   }
-  if (claims.empty()) return {};
+  if (targets.empty()) return {};
   const std::chrono::milliseconds budget(plan_.conflict_probe_ms);
   const auto found =
-      RH_TRY_WRAP(kernel_.ProbeAddresses(network_.pod_ns, claims, budget), "looking for address conflicts");
+      RH_TRY_WRAP(kernel_.ProbeAddresses(network_.pod_ns, targets, budget), "probing for address conflicts");
   const auto conflicts = RH_TRY(Judge(found));
   if (!conflicts.empty()) {
-    for (const AddressConflict& conflict : conflicts) in_use_.push_back(conflict.claim.address);
+    for (const AddressConflict& conflict : conflicts) in_use_.push_back(conflict.target.address);
     const auto& first = conflicts.front();
     return Fail(ErrorCode::kConflict,
-                "address " + first.claim.address.ToString() + " is used by " + first.other.ToString() +
-                    " on the network of " + InWords(*WorkOf(first.claim).device),
-                "find that host, or exclude the address in fabric.json; the next try gets another address");
+                "address " + first.target.address.ToString() + " is used by " + first.other.ToString() +
+                    " on the network of " + InWords(*WorkOf(first.target).device),
+                "find that host, or exclude the address in fabric.json; the next ADD gets another address");
   }
   LinkChange answer;
   answer.ipv4 = {{Ipv4Conf::kArpIgnore, kAnswerOwn}};
   for (const Work* work : Netdevs()) {
-    const auto& sysctls = work->device->wanted.sysctls;
+    const auto& sysctls = work->device->requested.sysctls;
     const std::string own = "net/ipv4/conf/" + work->device->pod_name + "/arp_ignore";
     const bool asked_otherwise = Contains(sysctls, own, &Sysctl::path);
     if (work->device->addressing.addresses.empty() || asked_otherwise) continue;
@@ -261,33 +261,33 @@ Result<void> Attachment::Announce() {
   return {};
 }
 
-Result<void> Attachment::MeetGateways(Deadline deadline) {
+Result<void> Attachment::ResolveGateways(Deadline deadline) {
   for (const Work* work : Netdevs()) {
     for (const auto& gateway : work->addressing->gateways) {
       if (gateway) RH_TRY(network_.pod->ResolveNeighbour(work->pod_link.index, *gateway));
     }
   }
-  if (!plan_.meet_gateways) return {};
+  if (!plan_.require_gateways) return {};
   for (const Work* work : Netdevs()) {
     for (const auto& gateway : work->addressing->gateways) {
-      if (gateway) RH_TRY(MeetGateway(*work, *gateway, deadline));
+      if (gateway) RH_TRY(AwaitGateway(*work, *gateway, deadline));
     }
   }
   return {};
 }
 
-Result<void> Attachment::MeetGateway(const Work& work, const IpAddress& gateway, Deadline deadline) const {
+Result<void> Attachment::AwaitGateway(const Work& work, const IpAddress& gateway, Deadline deadline) const {
   const auto answer = RH_TRY(network_.pod->WaitNeighbour(work.pod_link.index, gateway, deadline));
   const std::string of = " of " + InWords(*work.device);
   if (answer && *answer != work.pod_link.mac) return {};
-  if (const auto& mac = plan_.config.wanted.vf.mac) {
+  if (const auto& mac = plan_.config.requested.vf.mac) {
     return Fail(
         ErrorCode::kConflict,
         "gateway " + gateway.ToString() + of + " does not answer: mac " + mac->ToString() + " may be its own",
-        "ask for another mac; or have the gateway answer, or railheadd probe it (fabric.json: connectivity)");
+        "ask for another mac; or have the gateway answer, or railheadd probe it (fabric.json: reachability)");
   }
   return Fail(ErrorCode::kTimeout, "gateway " + gateway.ToString() + of + " does not answer",
-              "check the VLAN, the switch port and the gateway, or remove gatewayCheck");
+              "check the VLAN, the switch port and the gateway, or remove requireGateway");
 }
 
 Error Attachment::Explain(Error error) const {
@@ -300,9 +300,9 @@ Error Attachment::Explain(Error error) const {
     const auto in_pod = network_.pod->FindLink(work.pod_link.index);
     const auto moved = network_.pod->FindLinkOfDevice(device);
     if (!on_host || !in_pod || !moved || *on_host || *in_pod || *moved) continue;
-    error = Wrap(std::move(error), "device " + device + " was bound to its driver anew");
+    error = Wrap(std::move(error), "device " + device + " was bound to its driver again");
     error.code = ErrorCode::kNotFound;
-    error.hint = "it has another interface now: this ADD will be tried again";
+    error.hint = "it has another interface now; the runtime repeats this ADD";
     return error;
   }
   return error;
@@ -317,7 +317,7 @@ Result<void> Attachment::SetUpRdma(Deadline deadline) {
     AttachedDevice::Rdma& rdma = work->device->rdma;
     if (rdma.device.empty()) continue;
     const IpAddress* address = GidAddressOf(*work->device);
-    if (address == nullptr || !work->device->nccl.wanted) {  // no GID to wait for
+    if (address == nullptr || !work->device->nccl.enabled) {  // no GID to wait for
       rdma.uverbs = RH_TRY(UverbsOf(root_, rdma.device)).value_or("");
       continue;
     }

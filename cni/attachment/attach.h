@@ -1,12 +1,11 @@
 // The steps of one ADD that change the kernel, for all devices of the attachment.
 //
-// Each method is one step, for one device after the other; Add() in add.cc calls them
-// in the order that RoCE forces: VF settings by the PF (MAC before the move), one
-// message for namespace, name and MTU, no automatic IPv6 address, addresses while
-// the link is down, link up, RDMA device, GID. What is waited for is begun on all
-// devices before it is waited for on the first.
-// Ownership: borrows all; the journal entry is filled in where a step learns
-// something. Threads: as Kernel. Undoing is the caller's: ReleaseAttachment().
+// Each method is one step, for one device after the other. add.cc calls them in the order that RoCE forces:
+// VF settings by the PF (MAC before the move), one message for namespace, name and MTU, no automatic IPv6
+// address, addresses while the link is down, link up, RDMA device, GID. A step that waits starts its work on
+// all devices before it waits for the first.
+// Ownership: borrows all. Steps add what they learn to the journal entry. Threads: as Kernel. The caller
+// undoes the steps with ReleaseAttachment().
 #pragma once
 
 #include <vector>
@@ -21,7 +20,7 @@
 namespace railhead::attachment {
 
 // kExists when the pod has an interface of one of the plan's names already.
-Result<void> RefuseTakenNames(PodNetwork& network, const AttachPlan& plan);
+Result<void> RefuseUsedNames(PodNetwork& network, const AttachPlan& plan);
 
 class Attachment {
  public:
@@ -34,18 +33,18 @@ class Attachment {
   Result<void> ConfigureLinks();
   Result<void> BringUp();
   Result<void> AwaitCarrier(Deadline deadline);
-  // kConflict when someone else uses one of the addresses; in_use() has them all then.
+  // kConflict when another host uses one of the addresses. in_use() then lists all of them.
   Result<void> RefuseConflicts();
   [[nodiscard]] const std::vector<IpAddress>& in_use() const { return in_use_; }
   [[nodiscard]] const std::vector<IpAddress>& confirmed_in_use() const { return confirmed_in_use_; }
   Result<void> Announce();
-  // Has the kernel resolve the gateways, and waits for them where that is asked for.
-  Result<void> MeetGateways(Deadline deadline);
-  // Fills in what the handoff needs.
+  // Has the kernel resolve the gateways. Waits for their answers if the plan requires gateways.
+  Result<void> ResolveGateways(Deadline deadline);
+  // Fills in what the NCCL configuration needs.
   Result<void> SetUpRdma(Deadline deadline);
 
-  // What a step answers that failed because a device was unbound or removed meanwhile, or bound anew: one
-  // code for all steps (WithLostDevice). Call it before anything is undone.
+  // The error of a step that failed because a device was unbound, removed or bound again meanwhile: one code
+  // for all steps (WithLostDevice). Call it before anything is undone.
   [[nodiscard]] Error Explain(Error error) const;
 
   // The pod's side of device `index`, after the move; of a user-space device empty.
@@ -60,16 +59,17 @@ class Attachment {
     Link pod_link;
   };
 
-  // What was found in use; the log has all of it then.
+  // The answers that are conflicts. Logs all answers.
   [[nodiscard]] Result<std::vector<AddressConflict>> Judge(const std::vector<AddressConflict>& found);
-  [[nodiscard]] const Work& WorkOf(const AddressClaim& claim) const;
+  [[nodiscard]] const Work& WorkOf(const ProbeTarget& target) const;
   [[nodiscard]] bool Probes() const { return plan_.conflict_probe_ms > 0; }
   Result<void> ConfigureVf(Work& work);
   Result<void> SetMac(Work& work);
   Result<void> Move(Work& work) const;
   Result<void> ConfigureLink(const Work& work);
   [[nodiscard]] Result<void> AddRouting(const Work& work) const;
-  [[nodiscard]] Result<void> MeetGateway(const Work& work, const IpAddress& gateway, Deadline deadline) const;
+  [[nodiscard]] Result<void> AwaitGateway(const Work& work, const IpAddress& gateway,
+                                          Deadline deadline) const;
   [[nodiscard]] Result<void> AwaitCarrierOf(const Work& work, Deadline deadline) const;
   // Those that have a netdev: all but those of user-space drivers.
   std::vector<Work*> Netdevs();
@@ -81,8 +81,8 @@ class Attachment {
   const AttachPlan& plan_;
   const AttachmentKey key_;
   std::vector<Work> work_;
-  std::vector<IpAddress> in_use_;            // by others
-  std::vector<IpAddress> confirmed_in_use_;  // of those, found again after a while
+  std::vector<IpAddress> in_use_;            // by other hosts
+  std::vector<IpAddress> confirmed_in_use_;  // of those, also found in use by an earlier ADD
 };
 
 }  // namespace railhead::attachment

@@ -20,7 +20,7 @@
 namespace railhead::attachment {
 namespace {
 
-// What all links of one ADD are resolved against.
+// What the plan of every device needs.
 struct Facts {
   const Root& root;
   RouteApi& host;
@@ -44,7 +44,7 @@ Result<void> FindPf(const Facts& facts, DevicePlan& plan) {
   if (!pf) {
     return Fail(ErrorCode::kNotFound,
                 "the PF " + record.pf + " of VF " + record.device + " has no network interface on the host",
-                "was the PF itself moved into a pod?");
+                "check whether the PF itself was moved into a pod");
   }
   plan.pf_name = pf->name;
   plan.pf_index = pf->index;
@@ -52,7 +52,7 @@ Result<void> FindPf(const Facts& facts, DevicePlan& plan) {
   return {};
 }
 
-Result<const Rail*> FindRailNamed(const Facts& facts, const std::string& name) {
+Result<const Rail*> FindRailByName(const Facts& facts, const std::string& name) {
   const Rail* rail = facts.fabric ? facts.fabric->FindRail(name) : nullptr;
   if (rail != nullptr) return rail;
   std::vector<std::string> names;
@@ -68,7 +68,7 @@ Result<const Rail*> FindOwnRail(const Facts& facts, const DevicePlan& plan) {
   if (!facts.fabric) return nullptr;
   const bool is_vf = plan.function.is_vf;
   const std::string& pf = is_vf ? plan.record.pf : plan.record.device;
-  // Its rail is that of its own name, whatever it is called meanwhile.
+  // A PF under a substitute name keeps its rail: the fabric names its own name.
   const std::string name = RH_TRY(OwnNameOf(facts.root, pf, is_vf ? plan.pf_name : plan.link.name));
   return facts.fabric->RailOfPf(name, pf, facts.pfs_in_order);
 }
@@ -76,7 +76,7 @@ Result<const Rail*> FindOwnRail(const Facts& facts, const DevicePlan& plan) {
 Result<void> FindRailOf(const Facts& facts, DevicePlan& plan) {
   const PluginConfig& config = facts.config;
   const Rail* own = RH_TRY(FindOwnRail(facts, plan));
-  const Rail* rail = config.rail ? RH_TRY(FindRailNamed(facts, *config.rail)) : own;
+  const Rail* rail = config.rail ? RH_TRY(FindRailByName(facts, *config.rail)) : own;
   if (rail != nullptr) {
     plan.rail = *rail;
     plan.record.rail = rail->name;
@@ -89,21 +89,21 @@ Result<void> FindRailOf(const Facts& facts, DevicePlan& plan) {
   return {};
 }
 
-// The configuration beats the rail; what neither says is not touched.
-AttachedDevice::Wanted MergeSettings(const PluginConfig& config, const Rail* rail) {
-  AttachedDevice::Wanted wanted = config.wanted;
+// The configuration overrides the rail. A setting that neither has stays unchanged.
+AttachedDevice::Requested MergeSettings(const PluginConfig& config, const Rail* rail) {
+  AttachedDevice::Requested requested = config.requested;
   const auto vlan = config.vlan ? config.vlan : (rail != nullptr ? rail->vlan : std::nullopt);
   if (vlan) {
     const int rail_qos = rail != nullptr && !config.vlan ? rail->vlan_qos : 0;
-    wanted.vf.vlan =
+    requested.vf.vlan =
         VfVlan{*vlan, config.vlan_qos.value_or(rail_qos), config.vlan_proto.value_or(kVlanProto8021q)};
   }
   if (config.min_tx_rate || config.max_tx_rate) {
-    // As in sriov-cni: the one that is not given is sent as 0, no limit.
-    wanted.vf.rate = VfRate{config.min_tx_rate.value_or(0), config.max_tx_rate.value_or(0)};
+    // As in sriov-cni: a rate that is not given is sent as 0, no limit.
+    requested.vf.rate = VfRate{config.min_tx_rate.value_or(0), config.max_tx_rate.value_or(0)};
   }
-  if (!wanted.link.mtu && rail != nullptr) wanted.link.mtu = rail->mtu;
-  return wanted;
+  if (!requested.link.mtu && rail != nullptr) requested.link.mtu = rail->mtu;
+  return requested;
 }
 
 Result<void> CheckPfSettings(const PluginConfig& config, DevicePlan& plan) {
@@ -111,18 +111,18 @@ Result<void> CheckPfSettings(const PluginConfig& config, DevicePlan& plan) {
   if (plan.record.before.user_space) {
     return Fail(ErrorCode::kUnsupported,
                 "device " + device + " is a PF bound to " + plan.record.before.driver,
-                "only VFs can be given to a pod that way: bind it to its network driver, or use its VFs");
+                "only VFs can be used that way: bind the PF to its network driver, or use its VFs");
   }
-  VfSettings& wanted = plan.record.wanted.vf;
-  // Nothing has set a VLAN for it that 0 would clear.
-  if (wanted.vlan && wanted.vlan->id == 0) wanted.vlan.reset();
-  if (wanted.vlan && !config.vlan) {
+  VfSettings& requested = plan.record.requested.vf;
+  // VLAN 0 clears a VLAN, and a PF has none.
+  if (requested.vlan && requested.vlan->id == 0) requested.vlan.reset();
+  if (requested.vlan && !config.vlan) {
     return Fail(ErrorCode::kInvalid,
                 "device " + device + " is a PF, and rail '" + plan.record.rail + "' has VLAN " +
-                    std::to_string(wanted.vlan->id) + ", which can only be set for VFs",
+                    std::to_string(requested.vlan->id) + ", which can only be set for VFs",
                 "use a VF of the rail, or have the switch port tag and remove `vlan` of the rail");
   }
-  VfSettings of_vfs = wanted;
+  VfSettings of_vfs = requested;
   of_vfs.mac.reset();  // a PF has its MAC itself
   if (of_vfs.Empty()) return {};
   return Fail(ErrorCode::kInvalid,
@@ -131,8 +131,8 @@ Result<void> CheckPfSettings(const PluginConfig& config, DevicePlan& plan) {
 
 Result<void> PlanSettings(const PluginConfig& config, DevicePlan& plan) {
   AttachedDevice& record = plan.record;
-  record.wanted = MergeSettings(config, plan.rail ? &*plan.rail : nullptr);
-  if (!record.wanted.vf.vlan) {
+  record.requested = MergeSettings(config, plan.rail ? &*plan.rail : nullptr);
+  if (!record.requested.vf.vlan) {
     const char* field = config.vlan_qos.value_or(0) != 0 ? "vlanQoS"
                         : config.vlan_proto              ? "vlanProto"
                                                          : nullptr;
@@ -146,12 +146,12 @@ Result<void> PlanSettings(const PluginConfig& config, DevicePlan& plan) {
                 "PF " + plan.pf_name + " reports no settings of VF " + std::to_string(record.vf),
                 "its driver cannot set vlan, mac, rates and the like");
   }
-  if (record.before.user_space) {  // it has no interface
-    record.wanted.link = {};
-    record.wanted.alt_names.clear();
-    record.wanted.sysctls.clear();
-  } else if (!record.wanted.link.mtu) {
-    record.wanted.link.mtu = plan.link.mtu;  // a rebind would give it the driver's
+  if (record.before.user_space) {  // no interface
+    record.requested.link = {};
+    record.requested.alt_names.clear();
+    record.requested.sysctls.clear();
+  } else if (!record.requested.link.mtu) {
+    record.requested.link.mtu = plan.link.mtu;  // a rebind would set the driver's default
   }
   return {};
 }
@@ -170,23 +170,23 @@ Result<DevicePlan> PlanDevice(const Facts& facts, const DeviceChoice& choice, co
     RH_TRY(RequireNodesClosed(facts.root, record.device));
   }
   RH_TRY(FindPf(facts, plan));
-  RH_TRY(DescribeOnHost(facts.root, plan));
+  RH_TRY(ReadHostState(facts.root, plan));
   RH_TRY(FindRailOf(facts, plan));
   RH_TRY(PlanSettings(facts.config, plan));
   RH_TRY(PlanRdma(facts.root, facts.config, plan));
-  RH_TRY(PlanNcclConfig(facts.root, facts.config.handoff, plan));
+  RH_TRY(PlanNcclConfig(facts.root, facts.config.nccl_config, plan));
   plan.table = facts.config.table.value_or(plan.rail ? plan.rail->table : 0);
   return plan;
 }
 
-// What can only be meant for one interface.
+// Refuses keys that can only be meant for one interface.
 Result<void> RefuseForSeveral(const PluginConfig& config, std::size_t count) {
-  const char* field = config.wanted.vf.mac               ? "mac"
-                      : !config.wanted.alt_names.empty() ? "altNames"
-                      : config.table                     ? "table"
-                      : config.rail                      ? "rail"
-                      : config.gateway                   ? "gateway"
-                                                         : nullptr;
+  const char* field = config.requested.vf.mac               ? "mac"
+                      : !config.requested.alt_names.empty() ? "altNames"
+                      : config.table                        ? "table"
+                      : config.rail                         ? "rail"
+                      : config.gateway                      ? "gateway"
+                                                            : nullptr;
   if (count < 2 || field == nullptr) return {};
   return Fail(ErrorCode::kInvalid,
               std::string("network configuration: /") + field + ": cannot be the same for " +
@@ -207,7 +207,7 @@ Result<void> NameByRail(std::vector<DevicePlan>& plans) {
                         : rail;
     if (!IsInterfaceName(name) || name == "lo") {
       return Fail(ErrorCode::kInvalid, "'" + name + "', from rail '" + rail + "', is no interface name",
-                  "interfaces are called after their rails: give the rail a name of at most 13 characters");
+                  "interfaces get the names of their rails: give the rail a name of at most 13 characters");
     }
     if (!names.insert(name).second) {
       return Fail(ErrorCode::kInvalid, "two devices of this pod would both be called '" + name + "'",
@@ -218,9 +218,9 @@ Result<void> NameByRail(std::vector<DevicePlan>& plans) {
   return {};
 }
 
-// In a configuration "IFNAME" stands for the interface.
+// Replaces "IFNAME", which stands for the interface in a configuration.
 void NameInSysctls(AttachedDevice& device) {
-  for (auto& [path, value] : device.wanted.sysctls) {
+  for (auto& [path, value] : device.requested.sysctls) {
     auto parts = Split(path, '/');
     std::ranges::replace(parts, std::string("IFNAME"), device.pod_name);
     path = Join(parts, "/");
@@ -240,8 +240,7 @@ void SortByRail(const std::optional<Fabric>& fabric, std::vector<DevicePlan>& pl
 Result<Facts> GatherFacts(const Root& root, RouteApi& host, const AddCall& call,
                           const std::optional<Fabric>& fabric) {
   Facts facts{root, host, call.config, fabric, call.may, {}};
-  // Only a rail that names its PF by position makes it necessary to look at every PCI
-  // function of the node.
+  // Only a rail that names its PF by position needs every PCI function of the node.
   const bool by_position = fabric && std::ranges::any_of(fabric->rails, [](const Rail& rail) {
                              return rail.position.has_value();
                            });
@@ -251,8 +250,8 @@ Result<Facts> GatherFacts(const Root& root, RouteApi& host, const AddCall& call,
   return facts;
 }
 
-// A device that is under a substitute name comes back to its own.
-Result<void> DescribeNames(const Root& root, const Link& link, AttachedDevice& record) {
+// The names to restore. A device that has a substitute name now gets its own one.
+Result<void> ReadHostNames(const Root& root, const Link& link, AttachedDevice& record) {
   AttachedDevice::Before& before = record.before;
   before.name = RH_TRY(OwnNameOf(root, record.device, link.name));
   before.alt_names = link.alt_names;
@@ -266,7 +265,7 @@ Result<void> DescribeNames(const Root& root, const Link& link, AttachedDevice& r
 
 }  // namespace
 
-Result<void> DescribeOnHost(const Root& root, DevicePlan& plan) {
+Result<void> ReadHostState(const Root& root, DevicePlan& plan) {
   AttachedDevice::Before& before = plan.record.before;
   before.driver = plan.function.driver.value_or("");
   before.user_space = IsForUserSpace(plan.function);
@@ -279,7 +278,7 @@ Result<void> DescribeOnHost(const Root& root, DevicePlan& plan) {
   before.mac = plan.link.mac;
   before.up = plan.link.up;
   before.link = SettingsOf(plan.link);
-  return DescribeNames(root, plan.link, plan.record);
+  return ReadHostNames(root, plan.link, plan.record);
 }
 
 Result<AddCall> ReadAddCall(const Root& root, const CniRequest& request) {
@@ -308,14 +307,14 @@ Result<AttachPlan> ResolvePlan(const Root& root, RouteApi& host, const AddCall& 
   }
   for (DevicePlan& device : plan.devices) NameInSysctls(device.record);
   PlanIpam(call.request, plan);
-  if (fabric) plan.handoff = fabric->handoff_options;
+  if (fabric) plan.nccl_config_options = fabric->nccl_config_options;
   if (fabric && fabric->rdma_exclusive) {
     plan.rdma_mode = *fabric->rdma_exclusive ? RdmaNetnsMode::kExclusive : RdmaNetnsMode::kShared;
   }
   plan.conflict_probe_ms =
       call.config.conflict_probe_ms.value_or(fabric ? fabric->conflict_probe_ms : kDefaultConflictProbeMs);
   plan.for_pod = call.may.is_pods();
-  plan.meet_gateways = call.config.gateway_check;
+  plan.require_gateways = call.config.require_gateway;
   RH_TRY(RefuseMacsOfOthers(root, host, call.node_fabric, plan));
   return plan;
 }
@@ -331,8 +330,8 @@ Result<void> ReadDriverSettings(Kernel& kernel, const PodNetwork& network, Attac
   return {};
 }
 
-Result<JournalEntry> DescribeAttachment(const Root& root, Kernel& kernel, const PodNetwork& network,
-                                        const CniRequest& request, AttachPlan& plan) {
+Result<JournalEntry> BuildJournalEntry(const Root& root, Kernel& kernel, const PodNetwork& network,
+                                       const CniRequest& request, AttachPlan& plan) {
   JournalEntry entry;
   entry.key = {request.network, request.container_id, request.ifname};
   entry.boot_id = RH_TRY(BootId(root));
@@ -346,7 +345,7 @@ Result<JournalEntry> DescribeAttachment(const Root& root, Kernel& kernel, const 
   for (DevicePlan& device : plan.devices) {
     RH_TRY(AgreeOnRdma(root, kernel, plan, device));
     entry.devices.push_back(device.record);
-    entry.handoff_required = entry.handoff_required || device.handoff_required;
+    entry.nccl_config_required = entry.nccl_config_required || device.nccl_config_required;
   }
   return entry;
 }

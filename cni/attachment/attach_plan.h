@@ -1,5 +1,4 @@
-// The plan of one ADD: configuration, fabric, allocation records and sysfs
-// brought together into what will be done. Nothing is touched.
+// The plan of one ADD, made from configuration, fabric, allocation records and sysfs. Nothing is changed.
 // Threads: values; ResolvePlan() reads files and asks the host's rtnetlink.
 #pragma once
 
@@ -26,7 +25,7 @@ namespace railhead::attachment {
 
 // One device.
 struct DevicePlan {
-  // What the journal will have of it. The rest is known to this ADD only.
+  // What the journal stores. Only this ADD knows the other fields.
   AttachedDevice record;
 
   PciDevice function;
@@ -34,17 +33,17 @@ struct DevicePlan {
   std::string pf_name;  // of a VF; empty and 0 for a PF
   int pf_index = 0;
   std::optional<Rail> rail;
-  std::uint32_t table = 0;        // that is preferred; 0: any
-  bool handoff_required = false;  // no pod without a place in nccl.conf
+  std::uint32_t table = 0;            // the preferred routing table; 0: any
+  bool nccl_config_required = false;  // no pod without a place in nccl.conf
   std::optional<AllocationRecord> allocation;
 
-  [[nodiscard]] bool SetsVf() const { return function.is_vf && !record.wanted.vf.Empty(); }
+  [[nodiscard]] bool SetsVf() const { return function.is_vf && !record.requested.vf.Empty(); }
 };
 
 // One run of the IPAM plugin.
 struct IpamRun {
   IpamCall call;
-  std::vector<std::size_t> devices;  // of the plan, that it gives addresses to
+  std::vector<std::size_t> devices;  // indices of the plan's devices that get addresses from it
 };
 
 struct AttachPlan {
@@ -53,17 +52,17 @@ struct AttachPlan {
   std::string ipam_type;            // empty: no addresses
   std::vector<IpamRun> ipam_runs;
   int conflict_probe_ms = 0;               // 0: off
-  bool for_pod = false;                    // the runtime names one
-  bool meet_gateways = false;              // ADD fails unless they answer, with another MAC than the link's
-  std::optional<RdmaNetnsMode> rdma_mode;  // that the fabric demands
-  HandoffOptions handoff;
+  bool for_pod = false;                    // the runtime names a pod
+  bool require_gateways = false;           // ADD fails unless they answer, with another MAC than the link's
+  std::optional<RdmaNetnsMode> rdma_mode;  // the fabric's
+  NcclConfigOptions nccl_config_options;
 };
 
-// What one ADD has read before it touches anything: each file once.
+// What one ADD reads before it changes anything: each file once.
 struct AddCall {
   const CniRequest& request;
   PluginConfig config;
-  std::optional<Fabric> node_fabric;  // kFabricPath, whichever the network names
+  std::optional<Fabric> node_fabric;  // of kFabricPath, also if the network names another
   CallPermissions may;
   DeviceChoice choice;
 };
@@ -71,22 +70,21 @@ struct AddCall {
 // kPermission, kInvalid with the field; see ReadPluginConfig(), CheckPermissions() and ChooseDevices().
 Result<AddCall> ReadAddCall(const Root& root, const CniRequest& request);
 
-// `host` is rtnetlink of the host's namespace. kBusy when a device has no
-// interface on the host: it is in another namespace or on its way from there; or when a process drives it.
-// kPermission when a network asks for another rail than the device's, or for a MAC that belongs to somebody
-// else.
+// `host` is rtnetlink of the host's namespace. kBusy when a device has no interface on the host, which is
+// then in another namespace, or when a process drives it. kPermission when a network asks for another rail
+// than the device's. kConflict when it asks for a MAC that another device or host has.
 Result<AttachPlan> ResolvePlan(const Root& root, RouteApi& host, const AddCall& call);
 
-// A device as it is on the host. Its function, link and VF are known.
-Result<void> DescribeOnHost(const Root& root, DevicePlan& plan);
+// Reads into plan.record.before what the device is on the host. Function, link and VF are known already.
+Result<void> ReadHostState(const Root& root, DevicePlan& plan);
 
-// Reads the drivers' settings of the devices that will be moved. One reading serves all attempts of an ADD:
-// an attempt that is undone leaves them as they were.
+// Reads the driver settings of the devices that will be moved. All attempts of an ADD use the same reading:
+// an attempt that is undone restores them.
 Result<void> ReadDriverSettings(Kernel& kernel, const PodNetwork& network, AttachPlan& plan);
 
-// The journal entry before addresses are known: enough to restore every device. Says in the plan which RDMA
-// devices are moved.
-Result<JournalEntry> DescribeAttachment(const Root& root, Kernel& kernel, const PodNetwork& network,
-                                        const CniRequest& request, AttachPlan& plan);
+// The journal entry before addresses are known: enough to restore every device. Sets in the plan which RDMA
+// devices ADD moves.
+Result<JournalEntry> BuildJournalEntry(const Root& root, Kernel& kernel, const PodNetwork& network,
+                                       const CniRequest& request, AttachPlan& plan);
 
 }  // namespace railhead::attachment

@@ -25,26 +25,26 @@
 namespace railhead::attachment {
 namespace {
 
-// What the ids say: devices, and slots that have yet to become some.
-struct Given {
+// Parsed device ids: PCI addresses, and slots of late binding that have no device yet.
+struct RequestedIds {
   std::vector<PciAddress> devices;
   std::vector<std::string> slots;
 };
 
-Result<void> Take(const std::string& field, const std::string& text, Given& given) {
+Result<void> AddId(const std::string& field, const std::string& text, RequestedIds& requested) {
   if (const auto address = PciAddress::Parse(text); address) {
-    given.devices.push_back(*address);
+    requested.devices.push_back(*address);
     return {};
   }
   if (IsSlot(text)) {
-    given.slots.push_back(text);
+    requested.slots.push_back(text);
     return {};
   }
   return Fail(ErrorCode::kInvalid, "network configuration: /" + field + ": '" + text + "' is no PCI address",
               "for example 0000:43:10.0");
 }
 
-// Whether a device that kubelet gave to the pod is for us to attach.
+// Whether this network attaches a device that kubelet allocated to the pod.
 Result<bool> IsOurs(const Root& root, const PluginConfig& config, const std::string& resource,
                     const std::string& id) {
   if (!config.resource.empty()) return resource == config.resource;
@@ -52,23 +52,23 @@ Result<bool> IsOurs(const Root& root, const PluginConfig& config, const std::str
   return record && record->resource == resource;
 }
 
-Result<Given> DevicesOfPod(const Root& root, const PluginConfig& config, const std::string& pod_uid) {
-  Given given_ids;
-  const auto all = RH_TRY_WRAP(ReadCheckpoint(root), "looking for the devices of pod " + pod_uid);
-  for (const auto& given : all) {
-    if (given.pod_uid != pod_uid) continue;
-    for (const auto& id : given.ids) {
+Result<RequestedIds> DevicesOfPod(const Root& root, const PluginConfig& config, const std::string& pod_uid) {
+  RequestedIds ids;
+  const auto all = RH_TRY_WRAP(ReadCheckpoint(root), "looking up the devices of pod " + pod_uid);
+  for (const auto& allocated : all) {
+    if (allocated.pod_uid != pod_uid) continue;
+    for (const auto& id : allocated.ids) {
       const auto address = PciAddress::Parse(id);
       if (!address && !IsSlot(id)) continue;
       const std::string known_as = address ? address->ToString() : id;
-      if (RH_TRY(IsOurs(root, config, given.resource, known_as)))
-        RH_TRY(Take("devices", known_as, given_ids));
+      if (RH_TRY(IsOurs(root, config, allocated.resource, known_as))) RH_TRY(AddId("devices", known_as, ids));
     }
   }
-  return given_ids;
+  return ids;
 }
 
-// Not the pod's. A PF is the whole rail of a node: only kubelet gives it out.
+// Of an id that kubelet did not allocate to the pod. A PF is the whole rail of a node: only kubelet allocates
+// it.
 Result<void> RefuseId(const Root& root, const CallPermissions& may, const std::string& pod_uid,
                       const std::string& id) {
   const auto address = PciAddress::Parse(id);
@@ -88,7 +88,7 @@ Result<void> RefuseId(const Root& root, const CallPermissions& may, const std::s
 }
 
 Result<void> RefuseForeign(const Root& root, const CallPermissions& may, const CniRequest& request,
-                           const Given& given) {
+                           const RequestedIds& requested) {
   if (!may.is_pods()) return {};
   const std::string pod_uid = PodUid(request.args);
   std::set<std::string> allocated;
@@ -98,32 +98,33 @@ Result<void> RefuseForeign(const Root& root, const CallPermissions& may, const C
       if (one.pod_uid == pod_uid) allocated.insert(one.ids.begin(), one.ids.end());
     }
   }
-  for (const auto& device : given.devices) {
+  for (const auto& device : requested.devices) {
     if (allocated.contains(device.ToString())) continue;
     RH_TRY(RefuseId(root, may, pod_uid, device.ToString()));
   }
-  for (const auto& slot : given.slots) {
+  for (const auto& slot : requested.slots) {
     if (!allocated.contains(slot)) RH_TRY(RefuseId(root, may, pod_uid, slot));
   }
   return {};
 }
 
 // kBusy when no daemon answers.
-Result<void> BindLate(const Root& root, const CniRequest& request, Given& given, DeviceChoice& choice) {
-  if (given.slots.empty()) return {};
-  std::ranges::sort(given.slots);
-  given.slots.erase(std::unique(given.slots.begin(), given.slots.end()), given.slots.end());
+Result<void> BindLate(const Root& root, const CniRequest& request, RequestedIds& requested,
+                      DeviceChoice& choice) {
+  if (requested.slots.empty()) return {};
+  std::ranges::sort(requested.slots);
+  requested.slots.erase(std::unique(requested.slots.begin(), requested.slots.end()), requested.slots.end());
   const auto bindings = RH_TRY(
-      BindSlots(root, {PodUid(request.args), request.container_id, given.slots, PodName(request.args)}));
+      BindSlots(root, {PodUid(request.args), request.container_id, requested.slots, PodName(request.args)}));
   for (const auto& [slot, device] : bindings) {
     const PciAddress address = *PciAddress::Parse(device);
-    given.devices.push_back(address);
+    requested.devices.push_back(address);
     choice.slots[address] = slot;
   }
   return {};
 }
 
-tl::unexpected<Error> NothingNamed() {
+tl::unexpected<Error> NoDeviceRequested() {
   return Fail(
       ErrorCode::kInvalid, "network configuration: /deviceID: no device is given",
       "the runtime passes it (Multus: annotation k8s.v1.cni.cncf.io/resourceName of the network; "
@@ -136,23 +137,23 @@ tl::unexpected<Error> NothingNamed() {
 Result<DeviceChoice> ChooseDevices(const Root& root, const CniRequest& request, const PluginConfig& config,
                                    const CallPermissions& may) {
   DeviceChoice choice;
-  Given given;
+  RequestedIds requested;
   if (!config.device_text.empty()) {
-    RH_TRY(Take("deviceID", config.device_text, given));
-    RH_TRY(RefuseForeign(root, may, request, given));
-    RH_TRY(BindLate(root, request, given, choice));
-    choice.devices = std::move(given.devices);
+    RH_TRY(AddId("deviceID", config.device_text, requested));
+    RH_TRY(RefuseForeign(root, may, request, requested));
+    RH_TRY(BindLate(root, request, requested, choice));
+    choice.devices = std::move(requested.devices);
     return choice;
   }
   choice.named_by_rail = true;
   if (!config.devices.empty()) {
-    for (const auto& text : config.devices) RH_TRY(Take("devices", text, given));
-    RH_TRY(RefuseForeign(root, may, request, given));
+    for (const auto& text : config.devices) RH_TRY(AddId("devices", text, requested));
+    RH_TRY(RefuseForeign(root, may, request, requested));
   } else {
     const std::string uid = PodUid(request.args);
-    if (uid.empty()) return NothingNamed();
-    given = RH_TRY(DevicesOfPod(root, config, uid));
-    if (given.devices.empty() && given.slots.empty() && config.prev_result.empty()) {
+    if (uid.empty()) return NoDeviceRequested();
+    requested = RH_TRY(DevicesOfPod(root, config, uid));
+    if (requested.devices.empty() && requested.slots.empty() && config.prev_result.empty()) {
       return Fail(ErrorCode::kNotFound,
                   "kubelet has given no device" +
                       (config.resource.empty() ? std::string() : " of " + config.resource) + " to pod " +
@@ -160,8 +161,8 @@ Result<DeviceChoice> ChooseDevices(const Root& root, const CniRequest& request, 
                   "the pod must request the resource that railheadd advertises");
     }
   }
-  RH_TRY(BindLate(root, request, given, choice));
-  choice.devices = std::move(given.devices);
+  RH_TRY(BindLate(root, request, requested, choice));
+  choice.devices = std::move(requested.devices);
   std::ranges::sort(choice.devices);
   choice.devices.erase(std::unique(choice.devices.begin(), choice.devices.end()), choice.devices.end());
   return choice;
@@ -184,7 +185,7 @@ Result<PciDevice> FindNic(const Root& root, const PciAddress& address) {
   auto device = RH_TRY(FindPciDevice(root, address));
   if (!device) {
     return Fail(ErrorCode::kNotFound, "device " + address.ToString() + " does not exist on this node",
-                "was the VF removed since it was allocated? See /sys/bus/pci/devices");
+                "check whether the VF was removed after its allocation: /sys/bus/pci/devices");
   }
   if (!device->IsNetwork()) {
     return Fail(ErrorCode::kInvalid, "device " + address.ToString() + " is no network controller");
@@ -201,7 +202,7 @@ Result<PciDevice> FindNic(const Root& root, const PciAddress& address) {
 Result<Link> FindHostLink(const Root& root, RouteApi& host, const PciDevice& device) {
   const std::string bdf = device.address.ToString();
   const auto names = RH_TRY(OwnNetdevsOf(root, device.address));
-  // When one has moved, nothing tells whether what is left is it.
+  // If one of them has moved, nothing shows which one is left.
   if (names.size() > 1) {
     return Fail(ErrorCode::kUnsupported,
                 "device " + bdf + " has several interfaces of its own: " + Join(names, ", "),
@@ -210,14 +211,14 @@ Result<Link> FindHostLink(const Root& root, RouteApi& host, const PciDevice& dev
   if (names.empty()) {
     return Fail(device.driver ? ErrorCode::kBusy : ErrorCode::kNotFound,
                 "device " + bdf + " has no network interface in the host's namespace",
-                device.driver ? "it is in another namespace: a pod that has not ended yet, or one that was "
-                                "not attached by Railhead"
+                device.driver ? "it is in another namespace: of a pod that has not ended yet, or of one that "
+                                "Railhead did not attach"
                               : "no driver is bound to it");
   }
   auto link = RH_TRY(host.FindLink(names.front()));
   if (!link) {
     return Fail(ErrorCode::kBusy,
-                "interface " + names.front() + " of " + bdf + " has just left the host's namespace");
+                "interface " + names.front() + " of " + bdf + " is no longer in the host's namespace");
   }
   return *link;
 }
@@ -233,8 +234,8 @@ Error WithLostDevice(const Root& root, const PciAddress& address, Error error) {
       *device ? "no driver is bound to device " + bdf + " any more" : "device " + bdf + " was removed";
   error = Wrap(std::move(error), loss);
   error.code = ErrorCode::kNotFound;
-  error.hint = *device ? "bind it to its driver again; dmesg may tell why it went"
-                       : "were the VFs of its PF made anew? The pod needs another device then";
+  error.hint = *device ? "bind it to its driver again; look for the reason in dmesg"
+                       : "if the VFs of its PF were created again, the pod needs another device";
   return error;
 }
 
@@ -279,16 +280,16 @@ Result<void> RefuseIfHostUses(const Root& root, RouteApi& host, const Link& link
 
 namespace {
 
-// Whether somebody else has the name.
-Result<bool> IsTaken(RouteApi& host, const std::string& name, std::optional<int> own_index) {
+// Whether another interface has the name.
+Result<bool> IsNameInUse(RouteApi& host, const std::string& name, std::optional<int> own_index) {
   const auto holder = RH_TRY(host.FindLink(name));
   return holder && holder->index != own_index;
 }
 
-// Adds those that are missing and free; false: one is still somebody else's.
-Result<bool> AddAltNames(RouteApi& host, const Link& link, const std::vector<std::string>& wanted) {
+// Adds the names that are missing and free. false: another interface has one of them.
+Result<bool> AddAltNames(RouteApi& host, const Link& link, const std::vector<std::string>& requested) {
   bool all = true;
-  for (const std::string& name : wanted) {
+  for (const std::string& name : requested) {
     if (Contains(link.alt_names, name)) continue;
     const auto added = host.AddAltName(link.index, name);
     if (!added && added.error().code != ErrorCode::kExists) return Fail(added.error());
@@ -316,14 +317,14 @@ Result<std::optional<Link>> FindOnHost(const Root& root, RouteApi& host, const P
 
 }  // namespace
 
-Result<std::string> ClaimHostName(const Root& root, RouteApi& host, const AttachedDevice& device,
-                                  std::optional<int> own_index) {
-  if (!RH_TRY(IsTaken(host, device.before.name, own_index))) return device.before.name;
-  // First: a device under a substitute name without a record would keep it for good.
+Result<std::string> ChooseHostName(const Root& root, RouteApi& host, const AttachedDevice& device,
+                                   std::optional<int> own_index) {
+  if (!RH_TRY(IsNameInUse(host, device.before.name, own_index))) return device.before.name;
+  // Written first: a device with a substitute name but no record would keep that name.
   RH_TRY(WriteDisplacedNames(root, device.device, {device.before.name, device.before.alt_names}));
   for (int n = 0; n < kSubstitutes; ++n) {
     std::string name = SubstituteName(device.device, n);
-    if (!RH_TRY(IsTaken(host, name, own_index))) return name;
+    if (!RH_TRY(IsNameInUse(host, name, own_index))) return name;
   }
   return Fail(ErrorCode::kExists,
               "device " + device.device + " cannot come back to the host: " + device.before.name + " and " +
@@ -353,17 +354,17 @@ Result<bool> ReturnOwnNames(const Root& root, RouteApi& host, const std::string&
   if (!own || !address) return false;
   auto link = RH_TRY(FindOnHost(root, host, *address));
   if (!link) {
-    // A function that was removed may come back as another device.
+    // The address of a removed function may become another device.
     if (!RH_TRY(FindPciDevice(root, *address))) RH_TRY(RemoveDisplacedNames(root, device));
     return false;
   }
   const std::string before = link->name;
   if (link->name != own->name) {
-    if (!IsSubstituteName(device, link->name)) {  // an administrator has renamed it, or it was made anew
+    if (!IsSubstituteName(device, link->name)) {  // an administrator renamed it, or the VF was created again
       RH_TRY(RemoveDisplacedNames(root, device));
       return false;
     }
-    if (RH_TRY(IsTaken(host, own->name, link->index))) return false;
+    if (RH_TRY(IsNameInUse(host, own->name, link->index))) return false;
     RH_TRY_WRAP(Rename(host, *link, own->name), "giving " + device + " its name " + own->name + " back");
   }
   const std::size_t missing = std::ranges::count_if(

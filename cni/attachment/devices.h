@@ -1,17 +1,16 @@
-// Which devices one ADD is about.
+// Which devices one ADD attaches.
 //
-// One: "deviceID", as Multus and capabilities give it; the interface is then called
-// CNI_IFNAME. Several: "devices", or, without either, every device that kubelet
-// gave to the pod (CNI_ARGS K8S_POD_UID, kubelet's checkpoint) and that Railhead's
-// daemon allocated or "resourceName" names; the interfaces are then called after
-// their rails. No daemon and no API server is asked.
+// One device: "deviceID", which Multus or a capability sets. Its interface gets the name CNI_IFNAME. Several
+// devices: "devices", or, without either key, every device of the pod in kubelet's checkpoint (CNI_ARGS
+// K8S_POD_UID) that railheadd allocated or "resourceName" names. Their interfaces get the names of their
+// rails. This asks no daemon and no API server.
 //
-// A pod gets what kubelet gave to it, and nothing else: a network of its own making, or a pod's annotation,
-// can name any device. Where another allocator gives devices out, the policy of the fabric says for which
-// networks and namespaces; never a PF. Root's own calls, which name no pod, name any device.
+// A pod gets only the devices that kubelet allocated to it, although its annotation or a network could name
+// any. The fabric's policy can allow further VFs, for clusters with another allocator; it never allows a PF.
+// Calls without a pod are root's own and may name any device.
 //
-// An id that is a slot of a pool with late binding is the exception: railheadd says which
-// device it shall be, now that the pod's accelerators are known.
+// Slots of a pool with late binding are the exception: railheadd chooses their devices now, since the pod's
+// accelerators are known.
 // Threads: reads files; waits for the daemon where there are slots.
 #pragma once
 
@@ -34,64 +33,61 @@ namespace railhead::attachment {
 
 struct DeviceChoice {
   std::vector<PciAddress> devices;          // sorted, each once
-  std::map<PciAddress, std::string> slots;  // of those that were bound late
+  std::map<PciAddress, std::string> slots;  // of devices that were bound to a slot
   bool named_by_rail = false;               // otherwise CNI_IFNAME
 };
 
-// Empty when chained behind another plugin for a pod without such devices: the
-// cluster network carries all pods. kInvalid when nothing says which device; kPermission when it is not the
-// pod's.
+// Empty when chained behind another plugin, for a pod without such devices: the cluster network serves all
+// pods. kInvalid when nothing names a device; kPermission when a device is not the pod's.
 Result<DeviceChoice> ChooseDevices(const Root& root, const CniRequest& request, const PluginConfig& config,
                                    const CallPermissions& may);
 
-// A device before it is attached: found in sysfs, its interface on the host, and
-// whether it may be taken from the host at all.
+// A device before it is attached: in sysfs, with its interface on the host, and whether the host uses it.
 // Threads: reads sysfs and asks the host's rtnetlink.
 
-// It is bound to vfio-pci or its like (netns/sys/device_nodes.h).
+// Whether it is bound to vfio-pci or a similar driver (netns/sys/device_nodes.h).
 bool IsForUserSpace(const PciDevice& device);
 
-// kNotFound, or kInvalid for what is no NIC or a PF whose VFs are in use.
+// kNotFound; kInvalid when the device is no NIC, or is a PF with VFs.
 Result<PciDevice> FindNic(const Root& root, const PciAddress& address);
 
-// kBusy when it has a driver but no interface on the host: in another namespace, or
-// on its way from there. kNotFound without a driver. kUnsupported for a function with several ports.
+// kBusy when it has a driver but no interface on the host: the interface is in another namespace. kNotFound
+// without a driver. kUnsupported for a function with several ports.
 Result<Link> FindHostLink(const Root& root, RouteApi& host, const PciDevice& device);
 
-// What an ADD answers that failed while its device went away: kNotFound with the reason before `error`'s
-// message, whichever step met it first. Else `error` as it is.
+// The error of an ADD whose device was removed or unbound meanwhile: kNotFound with the reason before the
+// message of `error`, whichever step failed. Otherwise `error` unchanged.
 Error WithLostDevice(const Root& root, const PciAddress& address, Error error);
 
-// Moving takes addresses and routes away, and DEL cannot bring them back: kInvalid
-// for what the host itself uses: by an address, a route of any table, a rule, or something on top of it.
+// kInvalid for a device that the host uses: with an address, a route of any table, a rule, or an interface on
+// top. A move would remove these, and DEL could not restore them.
 Result<void> RefuseIfHostUses(const Root& root, RouteApi& host, const Link& link, const std::string& bdf);
 
-// The names of devices on the host: taken back after a pod, and given back when somebody else frees them.
+// The names of devices on the host.
 //
-// Nothing that a pod calls its NIC stays on the host, and nothing keeps another NIC from its name for good: a
-// device whose name is taken gets a substitute and a record (cni/state/displaced_names.h).
-// Threads: as Kernel. Callers hold the locks of the devices.
+// A device gets its own names when it is restored. No name that the pod gave it stays. If another interface
+// has its name, it gets a substitute name and a record (cni/state/displaced_names.h). When the name is free
+// again, the device gets it. Threads: as Kernel. Callers hold the locks of the devices.
 
-// The name under which the device comes to the host: its own, or the substitute with a record when somebody
-// on the host has its own, as name or as alternative name. `own_index`: of the device, if it is on the host
-// already.
-Result<std::string> ClaimHostName(const Root& root, RouteApi& host, const AttachedDevice& device,
-                                  std::optional<int> own_index);
+// The device's name on the host: its own one. If another interface has that as its name or alternative name,
+// a substitute, and writes the record. `own_index`: the device's, if it is on the host already.
+Result<std::string> ChooseHostName(const Root& root, RouteApi& host, const AttachedDevice& device,
+                                   std::optional<int> own_index);
 
-// Takes from a device on the host every alternative name that it did not have before, and the one that would
-// refuse the renaming.
+// Removes every alternative name that the device did not have before, and the one that would prevent the
+// renaming.
 Result<void> RemovePodAltNames(RouteApi& host, const AttachedDevice& device, const Link& found);
 
-// Adds the alternative names that the device had before; what somebody else has by now goes on record.
-// `name`: its name now. A device that has all of its names has no record afterwards.
+// Adds the alternative names that the device had before. Those that another interface has now go into the
+// record. `name`: the device's name now. Removes the record of a device that has all of its names.
 Result<void> RestoreAltNames(const Root& root, RouteApi& host, const AttachedDevice& device, const Link& now,
                              const std::string& name);
 
-// Gives a device with a record those of its own names that are free. true: something has changed.
+// Gives a device that has a record its own names, as far as they are free. true: it got some.
 Result<bool> ReturnOwnNames(const Root& root, RouteApi& host, const std::string& device);
 
-// The same for all devices with a record, after names may have become free. `held`: devices whose locks the
-// caller has; the others are locked here, and left alone when another call holds them.
+// The same for all devices that have a record. `held`: devices whose locks the caller holds. This locks the
+// others, and skips those that another call holds.
 void ReturnFreeNames(const Root& root, RouteApi& host, const std::set<std::string>& held);
 
 }  // namespace railhead::attachment

@@ -18,7 +18,7 @@ nlohmann::json WithIpamType(const CniRequest& request, const std::string& type) 
   return json;
 }
 
-// Whether `ipam` says itself which addresses: in railhead-ipam's words, host-local's or whereabouts'.
+// Whether `ipam` names the addresses: with keys of railhead-ipam, host-local or whereabouts.
 bool NamesSubnet(const nlohmann::json& ipam) {
   for (const char* key : {"subnet", "ranges", "range", "ipRanges"}) {
     if (ipam.contains(key)) return true;
@@ -34,7 +34,7 @@ IpamRun RunForOne(const CniRequest& request, const AttachPlan& plan, std::size_t
   if (plan.ipam_type == kOwnIpam && !device.rail.empty() && !ipam.contains("rail") && !NamesSubnet(ipam)) {
     ipam["rail"] = device.rail;
   }
-  // What a deterministic policy computes with.
+  // The deterministic policy computes the address from it.
   if (plan.ipam_type == kOwnIpam && device.vf >= 0 && ipam.contains("rail")) ipam["vf"] = device.vf;
   return {{ifname, json.dump()}, {index}};
 }
@@ -55,33 +55,33 @@ IpamRun RunForAll(const CniRequest& request, const AttachPlan& plan) {
   return run;
 }
 
-CniRequest As(const CniRequest& request, const std::string& ifname) {
+CniRequest WithIfname(const CniRequest& request, const std::string& ifname) {
   CniRequest its = request;
   its.ifname = ifname;
   return its;
 }
 
-Result<void> TakeAnswer(const IpamRun& run, CniResult answer, std::vector<CniResult>& given) {
+Result<void> AssignAnswer(const IpamRun& run, CniResult answer, std::vector<CniResult>& results) {
   if (run.devices.size() == 1) {
-    given[run.devices.front()] = std::move(answer);
+    results[run.devices.front()] = std::move(answer);
     return {};
   }
   for (const auto& ip : answer.ips) {
     const auto index = static_cast<std::size_t>(ip.interface.value_or(-1));
     if (!ip.interface || index >= run.devices.size()) {
       return Fail(ErrorCode::kInvalid, "address " + ip.address.ToString() + " belongs to none of the devices",
-                  "is railhead-ipam of another version than railhead?");
+                  "install railhead-ipam and railhead of the same version");
     }
-    given[run.devices[index]].ips.push_back(ip);
+    results[run.devices[index]].ips.push_back(ip);
   }
-  for (const std::size_t index : run.devices) given[index].dns = answer.dns;
+  for (const std::size_t index : run.devices) results[index].dns = answer.dns;
   return {};
 }
 
 Result<void> RequireAddresses(const AttachPlan& plan, const IpamRun& run,
-                              const std::vector<CniResult>& given) {
+                              const std::vector<CniResult>& results) {
   for (const std::size_t index : run.devices) {
-    if (!given[index].ips.empty()) continue;
+    if (!results[index].ips.empty()) continue;
     return Fail(
         ErrorCode::kInvalid,
         "IPAM plugin " + plan.ipam_type + " gave no address to " + plan.devices[index].record.pod_name,
@@ -90,38 +90,39 @@ Result<void> RequireAddresses(const AttachPlan& plan, const IpamRun& run,
   return {};
 }
 
-// Whether a plugin that answers like this has got nothing by the same words: it is not
-// there, or does not understand them.
+// Whether the error shows that the plugin assigned nothing: it is not installed, or does not support the
+// configuration.
 bool Misunderstands(ErrorCode refusal) {
   return refusal == ErrorCode::kNotFound || refusal == ErrorCode::kInvalid ||
          refusal == ErrorCode::kMalformed || refusal == ErrorCode::kUnsupported;
 }
 
-// Whether the way home may go on without this plugin's DEL. A finished ADD has its
-// addresses: then a plugin that is missing or refuses has to be mended first.
+// Whether the release may go on without this plugin's DEL. A finished ADD has its addresses: then a plugin
+// that is missing or refuses must be fixed first.
 bool HoldsNothing(const JournalEntry& entry, const IpamCall& call, ErrorCode refusal) {
   return call.refused || (entry.phase != Phase::kDone && Misunderstands(refusal));
 }
 
-// The plugin that a network without a journal entry would use; empty: none.
-std::string LikelyIpam(const PluginConfig& config) {
-  return config.ipam_given ? config.ipam_type : kOwnIpam;
+// The IPAM plugin of a network without a journal entry; empty: none.
+std::string IpamTypeWithoutEntry(const PluginConfig& config) {
+  return config.has_ipam ? config.ipam_type : kOwnIpam;
 }
 
-Result<void> Ask(const CniRequest& request, const PluginConfig& config, const std::string& command) {
-  const std::string type = LikelyIpam(config);
+Result<void> ForwardToIpam(const CniRequest& request, const PluginConfig& config,
+                           const std::string& command) {
+  const std::string type = IpamTypeWithoutEntry(config);
   if (type.empty()) return {};
   auto json = WithIpamType(request, type);
   if (type == kOwnIpam && config.rail && !NamesSubnet(json["ipam"])) json["ipam"]["rail"] = *config.rail;
   const auto done = RunDelegate(request, {type, command, json.dump()});
-  // Ours is not configured, only likely.
-  const bool not_installed = !done && done.error().code == ErrorCode::kNotFound && !config.ipam_given;
+  // railhead-ipam was not configured, only assumed.
+  const bool not_installed = !done && done.error().code == ErrorCode::kNotFound && !config.has_ipam;
   if (done || not_installed) return {};
   return Fail(done.error());
 }
 
 std::string IpamTypeOf(const AttachPlan& plan) {
-  if (plan.config.ipam_given) return plan.config.ipam_type;
+  if (plan.config.has_ipam) return plan.config.ipam_type;
   const bool any_subnet = std::ranges::any_of(
       plan.devices, [](const DevicePlan& device) { return device.rail && device.rail->subnet; });
   return any_subnet ? kOwnIpam : "";
@@ -149,26 +150,26 @@ void PlanIpam(const CniRequest& request, AttachPlan& plan) {
 
 Result<std::vector<CniResult>> IpamAdd(const CniRequest& request, const AttachPlan& plan,
                                        const std::vector<int>& locks, JournalEntry& entry) {
-  std::vector<CniResult> given(plan.devices.size());
+  std::vector<CniResult> results(plan.devices.size());
   for (std::size_t i = 0; i < plan.ipam_runs.size(); ++i) {
     const IpamRun& run = plan.ipam_runs[i];
     const DelegateCall call{plan.ipam_type, "ADD", run.call.config, locks};
     bool refused = false;
-    const auto output = RunDelegate(As(request, run.call.ifname), call, &refused);
+    const auto output = RunDelegate(WithIfname(request, run.call.ifname), call, &refused);
     if (!output) {
       entry.ipam_calls.resize(i + 1);
       entry.ipam_calls.back().refused = refused;
       return Fail(output.error());
     }
     CniResult answer = RH_TRY(ParseCniResult(*output, "result of " + plan.ipam_type));
-    RH_TRY(TakeAnswer(run, std::move(answer), given));
-    RH_TRY(RequireAddresses(plan, run, given));
+    RH_TRY(AssignAnswer(run, std::move(answer), results));
+    RH_TRY(RequireAddresses(plan, run, results));
   }
-  return given;
+  return results;
 }
 
-bool TellInUse(const std::vector<IpAddress>& addresses, const std::vector<IpAddress>& confirmed,
-               JournalEntry& entry) {
+bool ReportAddressesInUse(const std::vector<IpAddress>& addresses, const std::vector<IpAddress>& confirmed,
+                          JournalEntry& entry) {
   if (entry.ipam_type != kOwnIpam || addresses.empty()) return false;
   nlohmann::json in_use = nlohmann::json::array();
   for (const IpAddress& address : addresses) in_use.push_back(address.ToString());
@@ -204,22 +205,22 @@ Result<void> IpamCheck(const CniRequest& request, const JournalEntry& entry) {
   for (const auto& call : entry.ipam_calls) {
     auto config = nlohmann::json::parse(call.config, nullptr, false);
     if (now.contains("prevResult")) config["prevResult"] = now["prevResult"];
-    RH_TRY(RunDelegate(As(request, call.ifname), {entry.ipam_type, "CHECK", config.dump(), {}}));
+    RH_TRY(RunDelegate(WithIfname(request, call.ifname), {entry.ipam_type, "CHECK", config.dump(), {}}));
   }
   return {};
 }
 
 Result<void> IpamDelUnknown(const Root& root, const CniRequest& request, const PluginConfig& config) {
-  // Its ADD was refused, so it holds nothing.
+  // The policy refused its ADD, so it holds nothing.
   const auto may = ReadPermissions(root, request.network, request.args);
   if (!may || !may->RequireIpamType(config.ipam_type)) return {};
-  auto asked = Ask(request, config, "DEL");
-  if (!asked && (LikelyIpam(config) == kOwnIpam || Misunderstands(asked.error().code))) return {};
+  auto asked = ForwardToIpam(request, config, "DEL");
+  if (!asked && (IpamTypeWithoutEntry(config) == kOwnIpam || Misunderstands(asked.error().code))) return {};
   return asked;
 }
 
 Result<void> IpamForward(const CniRequest& request, const PluginConfig& config, const std::string& command) {
-  return Ask(request, config, command);
+  return ForwardToIpam(request, config, command);
 }
 
 }  // namespace railhead::attachment

@@ -1,9 +1,8 @@
 // The delegated IPAM plugin, run as SPEC.md says.
 //
-// railhead-ipam serves all devices of an attachment in one call and one transaction;
-// any other plugin is run once for each device, CNI_IFNAME being its name in the pod. The
-// journal keeps every call, and DEL repeats it with the same words.
-// Threads: waits for the child.
+// railhead-ipam serves all devices of an attachment in one call and one transaction. Any other plugin runs
+// once for each device, with the device's name in the pod as CNI_IFNAME. The journal stores every call; DEL
+// repeats it with the same configuration. Threads: waits for the child.
 #pragma once
 
 #include <cstddef>
@@ -20,36 +19,34 @@
 
 namespace railhead::attachment {
 
-// Which IPAM plugin, and its runs; none without one.
+// Sets the IPAM plugin and its runs in the plan; without a plugin there are none.
 void PlanIpam(const CniRequest& request, AttachPlan& plan);
 
-// What each device of the plan was given; empty for one that gets no address.
-// `locks` stay open in the child: a killed ADD leaves it running, and DEL must
-// wait for it. kInvalid when it answers without an address. After an error the
-// calls of the entry say which was refused, and those behind it are not in it.
+// The result for each device of the plan; empty for a device that gets no address. `locks` stay open in the
+// child: when ADD is killed, the child goes on, and DEL must wait for it. kInvalid when the plugin answers
+// without an address. After an error the entry's last call is the one that failed.
 Result<std::vector<CniResult>> IpamAdd(const CniRequest& request, const AttachPlan& plan,
                                        const std::vector<int>& locks, JournalEntry& entry);
 
-// Has the DEL of these calls say which of their addresses others use, for the IPAM plugin to keep
-// out of use; `confirmed` for longer. Only railhead-ipam is told: true then.
-bool TellInUse(const std::vector<IpAddress>& addresses, const std::vector<IpAddress>& confirmed,
-               JournalEntry& entry);
+// Adds the conflicting addresses to the DEL calls of the entry, so that railhead-ipam quarantines them;
+// `confirmed` ones for longer. Returns false for other IPAM plugins.
+bool ReportAddressesInUse(const std::vector<IpAddress>& addresses, const std::vector<IpAddress>& confirmed,
+                          JournalEntry& entry);
 
-// Releases what the journal entry's ADD was given, whoever's attachment it is. After an
-// ADD that did not finish, a plugin that is not installed or does not understand the words
-// has nothing to release, and a pod must not be stuck for that. One that refused the ADD
-// is asked too, as SPEC.md wants, but its DEL may fail.
+// Releases the addresses of a journal entry, which may be of another attachment than the request's. If its
+// ADD did not finish, errors of a plugin that is not installed or does not support the configuration are
+// ignored: it has nothing to release, and the pod must be able to end. A plugin that refused the ADD gets a
+// DEL, too, as SPEC.md requires, but that DEL may fail.
 Result<void> IpamRelease(const CniRequest& request, const JournalEntry& entry);
 Result<void> IpamCheck(const CniRequest& request, const JournalEntry& entry);
 
-// DEL without knowing what ADD did: the configured IPAM plugin, or ours if it is
-// installed and none is configured (the rail may have chosen it). Pods without devices and
-// those whose ADD was refused come here too, so nothing holds them up that can be told
-// later: a plugin that is missing or does not understand has given nothing, and what ours
-// holds without an entry, railheadd finds.
+// DEL without a journal entry: runs the configured IPAM plugin. Without a configured one it runs
+// railhead-ipam if that is installed, since the rail may have chosen it. Also called for pods without devices
+// and for refused ADDs, so errors that can be found later are ignored: a plugin that is missing or does not
+// support the configuration has assigned nothing, and railheadd finds addresses of railhead-ipam without an
+// entry.
 Result<void> IpamDelUnknown(const Root& root, const CniRequest& request, const PluginConfig& config);
-// GC and STATUS go to the IPAM plugin too, as SPEC.md wants: to the one that DEL
-// would ask.
+// GC and STATUS go to the IPAM plugin, too, as SPEC.md requires: to the one that DEL would run.
 Result<void> IpamForward(const CniRequest& request, const PluginConfig& config, const std::string& command);
 
 }  // namespace railhead::attachment

@@ -34,7 +34,7 @@ constexpr std::array<SharedMac, 5> kRouters = {{{{0x00, 0x00, 0x5e, 0x00, 0x01},
 class Owners {
  public:
   Owners(const Root& root, RouteApi& host, const DevicePlan& plan)
-      : root_(root), host_(host), plan_(plan), mac_(*plan.record.wanted.vf.mac) {}
+      : root_(root), host_(host), plan_(plan), mac_(*plan.record.requested.vf.mac) {}
 
   Result<void> RefuseRouters() {
     for (const SharedMac& router : kRouters) {
@@ -60,20 +60,20 @@ class Owners {
     return {};
   }
 
-  Result<void> RefuseStations(const Fabric& fabric) {
+  Result<void> RefuseProbeEndpoints(const Fabric& fabric) {
     std::vector<std::string> nodes;
     nodes.push_back(RH_TRY(NodeName(root_)));
     for (const auto& [node, index] : fabric.nodes) nodes.push_back(node);
     for (const Rail& rail : fabric.rails) {
       for (const std::string& node : nodes) {
-        if (StationMac(node, rail.name) != mac_) continue;
-        return Refuse("the probing station of node " + node + " on rail " + rail.name);
+        if (ProbeEndpointMac(node, rail.name) != mac_) continue;
+        return Refuse("the probe endpoint of node " + node + " on rail " + rail.name);
       }
     }
     return {};
   }
 
-  // true: somebody on this node knows who answers for the gateway, and it is another MAC.
+  // true: the host or railheadd knows the gateway's MAC, and it is another one.
   Result<bool> RefuseGateway(const IpAddress& gateway) {
     bool known = false;
     for (const auto& [mac, where] : RH_TRY(AnswersFor(gateway))) {
@@ -100,11 +100,11 @@ class Owners {
     return found;
   }
 
-  // What railheadd's station has learnt (reach.json, deviceplugin/services/reachability/reach_report.h). A
-  // report that cannot be read says nothing.
+  // MACs that railheadd's probe endpoint has learnt, from reachability.json
+  // (deviceplugin/services/reachability/reachability_report.h). A report that cannot be read is ignored.
   [[nodiscard]] std::map<MacAddress, std::string> ReportedMacs(const IpAddress& gateway) const {
     std::map<MacAddress, std::string> found;
-    const auto text = ReadFile(root_.Path(paths::kReachReport));
+    const auto text = ReadFile(root_.Path(paths::kReachabilityReport));
     if (!text || !*text) return found;
     const auto report = nlohmann::json::parse(**text, nullptr, false);
     if (!report.is_object() || !report.contains("rails")) return found;
@@ -113,7 +113,7 @@ class Owners {
       if (at == rail.end() || !at->is_object()) continue;
       const auto mac = MacAddress::Parse(at->value("mac", std::string()));
       if (mac && at->value("address", std::string()) == gateway.ToString())
-        found.emplace(*mac, "railheadd's station");
+        found.emplace(*mac, "railheadd's probe endpoint");
     }
     return found;
   }
@@ -129,17 +129,18 @@ class Owners {
 Result<void> RefuseMacsOfOthers(const Root& root, RouteApi& host, const std::optional<Fabric>& fabric,
                                 AttachPlan& plan) {
   for (const DevicePlan& device : plan.devices) {
-    if (!device.record.wanted.vf.mac) continue;
+    if (!device.record.requested.vf.mac) continue;
     Owners owners(root, host, device);
     RH_TRY(owners.RefuseRouters());
     RH_TRY(owners.RefuseNode());
-    if (fabric) RH_TRY(owners.RefuseStations(*fabric));
+    if (fabric) RH_TRY(owners.RefuseProbeEndpoints(*fabric));
     const auto gateway = plan.config.gateway ? plan.config.gateway
                          : device.rail       ? device.rail->gateway
                                              : std::nullopt;
     if (!gateway) continue;
     const bool known = RH_TRY(owners.RefuseGateway(*gateway));
-    plan.meet_gateways = plan.meet_gateways || (plan.for_pod && !known && !device.record.before.user_space);
+    plan.require_gateways =
+        plan.require_gateways || (plan.for_pod && !known && !device.record.before.user_space);
   }
   return {};
 }

@@ -1,10 +1,10 @@
-// Whose MAC address it is that a network asks for.
+// Refuses a requested MAC that another device or host has.
 //
-// A pod with the MAC of somebody else on its rail takes his traffic: switches learn from what they see.
-// Refused are the MACs of this node (all its interfaces, the VFs of its PFs), of the fabric's probing
-// stations, those that routers share (VRRP, HSRP, GLBP), and that of whoever answers for the rail's gateway,
-// as far as the host and railheadd know it. Where they do not, ADD has to see the gateway answer with another
-// MAC. What pods believe says nothing: they can write what they like into their neighbour tables. Errors:
+// A pod with the MAC of another host on its rail gets that host's traffic, since switches learn from frames.
+// Refused are: the MACs of this node (all interfaces, the VFs of its PFs) and of the fabric's probing
+// stations, MACs that routers share (VRRP, HSRP, GLBP), and the MAC that answers for the rail's gateway, as
+// far as the host and railheadd know it. If they do not know it, ADD waits for the gateway to answer with
+// another MAC. The neighbour tables of pods are not used: a pod can write anything into its own. Errors:
 // kConflict with the owner. Threads: reads files, asks the host's rtnetlink.
 #pragma once
 
@@ -18,8 +18,8 @@
 
 namespace railhead::attachment {
 
-// Of all devices of the plan that are given a MAC. `fabric`: the node's. Says in the plan whether the
-// gateways have to be met.
+// Checks all devices of the plan that have a requested MAC. `fabric`: the node's. Sets in the plan whether
+// ADD requires an answer of the gateways.
 Result<void> RefuseMacsOfOthers(const Root& root, RouteApi& host, const std::optional<Fabric>& fabric,
                                 AttachPlan& plan);
 

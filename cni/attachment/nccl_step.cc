@@ -28,7 +28,7 @@ constexpr auto kSandboxLockLimit = std::chrono::seconds(30);
 constexpr std::size_t kSandboxLocks = 64;
 constexpr const char* kRdmaCm = "/dev/infiniband/rdma_cm";
 
-// In the order of the devices: this attachment's and those of the sandbox's others that are finished.
+// Devices of this attachment and of the sandbox's other finished ones, sorted by address.
 Result<std::vector<AttachedDevice>> DevicesOfSandbox(const Journal& journal, const JournalEntry& entry) {
   std::vector<AttachedDevice> devices = entry.devices;
   for (const auto& sibling : RH_TRY(journal.SiblingsOf(entry.key))) {
@@ -39,7 +39,7 @@ Result<std::vector<AttachedDevice>> DevicesOfSandbox(const Journal& journal, con
   return devices;
 }
 
-// What a container needs to use the device.
+// Adds the device nodes that a container needs to use the device.
 Result<void> AddDeviceNodes(const Root& root, const AttachedDevice& device, CdiDevice* spec) {
   if (device.before.user_space) {
     const UserSpace kind = UserSpaceOf(device.before.driver);
@@ -55,8 +55,8 @@ Result<void> AddDeviceNodes(const Root& root, const AttachedDevice& device, CdiD
   return {};
 }
 
-// What Allocate could not say of slots: by resource, the devices that the pod has. Of several
-// devices of a container one value of a variable wins, so it is the same in all of them.
+// The variables that Allocate could not set for slots: the pod's devices by resource. A container with
+// several devices gets one of their values, so all devices have the same.
 std::vector<std::string> LateVariables(const std::vector<AttachedDevice>& devices) {
   std::map<std::string, std::vector<std::string>> by_resource;
   for (const auto& device : devices) {
@@ -71,13 +71,13 @@ std::vector<std::string> LateVariables(const std::vector<AttachedDevice>& device
   return variables;
 }
 
-// The specs of earlier attachments, too, where what all containers share is another now.
+// Writes the specs of earlier attachments again, too: what all containers share may have changed.
 Result<void> WriteCdi(const Root& root, const std::string& container,
-                      const std::vector<AttachedDevice>& devices, const HandoffContent& content) {
+                      const std::vector<AttachedDevice>& devices, const NcclConfigContent& content) {
   std::vector<CdiMount> mounts;
   for (const auto& file : content.files) {
     for (const auto& inside : file.in_container)
-      mounts.push_back({nccl::HandoffPath(root, container, file.name), inside});
+      mounts.push_back({nccl::NcclConfigPath(root, container, file.name), inside});
   }
   const auto late = LateVariables(devices);
   for (const auto& device : devices) {
@@ -95,15 +95,16 @@ Result<void> WriteCdi(const Root& root, const std::string& container,
 }
 
 Result<void> WriteFiles(const Root& root, const AttachPlan& plan, const std::string& container,
-                        const HandoffContent& content, const std::vector<AttachedDevice>& devices) {
+                        const NcclConfigContent& content, const std::vector<AttachedDevice>& devices) {
   if (content.files.empty()) return {};
-  RH_TRY(WriteHandoff(root, container, content.files));
+  RH_TRY(WriteNcclConfig(root, container, content.files));
   const bool mounted = std::ranges::any_of(plan.devices, [](const DevicePlan& device) {
-    return device.allocation && device.allocation->delivery == Delivery::kMount;
+    return device.allocation && device.allocation->device_nodes == DeviceNodeMode::kMount;
   });
   if (!mounted) return {};
   for (const auto& device : devices) {
-    if (device.nccl.wanted) RH_TRY(nccl::WriteDeviceHandoff(root, device.device, content.files.front().text));
+    if (device.nccl.enabled)
+      RH_TRY(nccl::WriteDeviceNcclConfig(root, device.device, content.files.front().text));
   }
   return {};
 }
@@ -115,8 +116,8 @@ Result<void> Finish(const Journal& journal, JournalEntry& entry) {
 
 }  // namespace
 
-// Lock files are never removed, so sandboxes share a fixed number of them. The plugin and railheadd, built by
-// different compilers, have to agree on the number.
+// Lock files are never removed, so sandboxes share a fixed number of them. The plugin and railheadd must
+// compute the same number, also when different compilers built them.
 Result<FileLock> LockSandbox(const Root& root, const std::string& container,
                              std::chrono::milliseconds limit) {
   const std::size_t number = Fnv1a64(container) % kSandboxLocks;
@@ -124,32 +125,32 @@ Result<FileLock> LockSandbox(const Root& root, const std::string& container,
                      "waiting for other attachments of sandbox " + container);
 }
 
-Result<void> FinishWithHandoff(const Root& root, const Journal& journal, Kernel& kernel, PodNetwork& network,
-                               const AttachPlan& plan, JournalEntry& entry) {
+Result<void> FinishWithNcclConfig(const Root& root, const Journal& journal, Kernel& kernel,
+                                  PodNetwork& network, const AttachPlan& plan, JournalEntry& entry) {
   const std::string& container = entry.key.container_id;
   const FileLock lock = RH_TRY(LockSandbox(root, container, kSandboxLockLimit));
   const auto devices = RH_TRY(DevicesOfSandbox(journal, entry));
   const auto content =
-      RH_TRY_WRAP(HandoffContentOf(root, kernel, network, plan, devices), "making the handoff");
-  // The shared files last: a NIC that fails on the way is not left in them.
+      RH_TRY_WRAP(BuildNcclConfig(root, kernel, network, plan, devices), "making the NCCL configuration");
+  // The shared files last: then they do not name a NIC whose step failed.
   RH_TRY_WRAP(WriteCdi(root, container, devices, content), "writing the CDI spec");
-  RH_TRY_WRAP(WriteFiles(root, plan, container, content, devices), "writing the handoff");
+  RH_TRY_WRAP(WriteFiles(root, plan, container, content, devices), "writing the NCCL configuration");
   return Finish(journal, entry);
 }
 
-Result<void> RemoveHandoffOf(const Root& root, const Journal& journal, const JournalEntry& entry) {
+Result<void> RemoveNcclConfigOf(const Root& root, const Journal& journal, const JournalEntry& entry) {
   const FileLock lock = RH_TRY(LockSandbox(root, entry.key.container_id, kSandboxLockLimit));
   for (const auto& device : entry.devices) {
     RH_TRY(RemoveCdiSpec(root, device.KubeletId()));
-    RH_TRY(nccl::ClearDeviceHandoff(root, device.device));
+    RH_TRY(nccl::ClearDeviceNcclConfig(root, device.device));
   }
   const bool last = !RH_TRY(journal.HasSiblings(entry.key));
-  return last ? nccl::RemoveHandoff(root, entry.key.container_id) : Result<void>();
+  return last ? nccl::RemoveNcclConfig(root, entry.key.container_id) : Result<void>();
 }
 
 namespace {
 
-// The cluster network's interface: where the pod's default route leaves.
+// The cluster network's interface: that of the pod's default route.
 Result<std::string> ClusterInterface(RouteApi& pod) {
   for (const int family : {AF_INET, AF_INET6}) {
     const Route* best = nullptr;
@@ -164,22 +165,23 @@ Result<std::string> ClusterInterface(RouteApi& pod) {
   return std::string();
 }
 
-Result<std::vector<GidEntry>> TableOf(Kernel& kernel, const NetNs& pod, const nccl::HandoffNic& nic) {
+Result<std::vector<GidEntry>> TableOf(Kernel& kernel, const NetNs& pod, const nccl::NicConfig& nic) {
   auto table = RH_TRY(kernel.ReadGids(pod, nic.rdma_device));
-  if (!table) return Fail(ErrorCode::kNotFound, "RDMA device " + nic.rdma_device + " has left the pod");
+  if (!table)
+    return Fail(ErrorCode::kNotFound, "RDMA device " + nic.rdma_device + " is no longer in the pod");
   return *std::move(table);
 }
 
-// Of the VF as the pod has it; 0: none.
+// The VF's transmit limit in the pod, in Mbit/s; 0: none.
 std::uint32_t RateOf(const AttachedDevice& device) {
-  if (device.wanted.vf.rate) return device.wanted.vf.rate->max;
+  if (device.requested.vf.rate) return device.requested.vf.rate->max;
   const auto& before = device.before.vf;
   return before && before->rate ? before->rate->max : 0;
 }
 
-// Of those that NCCL is told to use.
+// The NICs in nccl.conf, as each part of the NCCL configuration needs them.
 struct Nics {
-  std::vector<nccl::HandoffNic> handoff;
+  std::vector<nccl::NicConfig> configs;
   std::vector<nccl::NcclNic> places;
   std::vector<nccl::TopologyFileNic> topology;
 };
@@ -192,16 +194,16 @@ Result<Nics> NicsOf(const std::vector<AttachedDevice>& devices) {
     if (address == nullptr || !rdma.gid_index) continue;
     const auto place = PciAddress::Parse(device.device);
     if (!place) return Fail(ErrorCode::kMalformed, "the journal has a device " + device.device);
-    nics.handoff.push_back(
+    nics.configs.push_back(
         {rdma.device, *address, *rdma.gid_index, device.nccl.traffic_class, device.nccl.service_level});
-    // Soft RoCE has no place in PCI, which NCCL takes as it is; the fabric can ask for a file.
+    // Soft RoCE has no PCI path, which NCCL accepts. The fabric can ask for a topology file.
     if (!rdma.soft) nics.places.push_back({rdma.device, *place});
     nics.topology.push_back({rdma.device, *place, RateOf(device)});
   }
   return nics;
 }
 
-// Bootstrap traffic does not belong on a rail.
+// NCCL's bootstrap traffic must not use a rail.
 Result<std::string> SocketInterface(RouteApi& pod, const std::vector<AttachedDevice>& devices) {
   std::string name = RH_TRY(ClusterInterface(pod));
   const bool is_ours = Contains(devices, name, &AttachedDevice::pod_name);
@@ -211,76 +213,78 @@ Result<std::string> SocketInterface(RouteApi& pod, const std::vector<AttachedDev
 Result<std::optional<std::string>> TopologyOf(const Root& root, TopologyPolicy policy,
                                               const nccl::NcclView& view,
                                               std::vector<nccl::TopologyFileNic> nics) {
-  const bool wanted =
+  const bool needed =
       policy == TopologyPolicy::kAlways || (policy == TopologyPolicy::kNeeded && view.NeedsTopologyFile());
-  if (!wanted) return std::nullopt;
+  if (!needed) return std::nullopt;
   auto text = nccl::TopologyText(root, {std::move(nics), std::nullopt});
   if (text) return *std::move(text);
   Error error = Wrap(text.error(), "NCCL needs a topology file to find the pod's NICs");
-  if (error.hint.empty()) error.hint = "\"handoff\": {\"topology\": \"never\"} in fabric.json does without";
+  if (error.hint.empty())
+    error.hint = "set \"ncclConfig\": {\"topology\": \"never\"} in fabric.json to omit it";
   return Fail(std::move(error));
 }
 
-void AddVariables(const std::vector<nccl::HandoffLine>& lines, std::vector<std::string>& env) {
+void AddVariables(const std::vector<nccl::Variable>& lines, std::vector<std::string>& env) {
   for (const auto& [name, value] : lines) env.push_back(std::string(name).append("=").append(value));
 }
 
-Result<void> AddStacks(const std::set<HandoffStack>& stacks, const nccl::Handoff& handoff,
-                       const nccl::GidTableReader& table_of, HandoffContent& content) {
-  if (stacks.contains(HandoffStack::kRccl))
+Result<void> AddStacks(const std::set<CommunicationStack>& stacks, const nccl::NcclConfig& config,
+                       const nccl::GidTableReader& table_of, NcclConfigContent& content) {
+  if (stacks.contains(CommunicationStack::kRccl))
     content.files.front().in_container.emplace_back(nccl::kRcclConfInContainer);
-  if (stacks.contains(HandoffStack::kUcx)) {
-    // Apart: a return out of braces leaks what they have made.
-    auto conf = RH_TRY(UcxConf(handoff, table_of));
+  if (stacks.contains(CommunicationStack::kUcx)) {
+    // A variable: a return inside braces leaks what they have constructed.
+    auto conf = RH_TRY(UcxConf(config, table_of));
     content.files.push_back({nccl::kUcxConfName, {nccl::kUcxConfInContainer}, std::move(conf)});
-    // UCX looks there by itself only where it is installed below /usr.
+    // UCX reads this folder without the variable only if it is installed below /usr.
     content.env.push_back(std::string("UCX_CONFIG_DIR=") + nccl::kUcxDirectoryInContainer);
   }
-  if (stacks.contains(HandoffStack::kNvshmem)) AddVariables(NvshmemVariables(handoff), content.env);
-  if (stacks.contains(HandoffStack::kGloo)) AddVariables(GlooVariables(handoff), content.env);
-  if (stacks.contains(HandoffStack::kOpenMpi)) AddVariables(OpenMpiVariables(handoff), content.env);
+  if (stacks.contains(CommunicationStack::kNvshmem)) AddVariables(NvshmemVariables(config), content.env);
+  if (stacks.contains(CommunicationStack::kGloo)) AddVariables(GlooVariables(config), content.env);
+  if (stacks.contains(CommunicationStack::kOpenMpi)) AddVariables(OpenMpiVariables(config), content.env);
   return {};
 }
 
 }  // namespace
 
-Result<HandoffContent> HandoffContentOf(const Root& root, Kernel& kernel, PodNetwork& network,
-                                        const AttachPlan& plan, std::vector<AttachedDevice> devices) {
-  HandoffContent content;
-  // A pod can have NICs that are not for NCCL beside those that are.
-  std::erase_if(devices, [](const auto& device) { return !device.nccl.wanted; });
+Result<NcclConfigContent> BuildNcclConfig(const Root& root, Kernel& kernel, PodNetwork& network,
+                                          const AttachPlan& plan, std::vector<AttachedDevice> devices) {
+  NcclConfigContent content;
+  // A pod can also have NICs that are not for NCCL.
+  std::erase_if(devices, [](const auto& device) { return !device.nccl.enabled; });
   Nics nics = RH_TRY(NicsOf(devices));
-  if (nics.handoff.empty()) return content;
+  if (nics.configs.empty()) return content;
   const nccl::NcclView view = RH_TRY(NcclViewOf(root, std::move(nics.places)));
-  const auto table_of = [&](const nccl::HandoffNic& nic) { return TableOf(kernel, network.pod_ns, nic); };
-  nccl::Handoff handoff;
-  handoff.gids = RH_TRY(SelectGids(nics.handoff, table_of));
-  handoff.nics = std::move(nics.handoff);
-  handoff.paths = view.Variables();
-  handoff.socket_ifname = RH_TRY(SocketInterface(*network.pod, devices));
-  handoff.env = plan.handoff.Lines();
-  auto conf = RH_TRY(NcclConf(handoff));
+  const auto table_of = [&](const nccl::NicConfig& nic) { return TableOf(kernel, network.pod_ns, nic); };
+  nccl::NcclConfig config;
+  config.gids = RH_TRY(SelectGids(nics.configs, table_of));
+  config.nics = std::move(nics.configs);
+  config.paths = view.Variables();
+  config.socket_ifname = RH_TRY(SocketInterface(*network.pod, devices));
+  config.env = plan.nccl_config_options.Lines();
+  auto conf = RH_TRY(NcclConf(config));
   content.files.push_back({nccl::kNcclConfName, {nccl::kNcclConfInContainer}, std::move(conf)});
-  RH_TRY(AddStacks(plan.handoff.stacks, handoff, table_of, content));
-  auto topology = RH_TRY(TopologyOf(root, plan.handoff.topology, view, std::move(nics.topology)));
+  RH_TRY(AddStacks(plan.nccl_config_options.stacks, config, table_of, content));
+  auto topology = RH_TRY(TopologyOf(root, plan.nccl_config_options.topology, view, std::move(nics.topology)));
   if (topology)
     content.files.push_back({nccl::kTopologyName, {nccl::kNcclTopologyInContainer}, *std::move(topology)});
   return content;
 }
 
-Result<void> PlanNcclConfig(const Root& root, HandoffWish wish, DevicePlan& plan) {
+Result<void> PlanNcclConfig(const Root& root, NcclConfigMode mode, DevicePlan& plan) {
   AttachedDevice& record = plan.record;
   plan.allocation = RH_TRY(ReadAllocation(root, record.KubeletId()));
   if (!record.slot.empty() && plan.allocation) record.resource = plan.allocation->resource;
-  const bool by_record = plan.allocation && plan.allocation->handoff == HandoffPolicy::kRequired;
-  plan.handoff_required = wish == HandoffWish::kRequired || (wish == HandoffWish::kAuto && by_record);
-  const bool wanted =
-      wish == HandoffWish::kRequired || (wish == HandoffWish::kAuto && (!plan.allocation || by_record));
-  record.nccl.wanted = wanted && !record.rdma.device.empty();
-  if (plan.handoff_required && record.rdma.device.empty()) {
+  const bool by_record = plan.allocation && plan.allocation->nccl_config == NcclConfigPolicy::kRequired;
+  plan.nccl_config_required =
+      mode == NcclConfigMode::kRequired || (mode == NcclConfigMode::kAuto && by_record);
+  const bool enabled =
+      mode == NcclConfigMode::kRequired || (mode == NcclConfigMode::kAuto && (!plan.allocation || by_record));
+  record.nccl.enabled = enabled && !record.rdma.device.empty();
+  if (plan.nccl_config_required && record.rdma.device.empty()) {
     return Fail(ErrorCode::kUnsupported,
-                "a handoff is required, but device " + record.device + " has no RDMA device",
-                "load the NIC's RDMA driver, or set softRoce on the rail, or \"handoff\": \"off\"");
+                "device " + record.device + " has no RDMA device, and its NCCL configuration is required",
+                "load the NIC's RDMA driver, or set softRoce on the rail, or \"ncclConfig\": \"off\"");
   }
   return {};
 }

@@ -1,4 +1,4 @@
-// The handoff of a sandbox, built from all its finished attachments.
+// The NCCL configuration of a sandbox, built from all its finished attachments.
 // Threads: as Kernel; takes the sandbox's lock itself.
 #pragma once
 
@@ -17,35 +17,33 @@
 
 namespace railhead::attachment {
 
-// Attachments of one sandbox may be made at the same time; who writes or removes its
-// handoff holds this. kTimeout after `limit`.
+// Attachments of one sandbox can run at the same time. A call that writes or removes the sandbox's NCCL
+// configuration holds this lock. kTimeout after `limit`.
 Result<FileLock> LockSandbox(const Root& root, const std::string& container, std::chrono::milliseconds limit);
 
-// Whether the device is to be in nccl.conf. kUnsupported when it has to be, and has no RDMA device.
-Result<void> PlanNcclConfig(const Root& root, HandoffWish wish, DevicePlan& plan);
+// Sets whether the device will be in nccl.conf. kUnsupported when that is required and it has no RDMA device.
+Result<void> PlanNcclConfig(const Root& root, NcclConfigMode mode, DevicePlan& plan);
 
-// Writes the device's CDI spec and nccl.conf with this and the sandbox's earlier
-// attachments, then marks the entry as done: in this order, so that an
-// entry that is done has its handoff.
-Result<void> FinishWithHandoff(const Root& root, const Journal& journal, Kernel& kernel, PodNetwork& network,
-                               const AttachPlan& plan, JournalEntry& entry);
+// Writes the CDI specs and nccl.conf, with this attachment and the sandbox's earlier ones. Then marks the
+// entry as done. In this order, so that a finished entry always has its NCCL configuration.
+Result<void> FinishWithNcclConfig(const Root& root, const Journal& journal, Kernel& kernel,
+                                  PodNetwork& network, const AttachPlan& plan, JournalEntry& entry);
 
-// Removes the CDI specs of the entry's devices and, with the last attachment of
-// the sandbox, its handoff. Call before the entry is removed: while there is one,
-// DEL comes again.
-Result<void> RemoveHandoffOf(const Root& root, const Journal& journal, const JournalEntry& entry);
+// Removes the CDI specs of the entry's devices and, with the last attachment of the sandbox, its NCCL
+// configuration. Call it before the entry is removed: DEL is repeated while there is an entry.
+Result<void> RemoveNcclConfigOf(const Root& root, const Journal& journal, const JournalEntry& entry);
 
-// What the pod of a sandbox is told about its NICs: the files and variables of its containers.
+// The NCCL configuration of a sandbox: files and variables of its containers.
 // Threads: as Kernel; reads only.
 
-struct HandoffContent {
-  std::vector<nccl::HandoffFile> files;  // nccl.conf first
-  std::vector<std::string> env;          // "NAME=value"
+struct NcclConfigContent {
+  std::vector<nccl::NcclConfigFile> files;  // nccl.conf first
+  std::vector<std::string> env;             // "NAME=value"
 };
 
-// `devices`: all of the sandbox's. Empty when none is for NCCL, or has a GID: then the image keeps its
-// files.
-Result<HandoffContent> HandoffContentOf(const Root& root, Kernel& kernel, PodNetwork& network,
-                                        const AttachPlan& plan, std::vector<AttachedDevice> devices);
+// `devices`: all of the sandbox's. Empty when no device is for NCCL and has a GID: then the image keeps its
+// own files.
+Result<NcclConfigContent> BuildNcclConfig(const Root& root, Kernel& kernel, PodNetwork& network,
+                                          const AttachPlan& plan, std::vector<AttachedDevice> devices);
 
 }  // namespace railhead::attachment

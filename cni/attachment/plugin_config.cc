@@ -39,16 +39,16 @@ void CheckVfSettings(const PluginConfig& config, const Complain& complain) {
     complain("vlanProto", "802.1ad needs a vlan other than 0");
   const auto most = config.max_tx_rate.value_or(0);  // 0: no limit
   if (most != 0 && config.min_tx_rate.value_or(0) > most) complain("min_tx_rate", "is above max_tx_rate");
-  CheckMac(config.wanted.vf.mac, complain);
+  CheckMac(config.requested.vf.mac, complain);
 }
 
-void CheckTuning(const AttachedDevice::Wanted& wanted, const Complain& complain) {
-  for (std::size_t i = 0; i < wanted.alt_names.size(); ++i) {
-    const std::string& name = wanted.alt_names[i];
+void CheckTuning(const AttachedDevice::Requested& requested, const Complain& complain) {
+  for (std::size_t i = 0; i < requested.alt_names.size(); ++i) {
+    const std::string& name = requested.alt_names[i];
     if (name.empty() || name.size() > kMaxAltName || name.find_first_of("/ \t\n") != std::string::npos)
       complain(PointerOf("altNames", i), "'" + name + "' is no interface name");
   }
-  if (wanted.link.alias && wanted.link.alias->size() > kMaxAlias)
+  if (requested.link.alias && requested.link.alias->size() > kMaxAlias)
     complain("alias", "is longer than 255 bytes");
 }
 
@@ -66,7 +66,7 @@ void SysctlForm::Read(const JsonValue& json, PluginConfig& config) {
     } else if (value && value->empty()) {
       sysctls->Fail(name, "must not be empty", "leave the sysctl out, or give it a value");
     } else if (value) {
-      config.wanted.sysctls.push_back({*path, *value});
+      config.requested.sysctls.push_back({*path, *value});
     }
   }
 }
@@ -77,7 +77,7 @@ nlohmann::ordered_json SysctlForm::Schema() {
 
 void IpamForm::Read(const JsonValue& json, PluginConfig& config) {
   auto ipam = json.Object();
-  config.ipam_given = ipam.has_value();
+  config.has_ipam = ipam.has_value();
   if (!ipam) return;
   config.ipam_type = ipam->String("type").value_or("");
   config.ipam_rail = ipam->String("rail");
@@ -106,7 +106,7 @@ void railhead::Shape<railhead::attachment::RuntimeConfig>::Check(const T& runtim
 void railhead::Shape<railhead::attachment::PluginConfig>::Check(const T& config,
                                                                 const record::Complain& complain) {
   attachment::CheckVfSettings(config, complain);
-  attachment::CheckTuning(config.wanted, complain);
+  attachment::CheckTuning(config.requested, complain);
   if (!config.fabric_path.starts_with("/"))
     complain("fabric", "'" + config.fabric_path + "' is no absolute path");
   const bool one = !config.device_text.empty() || config.runtime.device;
@@ -128,15 +128,15 @@ Result<PluginConfig> ReadPluginConfig(const CniRequest& request) {
   auto config =
       RH_TRY(ParseRecord<PluginConfig>(request.config, "network configuration", UnknownFields::kRefuse));
   if (const auto mac = request.args.find("MAC"); mac != request.args.end()) {
-    auto& wanted = config.wanted.vf.mac;
-    wanted = MacAddress::Parse(mac->second);
-    if (!wanted || wanted->IsZero() || wanted->IsMulticast()) {
+    auto& requested = config.requested.vf.mac;
+    requested = MacAddress::Parse(mac->second);
+    if (!requested || requested->IsZero() || requested->IsMulticast()) {
       return Fail(ErrorCode::kInvalid, "CNI_ARGS MAC: '" + mac->second + "' is no unicast MAC address",
                   kUnicastMac.hint);
     }
   }
-  // What the runtime says of this call is nearer than what the network says.
-  if (config.runtime.mac) config.wanted.vf.mac = config.runtime.mac;
+  // runtimeConfig, which is for this call, overrides the network.
+  if (config.runtime.mac) config.requested.vf.mac = config.runtime.mac;
   if (config.runtime.device) config.device_text = *config.runtime.device;
   return config;
 }
@@ -145,11 +145,11 @@ namespace {
 
 constexpr std::string_view kNet = "net/";
 
-// Which fields of a list have a value.
+// Collects the keys of a list's fields that have a value.
 template <typename T>
-class GivenKeys {
+class KeysWithValue {
  public:
-  GivenKeys(const T& object, std::vector<const char*>& keys) : object_(object), keys_(keys) {}
+  KeysWithValue(const T& object, std::vector<const char*>& keys) : object_(object), keys_(keys) {}
 
   template <typename C, typename M>
   void operator()(const char* key, std::optional<M> C::*member, const FieldRules& /*rules*/ = {}) {
@@ -161,7 +161,7 @@ class GivenKeys {
   }
   template <typename C, typename M, typename List>
   void Part(M C::*member, List list) {
-    GivenKeys<M> part(object_.*member, keys_);
+    KeysWithValue<M> part(object_.*member, keys_);
     list(part);
   }
 
@@ -175,17 +175,17 @@ class GivenKeys {
 Result<void> CheckPermissions(const CallPermissions& may, const CniRequest& request,
                               const PluginConfig& config) {
   std::vector<const char*> restricted;
-  GivenKeys<PluginConfig> given(config, restricted);
-  Shape<PluginConfig>::ListVfSettings(given);
-  given("gateway", &PluginConfig::gateway);
-  given("conflictProbeMs", &PluginConfig::conflict_probe_ms);
+  KeysWithValue<PluginConfig> collect(config, restricted);
+  Shape<PluginConfig>::ListVfSettings(collect);
+  collect("gateway", &PluginConfig::gateway);
+  collect("conflictProbeMs", &PluginConfig::conflict_probe_ms);
   for (const char* key : restricted) RH_TRY(may.Require(key, std::string("/") + key));
   RH_TRY(may.RequireFabric(config.fabric_path, "/fabric"));
-  for (const auto& [path, value] : config.wanted.sysctls) {
+  for (const auto& [path, value] : config.requested.sysctls) {
     RH_TRY(may.RequireSysctl(path.substr(kNet.size()), "/sysctl"));
   }
   RH_TRY(may.RequireIpamType(config.ipam_type));
-  // What another IPAM plugin reads is its own affair: it is one that root allows.
+  // The keys of another IPAM plugin are not checked: root allows the whole plugin.
   return config.ipam_type.empty() || config.ipam_type == kOwnIpam
              ? may.RequireIpam(request.config, request.args)
              : Result<void>();

@@ -1,9 +1,8 @@
-// The network configuration of `railhead`, typed and validated; nothing is
-// looked up and nothing touched.
+// The network configuration of `railhead`, typed and validated. Reading it looks nothing up and changes
+// nothing.
 //
-// Fields and their meaning: docs/reference/cni.md. Absent is nullopt and differs
-// from 0: an absent vlan is not touched, "vlan": 0 clears it.
-// Threads: value.
+// Fields and their meaning: docs/reference/cni.md. Absent is nullopt and differs from 0: without `vlan` the
+// VLAN stays unchanged, "vlan": 0 clears it. Threads: value.
 #pragma once
 
 #include <cstdint>
@@ -23,9 +22,9 @@
 
 namespace railhead::attachment {
 
-enum class HandoffWish : std::uint8_t { kAuto, kRequired, kOff };
+enum class NcclConfigMode : std::uint8_t { kAuto, kRequired, kOff };
 
-// What a runtime says of this call by its capabilities.
+// What the runtime sets by capabilities (runtimeConfig).
 struct RuntimeConfig {
   std::optional<std::string> device;
   std::optional<MacAddress> mac;
@@ -33,22 +32,22 @@ struct RuntimeConfig {
 
 struct PluginConfig {
   // Which devices; see devices.h.
-  std::string device_text;           // one, as given; may be no PCI address (DEL does not care)
-  std::vector<std::string> devices;  // several, as given
-  RuntimeConfig runtime;             // its device and MAC are in device_text and mac, once read
-  std::string resource;              // only the pod's devices of this resource; empty: of all that are ours
+  std::string device_text;           // one, unparsed; need not be a PCI address (DEL ignores it)
+  std::vector<std::string> devices;  // several, unparsed
+  RuntimeConfig runtime;             // its device and MAC are copied to device_text and mac
+  std::string resource;              // only the pod's devices of this resource; empty: of all of Railhead's
   std::optional<std::string> rail;
   std::optional<std::string> ipam_rail;  // `rail` of the object `ipam`
   std::string fabric_path = kFabricPath;
 
-  // Parts of a VLAN and of a rate, which the rail or a default completes.
+  // Parts of a VLAN and of a rate; the rail or a default completes them.
   std::optional<int> vlan;
   std::optional<int> vlan_qos;
   std::optional<std::uint16_t> vlan_proto;   // 0x8100 or 0x88a8
   std::optional<std::uint32_t> min_tx_rate;  // Mbit/s
   std::optional<std::uint32_t> max_tx_rate;
   // All other settings of the VF and of its interface in the pod.
-  AttachedDevice::Wanted wanted;
+  AttachedDevice::Requested requested;
 
   std::optional<IpAddress> gateway;
   std::optional<std::vector<IpPrefix>> routes;
@@ -56,15 +55,14 @@ struct PluginConfig {
 
   std::optional<bool> soft_roce;
   bool announce = true;
-  std::optional<int> conflict_probe_ms;  // 0: off; absent: as the fabric says
-  bool gateway_check = false;            // ADD fails without an answer of the gateway
-  int wait_seconds = 20;                 // for carrier, port, GID, gateway
-  int home_wait_seconds = 20;            // for a device whose last pod's DEL has not finished
-  HandoffWish handoff = HandoffWish::kAuto;
+  std::optional<int> conflict_probe_ms;   // 0: off; absent: the fabric's
+  bool require_gateway = false;           // ADD fails without an answer of the gateway
+  int link_timeout_seconds = 20;          // for carrier, port, GID, gateway
+  int previous_del_timeout_seconds = 20;  // for a device whose last pod's DEL has not finished
+  NcclConfigMode nccl_config = NcclConfigMode::kAuto;
 
-  // The delegated IPAM plugin: absent (the rail decides), none ("ipam": {}), or a
-  // type.
-  bool ipam_given = false;
+  // The delegated IPAM plugin: absent (the rail decides), none ("ipam": {}), or a type.
+  bool has_ipam = false;
   std::string ipam_type;
 
   std::string prev_result;  // JSON text; empty: not chained
@@ -72,9 +70,9 @@ struct PluginConfig {
 
 Result<PluginConfig> ReadPluginConfig(const CniRequest& request);
 
-// Whether the author of a network, and the pod that asks, may have what ADD is asked for. What depends on the
-// device itself is asked where that is known: the devices in devices.h, the rail and the MAC in plan.h.
-// Errors: kPermission, with the key and where root allows it. Threads: pure.
+// Checks that the network and its pod may set the keys of the configuration. Permissions that depend on the
+// device are checked where it is known: devices in devices.h, rail and MAC in attach_plan.h. Errors:
+// kPermission, with the key and how root can allow it. Threads: pure.
 
 Result<void> CheckPermissions(const CallPermissions& may, const CniRequest& request,
                               const PluginConfig& config);

@@ -1,7 +1,7 @@
-// The fields of a network configuration of `railhead`, each in one line. What contradicts what is in
-// plugin_config.cc; docs/reference/cni.md says what each is for.
+// The fields of a network configuration of `railhead`, one line each. plugin_config.cc checks contradictions.
+// docs/reference/cni.md explains each field.
 //
-// Included where a configuration is read, or its schema is made. Threads: pure descriptions.
+// Include it where a configuration is read, or its schema is generated. Threads: pure descriptions.
 #pragma once
 
 #include <array>
@@ -16,26 +16,26 @@
 
 namespace railhead::attachment {
 
-// sriov-cni takes capitals, too.
+// sriov-cni accepts capitals, too.
 inline constexpr std::array kVlanProtos = {
     std::pair{"802.1q", kVlanProto8021q},   std::pair{"802.1ad", kVlanProto8021ad},
     std::pair{"802.1Q", kVlanProto8021q},   std::pair{"802.1AD", kVlanProto8021ad},
     std::pair{"802.1Ad", kVlanProto8021ad}, std::pair{"802.1aD", kVlanProto8021ad}};
 
-// `sysctl`: an object, of which names are paths with dots, or with slashes, as sysctl(8) has them.
+// `sysctl`: an object whose names are paths with dots or with slashes, as in sysctl(8).
 struct SysctlForm {
   static void Read(const JsonValue& json, PluginConfig& config);
   static nlohmann::ordered_json Schema();
 };
 
-// `ipam`: another plugin's to read, but for its type and its rail.
+// `ipam`: the IPAM plugin reads it; railhead itself reads only `type` and `rail`.
 struct IpamForm {
   static void Read(const JsonValue& json, PluginConfig& config);
   static nlohmann::ordered_json Schema();
 };
 
 inline constexpr std::int64_t kMaxRate = 10'000'000;  // Mbit/s
-inline constexpr int kMaxWaitSeconds = 200;           // kubelet gives a sandbox 4 minutes
+inline constexpr int kMaxTimeoutSeconds = 200;        // kubelet gives a sandbox 4 minutes
 inline constexpr FieldRules kOnOff{.no = "off", .yes = "on", .blank = true};
 inline constexpr FieldRules kUnicastMac{.blank = true, .hint = "for example 02:00:00:00:00:01"};
 inline constexpr FieldRules kBlank{.blank = true};
@@ -43,8 +43,8 @@ inline constexpr FieldRules kBlank{.blank = true};
 }  // namespace railhead::attachment
 
 template <>
-struct railhead::Names<railhead::attachment::HandoffWish> {
-  using enum attachment::HandoffWish;
+struct railhead::Names<railhead::attachment::NcclConfigMode> {
+  using enum attachment::NcclConfigMode;
   static constexpr std::array kAll = {std::pair{"auto", kAuto}, std::pair{"required", kRequired},
                                       std::pair{"off", kOff}};
 };
@@ -64,7 +64,7 @@ struct railhead::Shape<railhead::attachment::RuntimeConfig> {
 template <>
 struct railhead::Shape<railhead::attachment::PluginConfig> {
   using T = attachment::PluginConfig;
-  using Wanted = AttachedDevice::Wanted;
+  using Requested = AttachedDevice::Requested;
   static void List(auto& f) {
     // Multus puts the device into pciBusID, too.
     f("pciBusID", &T::device_text, attachment::kBlank);
@@ -82,25 +82,26 @@ struct railhead::Shape<railhead::attachment::PluginConfig> {
     f("softRoce", &T::soft_roce);
     f("announce", &T::announce);
     f("conflictProbeMs", &T::conflict_probe_ms, {.min = 0, .max = kMaxConflictProbeMs});
-    f("gatewayCheck", &T::gateway_check);
-    f("waitSeconds", &T::wait_seconds, {.min = 0, .max = attachment::kMaxWaitSeconds});
-    f("homeWaitSeconds", &T::home_wait_seconds, {.min = 0, .max = attachment::kMaxWaitSeconds});
-    f("handoff", &T::handoff);
+    f("requireGateway", &T::require_gateway);
+    f("linkTimeoutSeconds", &T::link_timeout_seconds, {.min = 0, .max = attachment::kMaxTimeoutSeconds});
+    f("previousDelTimeoutSeconds", &T::previous_del_timeout_seconds,
+      {.min = 0, .max = attachment::kMaxTimeoutSeconds});
+    f("ncclConfig", &T::nccl_config);
     f.Form("ipam", attachment::IpamForm{});
     f.Form("prevResult", record::RawForm<&T::prev_result>{});
     ListForeign(f);
   }
   static void Check(const T& config, const record::Complain& complain);
-  // Names and rules as sriov-cni has them: absent is not touched, vlan 0 clears. Each reaches beyond the pod,
-  // and needs a permission (CheckPermissions).
+  // Names and rules of sriov-cni: absent stays unchanged, vlan 0 clears. Each affects more than the pod, and
+  // needs a permission (CheckPermissions).
   static void ListVfSettings(auto& f) {
     f("vlan", &T::vlan, {.min = 0, .max = 4094});
     f("vlanQoS", &T::vlan_qos, {.min = 0, .max = 7});
     f.Form("vlanProto", record::WordForm<attachment::kVlanProtos, &T::vlan_proto>{}, attachment::kBlank);
     f("min_tx_rate", &T::min_tx_rate, {.min = 0, .max = attachment::kMaxRate});
     f("max_tx_rate", &T::max_tx_rate, {.min = 0, .max = attachment::kMaxRate});
-    f.Part(&T::wanted, [](auto& wanted) {
-      wanted.Part(&Wanted::vf, [](auto& vf) {
+    f.Part(&T::requested, [](auto& requested) {
+      requested.Part(&Requested::vf, [](auto& vf) {
         vf("mac", &VfSettings::mac, attachment::kUnicastMac);
         vf("spoofchk", &VfSettings::spoofchk, attachment::kOnOff);
         vf("trust", &VfSettings::trust, attachment::kOnOff);
@@ -112,15 +113,15 @@ struct railhead::Shape<railhead::attachment::PluginConfig> {
  private:
   // What the plugins `tuning` and `sbr` are chained for, under their names.
   static void ListTuning(auto& f) {
-    f.Part(&T::wanted, [](auto& wanted) {
-      wanted.Part(&Wanted::link, [](auto& link) {
+    f.Part(&T::requested, [](auto& requested) {
+      requested.Part(&Requested::link, [](auto& link) {
         link("mtu", &LinkSettings::mtu, {.min = kMinMtu, .max = kMaxMtu});
         link("alias", &LinkSettings::alias);
         link("txQLen", &LinkSettings::tx_queue_len, {.min = 0, .max = 1'000'000});
         link("promisc", &LinkSettings::promiscuous);
         link("allmulti", &LinkSettings::all_multicast);
       });
-      wanted("altNames", &Wanted::alt_names);
+      requested("altNames", &Requested::alt_names);
     });
     f.Form("sysctl", attachment::SysctlForm{});
   }

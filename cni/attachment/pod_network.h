@@ -1,8 +1,8 @@
 // The two namespaces of one call, host and pod, and rtnetlink in each.
 //
 // Ownership: holds the namespaces' descriptors, so keep it for one call only.
-// Threads: as RouteApi. Errors: kNamespace when the pod's namespace is gone, is
-// none, or is the host's.
+// Threads: as RouteApi. Errors: kNamespace when the pod's namespace is gone, is no namespace, or is the
+// host's.
 #pragma once
 
 #include <memory>
@@ -23,12 +23,12 @@ struct PodNetwork {
   std::unique_ptr<RouteApi> pod;
 
   static Result<PodNetwork> Open(Kernel& kernel, const CniRequest& request);
-  // Of an attachment, whoever asks; nullopt: as OpenPodOf().
+  // The network of an attachment, for any caller. nullopt: as OpenPodOf().
   static Result<std::optional<PodNetwork>> OpenOf(Kernel& kernel, const JournalEntry& entry);
 };
 
-// The namespace of an attachment's pod, by the entry's path or by `other_path`. nullopt: it is gone, or
-// another one has its path.
+// The namespace of an attachment's pod, by the entry's path or by `other_path`. nullopt: it is gone, or its
+// path is that of another namespace.
 Result<std::optional<NetNs>> OpenPodOf(Kernel& kernel, const JournalEntry& entry,
                                        const std::string& other_path = {});
 

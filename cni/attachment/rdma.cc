@@ -51,9 +51,9 @@ Error NotReady(const AttachedDevice& device, const IpAddress& address, bool acti
   return error;
 }
 
-// The device of the last pod, if its namespace was deleted under it, goes a moment later
-// than the VF comes home: the kernel leaves that to a work queue (rxe_notify() of
-// drivers/infiniband/sw/rxe/rxe_net.c, ib_unregister_device_queued()).
+// If the last pod's namespace was deleted, its soft RoCE device goes a moment after the VF is on the host
+// again: the kernel removes it from a work queue (rxe_notify() of drivers/infiniband/sw/rxe/rxe_net.c,
+// ib_unregister_device_queued()).
 Result<void> MakeRxe(Kernel& kernel, const AttachedDevice& device, const NetNs& pod, Deadline deadline) {
   const auto rdma = RH_TRY(kernel.OpenRdma(pod));
   const auto until = std::min(deadline, std::chrono::steady_clock::now() + kLeavingLimit);
@@ -106,8 +106,8 @@ Result<void> ReturnRdma(const Root& root, Kernel& kernel, const AttachedDevice& 
   if (!device.rdma.soft && !device.rdma.moved) return {};
   const auto rdma = RH_TRY(kernel.OpenRdma(pod));
   const auto is_there = [&]() -> Result<bool> {
-    // In shared mode every namespace lists every device: one of that name on
-    // another namespace's netdev is someone else's, and why ADD failed.
+    // In shared mode every namespace lists every device. A device of that name on a netdev of another
+    // namespace belongs to another pod: it is the reason why ADD failed.
     const auto devices = RH_TRY(rdma->ListDevices());
     return std::ranges::any_of(devices, [&](const RdmaDevice& one) {
       return one.name == device.rdma.device && (!device.rdma.soft || one.netdev_index != 0);
@@ -134,9 +134,9 @@ const IpAddress* GidAddressOf(const AttachedDevice& device) {
 Result<RdmaReady> WaitRdma(const Root& root, Kernel& kernel, const AttachedDevice& device, const NetNs& pod,
                            const IpAddress& address, Deadline deadline) {
   const auto rdma = RH_TRY(kernel.OpenRdma(pod));
-  const GidWanted wanted{GidOf(address), GidType::kRoceV2, device.pod_name};
+  const GidRequest request{GidOf(address), GidType::kRoceV2, device.pod_name};
   for (PollPause pause;;) {
-    const auto gid = RH_TRY(kernel.WaitGid(pod, device.rdma.device, wanted, deadline));
+    const auto gid = RH_TRY(kernel.WaitGid(pod, device.rdma.device, request, deadline));
     const bool active = RH_TRY(IsActive(root, *rdma, device.rdma.device));
     const auto uverbs = RH_TRY(UverbsOf(root, device.rdma.device));
     if (active && gid && uverbs) return RdmaReady{*gid, *uverbs};
@@ -174,8 +174,7 @@ Result<void> CompareWithRecord(const Root& root, RdmaNetnsMode now, const std::s
               "the node's RDMA mode is " + NameOf(now) + ", but it was " + NameOf(other) +
                   " when Railhead first attached a device since the boot: another program has changed it",
               "set it back (rdma system set netns " + NameOf(other) +
-                  "), or say what it shall be (\"rdmaMode\" in fabric.json), or remove " + path +
-                  " to go on as it is");
+                  "), or set \"rdmaMode\" in fabric.json, or remove " + path + " to keep the new mode");
 }
 
 Result<void> Compare(const Root& root, RdmaNetnsMode now, std::optional<RdmaNetnsMode> demanded,
@@ -211,11 +210,11 @@ Result<void> AgreeOnRdma(const Root& root, Kernel& kernel, const AttachPlan& pla
   AttachedDevice& record = device.record;
   if (record.rdma.device.empty() || record.rdma.soft) return {};
   record.rdma.moved = RH_TRY(AgreeOnRdmaMode(root, kernel, plan.rdma_mode)) == RdmaNetnsMode::kExclusive;
-  if (record.rdma.moved && device.allocation && device.allocation->delivery == Delivery::kMount) {
+  if (record.rdma.moved && device.allocation && device.allocation->device_nodes == DeviceNodeMode::kMount) {
     return Fail(ErrorCode::kInvalid,
                 "device " + record.device +
                     " was allocated with plain device nodes, but the node's RDMA mode is exclusive",
-                "the node's number may change with the move: use \"delivery\": \"cdi\" for the pool");
+                "the node's number may change with the move: use \"deviceNodes\": \"cdi\" for the pool");
   }
   return {};
 }

@@ -25,9 +25,9 @@
 namespace railhead::attachment {
 namespace {
 
-// An ADD that was killed while it wrote its journal holds only some of its devices.
-// The others were not touched, and may be another pod's by now. A finished one has touched
-// all: a device that nobody holds is still its own, and only the link got lost.
+// An ADD that was killed while it wrote its journal holds only some of its devices. It did not change the
+// others, which another pod may have now. A finished ADD changed all of them: a device that no entry holds is
+// still its own, and only the lock file lost its content.
 Result<JournalEntry> WithHeldDevicesOnly(const Journal& journal, const JournalEntry& entry) {
   JournalEntry held = entry;
   held.devices.clear();
@@ -40,7 +40,7 @@ Result<JournalEntry> WithHeldDevicesOnly(const Journal& journal, const JournalEn
   return held;
 }
 
-// Before a driver is bound anew, the entry on record is reduced to the held devices.
+// Before a driver is bound again, this writes the entry with only the held devices.
 Result<void> ReturnDevices(const Root& root, Kernel& kernel, const Journal& journal,
                            const CniRequest& request, const JournalEntry& entry,
                            const ReleaseOptions& options) {
@@ -52,13 +52,13 @@ Result<void> ReturnDevices(const Root& root, Kernel& kernel, const Journal& jour
     return journal.Write(marked);
   };
   if (options.pod_ns != nullptr && options.pod_ns->inode() == entry.netns_inode)
-    return BringHome(root, kernel, entry, options.pod_ns, options.deadline, before_rebind);
+    return RestoreToHost(root, kernel, entry, options.pod_ns, options.deadline, before_rebind);
   const bool own = entry.key == AttachmentKey{request.network, request.container_id, request.ifname};
   const auto pod_ns = RH_TRY(OpenPodOf(kernel, entry, own ? request.netns : ""));
-  return BringHome(root, kernel, entry, pod_ns ? &*pod_ns : nullptr, options.deadline, before_rebind);
+  return RestoreToHost(root, kernel, entry, pod_ns ? &*pod_ns : nullptr, options.deadline, before_rebind);
 }
 
-// The devices that are back may have had names of others.
+// The restored devices may have had names of other devices.
 Result<void> ReturnNames(const Root& root, Kernel& kernel, const JournalEntry& entry) {
   if (RH_TRY(ListDisplacedDevices(root)).empty()) return {};
   const NetNs host_ns = RH_TRY(kernel.HostNetns());
@@ -84,10 +84,11 @@ Result<void> ReleaseAttachment(const Root& root, Kernel& kernel, const Journal& 
   const JournalEntry held = RH_TRY(WithHeldDevicesOnly(journal, entry));
   RH_TRY(ReturnDevices(root, kernel, journal, request, held, options));
   RH_TRY(ReturnNames(root, kernel, held));
-  RH_TRY(RemoveHandoffOf(root, journal, held));
+  RH_TRY(RemoveNcclConfigOf(root, journal, held));
   const auto released = IpamRelease(request, entry);
   if (released) return journal.Remove(entry);
-  // A network's author chooses the IPAM plugin and its words: they must not hold a device.
+  // The author of a network chooses the IPAM plugin and its configuration. A failure of it must not keep a
+  // device.
   if (!entry.devices.empty()) RH_TRY(journal.FreeDevices(entry));
   return WithContext(released, "releasing the addresses of " + entry.key.ToString());
 }
@@ -101,7 +102,7 @@ class Recoverer {
 
   Result<Recovery> Run(bool force) {
     const auto text = RH_TRY(ReadFile(file_.path));
-    if (!text) return Recovery{.ended = true};  // somebody else was faster
+    if (!text) return Recovery{.ended = true};  // another process removed it
     const RecoveredEntry recovered = RecoverJournalEntry(*text, file_);
     result_.lost = recovered.lost;
     const auto pod = RH_TRY(OpenPod(recovered.entry, force));
@@ -109,7 +110,7 @@ class Recoverer {
     if (force) {
       for (const std::string& device : recovered.unreadable) Reset(device);
     }
-    Try("its CDI specs and NCCL files", RemoveHandoffOf(root_, journal_, WithAllDevices(recovered)));
+    Try("its CDI specs and NCCL files", RemoveNcclConfigOf(root_, journal_, WithAllDevices(recovered)));
     Try("its addresses", IpamRelease(CniRequest{}, recovered.entry));
     if (!result_.lost.empty() && !force) return std::move(result_);
     RH_TRY(journal_.RemoveUnreadable(file_));
@@ -118,7 +119,7 @@ class Recoverer {
   }
 
  private:
-  // Of an entry that does not say which namespace it was, nobody knows whether the pod lives.
+  // If the entry does not name the namespace, the pod may still run.
   Result<std::optional<NetNs>> OpenPod(const JournalEntry& entry, bool force) {
     auto pod = RH_TRY(OpenPodOf(kernel_, entry));
     const bool may_live = entry.netns_inode == 0 || (pod && RH_TRY(kernel_.HasProcesses(*pod)));
@@ -127,7 +128,7 @@ class Recoverer {
                   "the pod of " + file_.key.ToString() +
                       (entry.netns_inode == 0 ? " may still be running: the entry does not say where it is"
                                               : " is still running in " + entry.netns),
-                  "delete the pod first; or take its NICs away: --force");
+                  "delete the pod first, or use --force to remove its NICs while it runs");
     }
     return pod;
   }
@@ -140,18 +141,19 @@ class Recoverer {
         LogRebind(root_, entry.key, device, why);
         return {};
       };
-      (void)MarkLeft(root_, attached.device, "its journal entry could not be read");
-      if (Try("device " + attached.device, BringHome(root_, kernel_, one, pod, HomeDeadline(), log_rebind)))
+      (void)MarkLeftover(root_, attached.device, "its journal entry could not be read");
+      if (Try("device " + attached.device,
+              RestoreToHost(root_, kernel_, one, pod, RestoreDeadline(), log_rebind)))
         result_.restored.push_back(attached.device);
     }
   }
 
   void Reset(const std::string& device) {
     const auto address = PciAddress::Parse(device);
-    if (!address) return;  // a slot
+    if (!address) return;  // it is a slot
     const auto reset = [&]() -> Result<void> {
       const auto function = RH_TRY(FindPciDevice(root_, *address));
-      if (!function) return {};  // it went with its settings
+      if (!function) return {};  // removed, with its settings
       if (function->driver) RH_TRY(kernel_.RebindDriver(device));
       return function->physfn && function->vf_index ? ResetVf(*function->physfn, *function->vf_index)
                                                     : Result<void>();
@@ -159,7 +161,7 @@ class Recoverer {
     if (Try("device " + device, reset())) result_.reset.push_back(device);
   }
 
-  // Each by itself: what a driver cannot set, it cannot have set before.
+  // One setting per call: a setting that the driver does not support was not set before, either.
   Result<void> ResetVf(const PciAddress& pf, int vf) {
     const NetNs host_ns = RH_TRY(kernel_.HostNetns());
     const auto host = RH_TRY(kernel_.OpenRoute(host_ns));
@@ -205,8 +207,8 @@ Result<Recovery> RecoverAttachment(const Root& root, Kernel& kernel, const Journ
 
 namespace {
 
-// Few settings exclude each other: a driver refuses fewer queues than the RSS table names, and some refuse
-// both while an XDP program is attached.
+// A few settings block each other: a driver refuses fewer queues than the RSS table names, and some drivers
+// refuse both while an XDP program is attached.
 constexpr int kPasses = 4;
 
 // Whether the list `now` has something that `before` does not have.
@@ -222,7 +224,7 @@ class Restoration {
   Restoration(DeviceApi& devices, const Link& link, const DeviceState& before)
       : devices_(devices), link_(link), before_(before) {}
 
-  Result<LeftSettings> Run() {
+  Result<UnrestoredSettings> Run() {
     RH_TRY(Look());
     for (int pass = 0; pass < kPasses && !differing_.empty(); ++pass) {
       WriteAll();
@@ -230,14 +232,14 @@ class Restoration {
       RH_TRY(Look());
       if (differing_ == last) break;
     }
-    LeftSettings left;
+    UnrestoredSettings unrestored;
     for (const auto& [field, now] : differing_) {
       if (!Matters(*field, now)) continue;
-      left.fields.emplace_back(field->name);
+      unrestored.fields.emplace_back(field->name);
       const auto refused = refused_.find(field);
-      if (left.reason.empty() && refused != refused_.end()) left.reason = refused->second.message;
+      if (unrestored.reason.empty() && refused != refused_.end()) unrestored.reason = refused->second.message;
     }
-    return left;
+    return unrestored;
   }
 
  private:
@@ -258,8 +260,8 @@ class Restoration {
     refused_.clear();
     std::set<DeviceSource> sources;
     for (const auto& [field, now] : differing_) sources.insert(field->source);
-    // While a program is attached, a driver may refuse other settings. So the pod's program goes first, and
-    // the host's comes last.
+    // A driver may refuse other settings while a program is attached. So the pod's program is removed first,
+    // and the host's is attached last.
     const bool programs = sources.erase(DeviceSource::kXdp) > 0;
     if (programs) DetachPrograms();
     for (const DeviceSource source : sources) WriteSource(source);
@@ -299,10 +301,11 @@ class Restoration {
       case DeviceFieldKind::kSetting:
         return true;
       case DeviceFieldKind::kReported:
-        // If the driver cannot set it, then the pod could not either.
+        // If the driver cannot set it, the pod could not set it, either.
         return refused != refused_.end() && refused->second.sys_errno != EOPNOTSUPP;
       case DeviceFieldKind::kAttached:
-        // railheadd may not call bpf(2) (manifests/seccomp), and a PF with VFs cannot be bound anew for that.
+        // railheadd may not call bpf(2) (manifests/seccomp), and the driver of a PF with VFs cannot be bound
+        // again.
         if (!now && field.source == DeviceSource::kTcx) return false;
         return !now || HasMore(*now, *before_.Find(field.name));
     }
@@ -319,13 +322,13 @@ class Restoration {
 
 }  // namespace
 
-Result<LeftSettings> RestoreSettings(DeviceApi& devices, const Link& link, const DeviceState& before) {
+Result<UnrestoredSettings> RestoreSettings(DeviceApi& devices, const Link& link, const DeviceState& before) {
   return Restoration(devices, link, before).Run();
 }
 
-std::string Describe(const LeftSettings& left) {
-  const std::string fields = Join(left.fields, ", ");
-  return left.reason.empty() ? fields : fields + " (" + left.reason + ")";
+std::string Describe(const UnrestoredSettings& unrestored) {
+  const std::string fields = Join(unrestored.fields, ", ");
+  return unrestored.reason.empty() ? fields : fields + " (" + unrestored.reason + ")";
 }
 
 }  // namespace railhead::attachment

@@ -1,11 +1,10 @@
-// Ending an attachment: the one way, for a failed ADD, a killed ADD, DEL, GC and
-// the reconciler.
+// Releases an attachment: the one code path for a failed ADD, a killed ADD, DEL, GC and the reconciler.
 //
-// Devices first, then handoff and addresses: an address must not go to another pod
-// while a device still has it. The entry goes last: while there is one, whoever
-// failed or was killed in the middle comes again. If the IPAM plugin fails, an entry without devices stays:
-// DEL and railheadd ask again, and the devices are free meanwhile. Callers hold the locks of the entry's
-// devices (DevicesOf). Threads: as Kernel.
+// Restores the devices first, then removes NCCL configuration and addresses: no other pod may get an address
+// that a device still has. Deletes the journal entry last, so that an interrupted release is run again from
+// the start. If the IPAM plugin fails, the entry stays without devices: DEL and railheadd run the plugin
+// again, and the devices are free meanwhile. Callers hold the locks of the entry's devices (DevicesOf).
+// Threads: as Kernel.
 #pragma once
 
 #include <set>
@@ -25,34 +24,34 @@ std::set<std::string> DevicesOf(const JournalEntry& entry);
 
 struct ReleaseOptions {
   // Until when to wait for a device that no reachable namespace has.
-  Deadline deadline = HomeDeadline();
-  // A handle that the caller holds on the pod's namespace. The namespace lives as long as the handle,
-  // also when its path is gone: without it the release would wait for its own caller.
+  Deadline deadline = RestoreDeadline();
+  // The caller's handle of the pod's namespace. The handle keeps the namespace alive when its path is gone:
+  // without this field the release would wait for its own caller.
   const NetNs* pod_ns = nullptr;
 };
 
-// `request`: where IPAM plugins are (else where ADD found them), and, when it is
-// about this very attachment, a path to the pod's namespace.
+// `request`: where IPAM plugins are (otherwise where ADD found them). If it is a request for this attachment,
+// also a path of the pod's namespace.
 Result<void> ReleaseAttachment(const Root& root, Kernel& kernel, const Journal& journal,
                                const CniRequest& request, const JournalEntry& entry,
                                const ReleaseOptions& options = {});
 
-// Ending an attachment whose journal entry cannot be read.
+// Releases an attachment whose journal entry cannot be read.
 //
-// What the entry still says is restored as by a release. Of a device whose part cannot be read nothing is
-// known but its address: with `force` its driver is bound anew, which brings it to the host under its own
-// name, and its VF gets a PF's defaults: no VLAN, no rate limit, spoof check on, not trusted. Threads: as
+// Restores the readable part of the entry like a release. Only the address of a device is known if its part
+// cannot be read. With `force` the driver of such a device is bound again, which brings it to the host under
+// its own name, and its VF gets defaults: no VLAN, no rate limit, spoof check on, not trusted. Threads: as
 // Kernel. Callers hold the locks of the entry's devices.
 
 struct Recovery {
   std::vector<std::string> restored;  // devices, as before the pod
-  std::vector<std::string> reset;     // devices that got defaults, for nobody knows what was before
+  std::vector<std::string> reset;     // devices that got defaults, since their earlier settings are unknown
   std::vector<std::string> lost;      // what was not restored, and why
   bool ended = false;                 // the entry is gone
 };
 
-// Without `force` an entry of which something is lost stays, so that its devices are not given out. kBusy:
-// its pod lives, or may live, and `force` was not given; nothing was touched then.
+// Without `force` an entry that is not fully restored stays, so that its devices are not allocated. kBusy:
+// its pod runs, or may run, and `force` is not set; nothing was changed then.
 Result<Recovery> RecoverAttachment(const Root& root, Kernel& kernel, const Journal& journal,
                                    const UnreadableEntry& file, bool force);
 
@@ -60,18 +59,18 @@ Result<Recovery> RecoverAttachment(const Root& root, Kernel& kernel, const Journ
 //
 // Threads: as DeviceApi. Errors: kNotFound when the device goes meanwhile.
 
-// What is still not as before: the next pod would get it.
-struct LeftSettings {
+// Settings that are still not as before: the next pod would get them.
+struct UnrestoredSettings {
   std::vector<std::string> fields;
   std::string reason;  // why the first one was refused; empty: the writes succeeded without effect
 };
 
-// Writes what is not as before, and only that. A setting that is refused because of another one is tried
-// again after the others. Two differences are not reported: a value that the driver chose itself, and
-// something that was attached before ADD and cannot be attached again.
-Result<LeftSettings> RestoreSettings(DeviceApi& devices, const Link& link, const DeviceState& before);
+// Writes only the settings that are not as before. Tries a setting that another one blocks again after the
+// others. Two differences are not reported: a value that the driver chose itself, and a program that was
+// attached before ADD and cannot be attached again.
+Result<UnrestoredSettings> RestoreSettings(DeviceApi& devices, const Link& link, const DeviceState& before);
 
 // "rings.rx, channels.combined (Device or resource busy)"
-std::string Describe(const LeftSettings& left);
+std::string Describe(const UnrestoredSettings& unrestored);
 
 }  // namespace railhead::attachment

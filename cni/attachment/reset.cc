@@ -48,7 +48,8 @@ class DeviceReset {
 
   Result<ResetOutcome> OfDriver() {
     if (device_.sriov_numvfs > 0)
-      return ResetOutcome{"device " + bdf_ + " is a PF with VFs, which binding its driver anew would remove"};
+      return ResetOutcome{"device " + bdf_ +
+                          " is a PF with VFs, which binding its driver again would remove"};
     const NetNs host_ns = RH_TRY(kernel_.HostNetns());
     const auto host = RH_TRY(kernel_.OpenRoute(host_ns));
     const DevicePlan plan = RH_TRY(Look(host_ns, *host));
@@ -96,7 +97,7 @@ class DeviceReset {
       const auto pf = name ? RH_TRY(host.FindLink(*name)) : std::nullopt;
       if (pf) record.before.vf = RH_TRY(host.GetVf(pf->index, record.vf));
     }
-    RH_TRY(DescribeOnHost(root_, plan));
+    RH_TRY(ReadHostState(root_, plan));
     const auto settings = RH_TRY(kernel_.OpenDevices(host_ns));
     record.before.settings = RH_TRY_WRAP(settings->Read(plan.link), "reading the settings of device " + bdf_);
     return plan;
@@ -111,21 +112,21 @@ class DeviceReset {
     return entry;
   }
 
-  // Whether the driver has not even been unbound.
+  // Whether the driver is still bound as before.
   Result<bool> IsAsBefore(RouteApi& host, const DevicePlan& plan) {
     const auto now = RH_TRY(FindPciDevice(root_, device_.address));
     const auto link = RH_TRY(host.FindLink(plan.link.index));
     return now && now->driver == device_.driver && link && link->name == plan.link.name;
   }
 
-  // Its driver makes the RDMA device a moment later than the interface.
+  // The driver registers the RDMA device a moment after the interface.
   Result<void> AwaitRdma() {
     const Deadline until = BackBy();
     for (PollPause pause; RH_TRY(RdmaDevicesOf(root_, device_.address)).empty();) {
       if (std::chrono::steady_clock::now() >= until) {
         return Fail(ErrorCode::kTimeout,
                     "device " + bdf_ + " has no RDMA device after its driver was bound again",
-                    "dmesg may tell why");
+                    "look for the reason in dmesg");
       }
       std::this_thread::sleep_for(pause.Next());
     }
@@ -215,10 +216,10 @@ Result<Link> RebindAndAwait(const Root& root, Kernel& kernel, RouteApi& host, co
 namespace {
 
 std::string WhyReset(const Tenant& last) {
-  return last.left.empty() ? Describe(last) + " had it before" : last.left;
+  return last.leftover.empty() ? Describe(last) + " had it before" : last.leftover;
 }
 
-// Of a device that stays as it is.
+// Of a device that is not reset.
 Result<void> RequireFree(const Root& root, Kernel& kernel, const Journal& journal, const DevicePlan& plan,
                          const Tenant& last, const std::string& why) {
   const auto on_host = plan.record.before.user_space ? std::nullopt : std::optional<Link>(plan.link);
@@ -234,7 +235,7 @@ Result<bool> MakeReady(const Root& root, Kernel& kernel, const Journal& journal,
                        ResetPolicy policy, const DevicePlan& plan) {
   const auto last = RH_TRY(ReadTenant(root, plan.record.device));
   if (!last) return false;
-  const bool due = last->pod_namespace != tenant.pod_namespace || !last->left.empty();
+  const bool due = last->pod_namespace != tenant.pod_namespace || !last->leftover.empty();
   if (policy == ResetPolicy::kNever) {
     if (due) RH_TRY(RequireFree(root, kernel, journal, plan, *last, "policy.reset is never"));
     return false;
@@ -261,8 +262,8 @@ Result<void> RecordTenant(const Root& root, const Tenant& tenant, const AttachPl
   for (const DevicePlan& plan : attach.devices) {
     const auto last = RH_TRY(ReadTenant(root, plan.record.device));
     Tenant now = tenant;
-    // What could not be reset is still there.
-    if (last) now.left = last->left;
+    // A device that was not reset still has it.
+    if (last) now.leftover = last->leftover;
     if (last == now) continue;
     RH_TRY_WRAP(WriteTenant(root, plan.record.device, now),
                 "recording who gets device " + plan.record.device);
@@ -272,9 +273,9 @@ Result<void> RecordTenant(const Root& root, const Tenant& tenant, const AttachPl
 
 namespace {
 
-constexpr const char* kEndIt = "it may be left of an earlier pod: end it, and this will be tried again";
+constexpr const char* kEndIt = "an earlier pod may have left it: end it; the runtime tries again";
 
-// Where an interface that is stacked on the device may be.
+// A namespace that may have an interface on top of the device.
 struct Place {
   std::string netns;
   std::string what;
@@ -312,7 +313,7 @@ Result<void> RequireNoUppers(const Root& root, Kernel& kernel, const Journal& jo
     return Fail(
         ErrorCode::kBusy,
         "device " + device + " has interface " + uppers.front().name + " on top of it in " + place.what,
-        "an earlier pod has left it there: remove it");
+        "an earlier pod left it there: remove it");
   }
   return {};
 }
@@ -351,8 +352,8 @@ Result<void> RequireRdmaUnused(const Root& root, Kernel& kernel, const std::stri
     for (const RdmaUser& user : RH_TRY(rdma->ListUsers(name))) {
       std::vector<std::string> kinds;
       for (const auto& [kind, count] : user.resources) kinds.push_back(std::to_string(count) + " " + kind);
-      const std::string who =
-          user.pid == 0 ? "a process that cannot be seen" : DescribeProcess(root, std::to_string(user.pid));
+      const std::string who = user.pid == 0 ? "a process that /proc does not show"
+                                            : DescribeProcess(root, std::to_string(user.pid));
       std::string message = "RDMA device " + name;
       message.append(" of ").append(device).append(" is used by ").append(who).append(": ");
       return Fail(ErrorCode::kBusy, message.append(Join(kinds, ", ")), kEndIt);

@@ -1,14 +1,14 @@
-// Makes a device anew between two pods, so that nothing of the first one works on it for the second one.
+// Resets a device between two pods, so that nothing of the first pod still works on it.
 //
-// A device with a network driver has that bound anew: this ends interfaces on top of it in all namespaces,
-// RDMA contexts, XDP and tc programs, and settings. One that programs drive gets a function-level reset, when
-// no program has it any more. Its names, MAC, MTU, administrative state, settings and VF settings are as
-// before.
+// The network driver of a device is bound again. This removes interfaces on top of the device in all
+// namespaces, RDMA contexts, XDP and tc programs, and settings. A device with a user-space driver gets a
+// function-level reset, once no process has it open. Names, MAC, MTU, administrative state, settings and VF
+// settings are as before afterwards.
 //
-// A journal entry of its own (IsReset) says meanwhile what the device was before: a reset that is interrupted
-// is completed by the next ADD, or by railheadd, like a killed ADD. Threads: as Kernel. Callers hold the
-// device's lock, and the device is in no attachment. Errors: kBusy when a process has what keeps a driver
-// from being unbound; what is not done after another error is in that entry.
+// A journal entry of its own (IsReset) stores meanwhile what the device was before. The next ADD or railheadd
+// completes an interrupted reset, as after a killed ADD. Threads: as Kernel. Callers hold the device's lock,
+// and the device is in no attachment. Errors: kBusy when a process has something open that keeps the driver
+// from being unbound. After other errors the entry stays, for the rest of the work.
 #pragma once
 
 #include <algorithm>
@@ -33,26 +33,25 @@
 namespace railhead::attachment {
 
 struct ResetOutcome {
-  // Why this device cannot be made anew, for all that is known; "": it was, or has no driver that it would
-  // have to be taken from. Nothing has changed then.
+  // Why this device cannot be reset; nothing has changed then. "": it was reset, or has no driver.
   std::string impossible;
 };
 
-// The device's record (cni/state/tenants.h) is gone when it is made anew. `why`: for the log of attachments.
+// Removes the device's record (cni/state/tenants.h) when it is reset. `why`: for the log of attachments.
 Result<ResetOutcome> ResetDevice(const Root& root, Kernel& kernel, const Journal& journal,
                                  const std::string& device, const std::string& why);
 
-// What a VF's interface refuses while its PF resets the VF.
+// Calls that a VF's interface refuses while its PF resets the VF.
 //
 // ice and i40e reset a VF when its MAC, VLAN or trust is set through the PF (ice_set_vf_mac,
-// i40e_ndo_set_vf_mac and their siblings). Until iavf has come to terms with its PF again, it answers EAGAIN
-// or EACCES for a new MAC (iavf_set_mac) and EBUSY for a link that is to come up (iavf_open). Threads: any.
-// Errors: those of the call, when they last for kVfResetLimit or mean something else.
+// i40e_ndo_set_vf_mac and their siblings). Until iavf has negotiated with its PF again, it answers EAGAIN or
+// EACCES for a new MAC (iavf_set_mac) and EBUSY when the link is set up (iavf_open). Threads: any. Errors:
+// those of the call, if they last for kVfResetLimit or have another code.
 
 // A reset takes some hundred milliseconds; iavf waits 2.5 s for an answer of the PF.
 inline constexpr std::chrono::seconds kVfResetLimit{10};
 
-// Calls again while a reset may be the reason for a refusal.
+// Repeats the call while a reset may be the reason for its error.
 template <typename Call>
 Result<void> CallDuringReset(const Call& call, Deadline deadline = Deadline::max()) {
   deadline = std::min(deadline, std::chrono::steady_clock::now() + kVfResetLimit);
@@ -65,10 +64,10 @@ Result<void> CallDuringReset(const Call& call, Deadline deadline = Deadline::max
   }
 }
 
-// Binds a device's driver anew. The driver then reads the VF's MAC, and starts with its default settings.
-// What processes and pods have left on the device is gone: interfaces on top of it in every namespace, XDP
-// and tc programs, RDMA contexts (drivers of hardware disassociate them, ib_uverbs_remove_one). Threads: as
-// Kernel. Errors: kTimeout when the interface does not come back.
+// Binds a device's driver again. The driver then reads the VF's MAC, and starts with its default settings.
+// This removes interfaces on top of the device in every namespace, XDP and tc programs, and RDMA contexts
+// (hardware drivers disassociate them, ib_uverbs_remove_one). Threads: as Kernel. Errors: kTimeout when the
+// interface does not come back.
 
 // Drivers that take a VF's administrative MAC only when they bind: "Reload the VF
 // driver to make this change effective" (igb_ndo_set_vf_mac, ixgbe_ndo_set_vf_mac).
@@ -83,38 +82,37 @@ Result<Link> RebindKeepingMac(const Root& root, Kernel& kernel, RouteApi& host, 
 // The PF's interface on the host; nullopt: the PF was removed, and the VF with it.
 Result<std::optional<Link>> FindPfOnHost(const Root& root, RouteApi& host, const AttachedDevice& device);
 
-// Devices that go from one tenant to the next: what ADD does about it.
+// What ADD does with a device that another tenant had.
 //
-// The namespace of the pod is the tenant. A device of another tenant, or one on which something of the last
-// pod may be left, is made anew (reset.h). One that cannot be made anew is refused while somebody uses it
-//. The fabric's `policy.reset` says `always` or `never`
-// instead.
+// A tenant is the namespace of a pod. ADD resets a device that another tenant had last, or on which something
+// of the last pod may be left. It refuses a device that cannot be reset while a process or interface still
+// uses it. The fabric's `policy.reset` can be `always` or `never` instead.
 //
-// A device of the same tenant costs the reading of its record and no question to the kernel.
+// For a device of the same tenant this reads only its record, and does not ask the kernel.
 // Threads: as Kernel. Callers hold the devices' locks. Errors: kBusy when a device is in use.
 
-// true: devices were made anew, and what `plan` says of their interfaces is out of date.
+// true: devices were reset, so their interfaces in `plan` are out of date.
 Result<bool> MakeReadyFor(const Root& root, Kernel& kernel, const Journal& journal, const Tenant& tenant,
                           ResetPolicy policy, const AttachPlan& plan);
 
 // Before the first change to the devices.
 Result<void> RecordTenant(const Root& root, const Tenant& tenant, const AttachPlan& plan);
 
-// Who still uses a device that is at home: what processes of an earlier pod can keep.
+// What still uses a device on the host: processes and interfaces that an earlier pod left.
 //
-// Threads: as Kernel. Errors: kBusy names the device, and the process or interface that uses it; kPermission:
-// /proc does not show to us what some process has open.
+// Threads: as Kernel. Errors: kBusy names the device, and the process or interface that uses it. kPermission:
+// /proc does not show the open files of some process.
 
-// That nobody has a node open which leads to the device: its VFIO group, its UIO or uverbs device.
+// kBusy when a process has a device node of the device open: its VFIO group, its UIO or uverbs device.
 Result<void> RequireNodesClosed(const Root& root, const std::string& device);
 
-// That no process has resources of these RDMA devices of it.
+// kBusy when a process has resources of these RDMA devices of the device.
 Result<void> RequireRdmaUnused(const Root& root, Kernel& kernel, const std::string& device,
                                const std::vector<std::string>& rdma_devices);
 
-// Both, and that nothing is stacked on it in another namespace: those of processes, of attachments, and those
-// with a name. A namespace that only a descriptor keeps is not found. `on_host`: nullopt, it has no
-// interface.
+// Both, and kBusy when another namespace has an interface on top of the device. Checks the namespaces of
+// processes, of attachments, and those with a name, but not one that only a descriptor keeps alive.
+// `on_host`: nullopt if the device has no interface.
 Result<void> RequireUnused(const Root& root, Kernel& kernel, const Journal& journal, const PciDevice& device,
                            const std::optional<Link>& on_host);
 

@@ -20,8 +20,7 @@ std::optional<IpAddress> GatewayFor(const Addressing& addressing, const IpPrefix
   return std::nullopt;
 }
 
-// Configuration before rail before IPAM: the nearer to this attachment, the
-// stronger.
+// The configuration's gateway, otherwise the IPAM plugin's, otherwise the rail's.
 std::optional<IpAddress> ChooseGateway(const PluginConfig& config, const DevicePlan& device,
                                        const CniIp& ip) {
   const IpAddress& address = ip.address.address;
@@ -38,7 +37,7 @@ bool Has(const Addressing& addressing, const IpPrefix& destination) {
   });
 }
 
-// To a destination for which nobody has said more than that.
+// Adds a route to a destination, unless there is one already.
 void AddPlainRoute(Addressing& addressing, const IpPrefix& prefix) {
   GatewayRoute route;
   route.destination = prefix.Network();
@@ -50,15 +49,15 @@ std::optional<std::uint32_t> Number(const std::optional<int>& value) {
   return value ? std::optional(static_cast<std::uint32_t>(*value)) : std::nullopt;
 }
 
-void AddIpamRoute(Addressing& addressing, const CniRoute& given) {
+void AddIpamRoute(Addressing& addressing, const CniRoute& ipam_route) {
   GatewayRoute route;
-  route.destination = given.destination.Network();  // the kernel's form, which CHECK will find
-  route.metric = Number(given.priority);
-  route.table = Number(given.table);
-  route.mtu = Number(given.mtu);
-  route.advmss = Number(given.advmss);
-  if (given.scope) route.scope = static_cast<RouteScope>(*given.scope);
-  route.gateway = given.gateway;
+  route.destination = ipam_route.destination.Network();  // the kernel's form, which CHECK will find
+  route.metric = Number(ipam_route.priority);
+  route.table = Number(ipam_route.table);
+  route.mtu = Number(ipam_route.mtu);
+  route.advmss = Number(ipam_route.advmss);
+  if (ipam_route.scope) route.scope = static_cast<RouteScope>(*ipam_route.scope);
+  route.gateway = ipam_route.gateway;
   if (!route.gateway && route.scope != RouteScope::kLink)
     route.gateway = GatewayFor(addressing, route.destination);
   const bool known = std::ranges::any_of(addressing.routes, [&](const GatewayRoute& other) {
@@ -126,30 +125,31 @@ std::vector<Route> RoutesFor(const Addressing& addressing, int link, std::uint32
     connected.scope =
         address.address.IsV6() ? RouteScope::kUniverse : RouteScope::kLink;  // IPv6 has no scopes
     if (!address.address.IsV6()) connected.source = address.address;
-    // Of addresses of one subnet the first one's serves all: the kernel refuses another with EEXIST.
+    // Addresses of one subnet share the first one's route: the kernel refuses another with EEXIST.
     const bool there = Contains(routes, connected.destination, &Route::destination);
     if (!there) routes.push_back(connected);
   }
-  for (const auto& wanted : addressing.routes) {
+  for (const auto& requested : addressing.routes) {
     Route route;
-    route.destination = wanted.destination;
-    route.gateway = wanted.gateway;
+    route.destination = requested.destination;
+    route.gateway = requested.gateway;
     route.link = link;
-    route.table = wanted.table.value_or(table);
-    route.mtu = wanted.mtu.value_or(0);
-    route.advmss = wanted.advmss.value_or(0);
-    route.scope = wanted.scope.value_or(RouteScope::kUniverse);
-    route.metric = wanted.metric.value_or(wanted.table ? 0 : (route.destination.address.IsV6() ? 1024 : 0));
+    route.table = requested.table.value_or(table);
+    route.mtu = requested.mtu.value_or(0);
+    route.advmss = requested.advmss.value_or(0);
+    route.scope = requested.scope.value_or(RouteScope::kUniverse);
+    route.metric =
+        requested.metric.value_or(requested.table ? 0 : (route.destination.address.IsV6() ? 1024 : 0));
     for (const auto& address : addressing.addresses) {
-      if (!address.address.IsV6() && SameFamily(address.address, wanted.destination.address)) {
+      if (!address.address.IsV6() && SameFamily(address.address, requested.destination.address)) {
         route.source = address.address;
         break;
       }
     }
     routes.push_back(route);
-    if (wanted.table) continue;
+    if (requested.table) continue;
     route.table = kTableMain;
-    route.metric = wanted.metric.value_or(table);
+    route.metric = requested.metric.value_or(table);
     routes.push_back(route);
   }
   return routes;
@@ -173,23 +173,23 @@ std::vector<Rule> RulesFor(const AttachedDevice& device) {
 
 namespace {
 
-// Per rail there is a table and a metric, unless the IPAM plugin names one: the kernel takes
-// a destination once for each table and metric, whichever the interface.
+// Each rail has its own table and metric, unless the IPAM plugin names one. The kernel accepts a destination
+// only once for each table and metric, also over different interfaces.
 Result<void> RefuseCollisions(const std::vector<AttachedDevice>& devices) {
   for (std::size_t i = 1; i < devices.size(); ++i) {
     for (const auto& route : devices[i].addressing.routes) {
       for (std::size_t j = 0; j < i; ++j) {
         const auto& others = devices[j].addressing.routes;
-        const bool taken = std::ranges::any_of(others, [&](const Route& other) {
+        const bool collides = std::ranges::any_of(others, [&](const Route& other) {
           return other.destination == route.destination && other.table == route.table &&
                  other.metric == route.metric;
         });
-        if (!taken) continue;
+        if (!collides) continue;
         return Fail(ErrorCode::kInvalid,
                     "the IPAM plugin gives " + devices[j].pod_name + " and " + devices[i].pod_name +
                         " the same route to " + route.destination.ToString() + " in table " +
                         std::to_string(route.table) + " with priority " + std::to_string(route.metric),
-                    "leave priority and table out of its routes: each device then gets its own");
+                    "remove priority and table from its routes: each device then gets its own");
       }
     }
   }
@@ -198,8 +198,8 @@ Result<void> RefuseCollisions(const std::vector<AttachedDevice>& devices) {
 
 }  // namespace
 
-Result<void> DescribeAddressing(PodNetwork& network, const AttachPlan& plan,
-                                const std::vector<Addressing>& addressing, JournalEntry& entry) {
+Result<void> RecordAddressing(PodNetwork& network, const AttachPlan& plan,
+                              const std::vector<Addressing>& addressing, JournalEntry& entry) {
   std::vector<Rule> rules = RH_TRY(network.pod->ListRules(AF_INET));
   for (auto& rule : RH_TRY(network.pod->ListRules(AF_INET6))) rules.push_back(std::move(rule));
   for (std::size_t i = 0; i < entry.devices.size(); ++i) {

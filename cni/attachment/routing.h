@@ -1,5 +1,4 @@
-// What a pod with several rails needs so that each rail's traffic leaves by its
-// own NIC, as routes and rules; building only, nothing is sent.
+// Builds the routes and rules by which each rail's traffic leaves a pod through its own NIC. Sends nothing.
 //
 // RoCE resolves a peer with the outgoing interface and the source address bound,
 // sockets with the source address alone or with nothing (reference: the kernel's
@@ -31,19 +30,18 @@ struct GatewayRoute {
   IpPrefix destination;
   std::optional<IpAddress> gateway;  // nullopt: on the link
   std::optional<std::uint32_t> metric;
-  std::optional<std::uint32_t> table;  // given by the IPAM plugin: there only
+  std::optional<std::uint32_t> table;  // set by the IPAM plugin: the route is only in that table
   std::optional<std::uint32_t> mtu;
   std::optional<std::uint32_t> advmss;
   std::optional<RouteScope> scope;
 };
 
-// Addresses and routes of one NIC, brought together from IPAM's result, the
-// configuration and the rail.
+// Addresses and routes of one NIC, from the IPAM plugin's result, the configuration and the rail.
 struct Addressing {
   std::vector<IpPrefix> addresses;
   std::vector<std::optional<IpAddress>> gateways;  // one per address
   std::vector<GatewayRoute> routes;
-  std::string dns;  // JSON, passed on
+  std::string dns;  // JSON, passed to the runtime
 };
 
 // kInvalid when a gateway is outside every address's subnet, or a route has none.
@@ -55,11 +53,12 @@ Result<Addressing> ResolveAddressing(const PluginConfig& config, const DevicePla
 std::uint32_t PickTable(const std::vector<Rule>& rules_of_pod, std::uint32_t preferred);
 
 std::vector<Route> RoutesFor(const Addressing& addressing, int link, std::uint32_t table);
-// None without a table.
+// Empty without a table.
 std::vector<Rule> RulesFor(const AttachedDevice& device);
 
-// Adds what the pod is promised by `addressing`, one for each device, to the journal entry.
-Result<void> DescribeAddressing(PodNetwork& network, const AttachPlan& plan,
-                                const std::vector<Addressing>& addressing, JournalEntry& entry);
+// Stores addresses, routes and table of each device in the journal entry; `addressing` has one for each
+// device.
+Result<void> RecordAddressing(PodNetwork& network, const AttachPlan& plan,
+                              const std::vector<Addressing>& addressing, JournalEntry& entry);
 
 }  // namespace railhead::attachment

@@ -33,7 +33,7 @@ std::string InWords(int number) {
 
 void CheckLink(Differences& differences, const Link& now, const AttachedDevice& device) {
   const std::string& name = device.pod_name;
-  const AttachedDevice::Wanted& wanted = device.wanted;
+  const AttachedDevice::Requested& expected = device.requested;
   if (!device.before.parentless) {
     CheckValue(differences, name + ": device", now.parent_device.empty() ? "none" : now.parent_device,
                device.device);
@@ -41,18 +41,18 @@ void CheckLink(Differences& differences, const Link& now, const AttachedDevice& 
   if (!now.up) differences.push_back(name + " is down");
   if (now.up && !now.carrier) differences.push_back(name + " has no carrier");
   CheckValue(differences, name + ": mac", now.mac.ToString(),
-             wanted.vf.mac.value_or(device.before.mac).ToString());
+             expected.vf.mac.value_or(device.before.mac).ToString());
   ForEachLinkSetting([&](const std::string& key, auto setting, auto is) {
-    if (const auto& value = wanted.link.*setting)
+    if (const auto& value = expected.link.*setting)
       CheckValue(differences, name + ": " + key, InWords(now.*is), InWords(*value));
   });
-  for (const auto& alt_name : wanted.alt_names) {
+  for (const auto& alt_name : expected.alt_names) {
     if (!Contains(now.alt_names, alt_name))
       differences.push_back(std::string(name).append(" has lost its alternative name ").append(alt_name));
   }
 }
 
-// The kernel answers a list of numbers with tabs between them, however it was written.
+// The kernel reports a list of numbers with tabs, whatever separated them in the write.
 std::string Words(const std::string& value) {
   std::string words;
   for (const char c : value) words += c == '\t' || c == '\n' ? ' ' : c;
@@ -61,23 +61,23 @@ std::string Words(const std::string& value) {
   return Join(parts, " ");
 }
 
-// Ours, and over them those of the configuration.
+// Railhead's sysctls, overridden by those of the configuration.
 Result<void> CheckSysctls(Differences& differences, Kernel& kernel, const NetNs& pod,
                           const AttachedDevice& device) {
   const std::string conf = "net/ipv4/conf/" + device.pod_name + "/";
-  auto wanted = device.wanted.sysctls;
+  auto expected = device.requested.sysctls;
   for (const auto& [sysctl, value] :
        {std::pair{"arp_ignore", "1"}, {"arp_announce", "2"}, {"rp_filter", "2"}}) {
     const std::string path = conf + sysctl;
-    if (!Contains(wanted, path, &Sysctl::path)) wanted.push_back({path, value});
+    if (!Contains(expected, path, &Sysctl::path)) expected.push_back({path, value});
   }
   std::vector<std::string> paths;
-  paths.reserve(wanted.size());
-  for (const auto& [path, value] : wanted) paths.push_back(path);
+  paths.reserve(expected.size());
+  for (const auto& [path, value] : expected) paths.push_back(path);
   const auto values = RH_TRY(kernel.ReadSysctls(pod, paths));
-  for (std::size_t i = 0; i < wanted.size(); ++i) {
+  for (std::size_t i = 0; i < expected.size(); ++i) {
     CheckValue(differences, "sysctl " + paths[i], Words(values[i].value_or("(absent)")),
-               Words(wanted[i].value));
+               Words(expected[i].value));
   }
   return {};
 }
@@ -85,9 +85,9 @@ Result<void> CheckSysctls(Differences& differences, Kernel& kernel, const NetNs&
 Result<void> CheckAddresses(Differences& differences, RouteApi& pod, const Link& now,
                             const AttachedDevice& device) {
   const auto addresses = RH_TRY(pod.ListAddresses(now.index));
-  for (const auto& wanted : device.addressing.addresses) {
-    if (!Contains(addresses, wanted)) {
-      differences.push_back("address " + wanted.ToString() + " is missing on " + device.pod_name);
+  for (const auto& expected : device.addressing.addresses) {
+    if (!Contains(addresses, expected)) {
+      differences.push_back("address " + expected.ToString() + " is missing on " + device.pod_name);
     }
   }
   return {};
@@ -98,43 +98,43 @@ Result<void> CheckRules(Differences& differences, RouteApi& pod, const AttachedD
   if (all.empty()) return {};
   for (const int family : {AF_INET, AF_INET6}) {
     const auto rules = RH_TRY(pod.ListRules(family));
-    for (const auto& wanted : all) {
-      if (wanted.family != family) continue;
-      if (!Contains(rules, wanted)) {
-        differences.push_back("rule '" + wanted.ToString() + "' is missing");
+    for (const auto& expected : all) {
+      if (expected.family != family) continue;
+      if (!Contains(rules, expected)) {
+        differences.push_back("rule '" + expected.ToString() + "' is missing");
       }
     }
   }
   return {};
 }
 
-// Of an IPv6 route without one, the kernel makes 1024 (IP6_RT_PRIO_USER, include/net/ip6_fib.h).
+// The kernel gives an IPv6 route without a metric 1024 (IP6_RT_PRIO_USER, include/net/ip6_fib.h).
 std::uint32_t MetricOf(const Route& route) {
   static constexpr std::uint32_t kUserPriority = 1024;
   return route.metric == 0 && route.destination.address.IsV6() ? kUserPriority : route.metric;
 }
 
-bool IsAsPromised(const Route& route, const Route& wanted, int link) {
-  return route.destination == wanted.destination && route.gateway == wanted.gateway && route.link == link &&
-         route.source == wanted.source && MetricOf(route) == MetricOf(wanted) && route.mtu == wanted.mtu &&
-         route.advmss == wanted.advmss;
+bool IsExpectedRoute(const Route& route, const Route& expected, int link) {
+  return route.destination == expected.destination && route.gateway == expected.gateway &&
+         route.link == link && route.source == expected.source && MetricOf(route) == MetricOf(expected) &&
+         route.mtu == expected.mtu && route.advmss == expected.advmss;
 }
 
 Result<void> CheckRoutes(Differences& differences, RouteApi& pod, const Link& now,
                          const AttachedDevice& device) {
-  for (const auto& wanted : device.addressing.routes) {
-    const auto routes = RH_TRY(pod.ListRoutes(wanted.destination.address.Family(), wanted.table));
+  for (const auto& expected : device.addressing.routes) {
+    const auto routes = RH_TRY(pod.ListRoutes(expected.destination.address.Family(), expected.table));
     const bool there = std::ranges::any_of(
-        routes, [&](const Route& route) { return IsAsPromised(route, wanted, now.index); });
-    if (!there) differences.push_back("route '" + wanted.ToString() + "' is missing");
+        routes, [&](const Route& route) { return IsExpectedRoute(route, expected, now.index); });
+    if (!there) differences.push_back("route '" + expected.ToString() + "' is missing");
   }
   return {};
 }
 
 Result<void> CheckVf(Differences& differences, const Root& root, RouteApi& host,
                      const AttachedDevice& device) {
-  // Nothing was promised; and there are PFs that do not list their VFs (switchdev mode).
-  if (device.vf < 0 || device.wanted.vf.Empty()) return {};
+  // ADD set nothing. Some PFs do not list their VFs (switchdev mode).
+  if (device.vf < 0 || device.requested.vf.Empty()) return {};
   const auto address = PciAddress::Parse(device.pf);
   const auto name = address ? RH_TRY(UplinkNetdev(root, *address)) : std::nullopt;
   const auto pf = name ? RH_TRY(host.FindLink(*name)) : std::nullopt;
@@ -149,10 +149,10 @@ Result<void> CheckVf(Differences& differences, const Root& root, RouteApi& host,
     return {};
   }
   ForEachVfSetting([&](const std::string& key, auto setting) {
-    const auto& wanted = device.wanted.vf.*setting;
+    const auto& expected = device.requested.vf.*setting;
     const auto& is = *now.*setting;
-    // Of what a driver does not report nobody can say that it has changed.
-    if (wanted && is) CheckValue(differences, vf + ": " + key, InWords(*is), InWords(*wanted));
+    // A setting that the driver does not report cannot be compared.
+    if (expected && is) CheckValue(differences, vf + ": " + key, InWords(*is), InWords(*expected));
   });
   return {};
 }
@@ -184,12 +184,12 @@ Result<Differences> FindDifferences(const Root& root, Kernel& kernel, PodNetwork
   }
   for (const AttachedDevice& device : entry.devices)
     RH_TRY(CheckDevice(differences, root, kernel, network, device));
-  RH_TRY(CheckHandoff(differences, root, kernel, network.pod_ns, entry));
+  RH_TRY(CheckNcclConfig(differences, root, kernel, network.pod_ns, entry));
   return differences;
 }
 
-Result<Differences> FindHandoffDrift(const Root& root, Kernel& kernel, PodNetwork& network,
-                                     const JournalEntry& entry) {
+Result<Differences> FindNcclConfigDrift(const Root& root, Kernel& kernel, PodNetwork& network,
+                                        const JournalEntry& entry) {
   Differences differences;
   for (const AttachedDevice& device : entry.devices) {
     if (device.before.user_space || !device.InNcclConf()) continue;
@@ -201,13 +201,13 @@ Result<Differences> FindHandoffDrift(const Root& root, Kernel& kernel, PodNetwor
     RH_TRY(CheckAddresses(differences, *network.pod, *now, device));
     RH_TRY(CheckRdma(differences, root, kernel, network.pod_ns, device));
   }
-  RH_TRY(CheckHandoff(differences, root, kernel, network.pod_ns, entry));
+  RH_TRY(CheckNcclConfig(differences, root, kernel, network.pod_ns, entry));
   return differences;
 }
 
 namespace {
 
-// The files that containers have mounted go to `mounted`.
+// Adds the files that containers mount to `mounted`.
 Result<void> CheckCdi(Differences& differences, const Root& root, const AttachedDevice& device,
                       std::set<std::string>& mounted) {
   const std::string path = paths::CdiSpec(root, device.KubeletId());
@@ -230,7 +230,7 @@ std::string InWords(const std::vector<GidEntry>& table, int index) {
          (entry == table.end() ? "" : " (" + AddressOfGid(entry->gid).ToString() + ")");
 }
 
-// A GID that has come before the pod's own goes unnoticed until the next connection.
+// A new GID before the pod's own has no effect until the next connection.
 void CheckSearch(Differences& differences, const char* who, const AttachedDevice::Rdma& rdma,
                  const std::vector<GidEntry>& table, int picked) {
   if (picked == *rdma.gid_index) return;
@@ -238,8 +238,8 @@ void CheckSearch(Differences& differences, const char* who, const AttachedDevice
              InWords(table, *rdma.gid_index));
 }
 
-// What the files say of the NICs; "": there is no such file.
-struct Told {
+// The texts of the sandbox's files; "": the file does not exist.
+struct NcclFiles {
   std::string nccl_path;
   std::string nccl;
   std::optional<nccl::GidSelection> gids;
@@ -247,53 +247,54 @@ struct Told {
   std::string ucx;
 };
 
-Result<Told> ReadTold(const Root& root, const JournalEntry& entry, const std::set<std::string>& mounted) {
-  Told told;
-  told.nccl_path = nccl::HandoffPath(root, entry.key.container_id);
-  told.nccl = RH_TRY(ReadFile(told.nccl_path)).value_or("");
-  told.gids = nccl::GidsIn(told.nccl);
-  told.ucx_path = nccl::HandoffPath(root, entry.key.container_id, nccl::kUcxConfName);
-  if (mounted.contains(told.ucx_path)) told.ucx = RH_TRY(ReadFile(told.ucx_path)).value_or("");
-  return told;
+Result<NcclFiles> ReadNcclFiles(const Root& root, const JournalEntry& entry,
+                                const std::set<std::string>& mounted) {
+  NcclFiles files;
+  files.nccl_path = nccl::NcclConfigPath(root, entry.key.container_id);
+  files.nccl = RH_TRY(ReadFile(files.nccl_path)).value_or("");
+  files.gids = nccl::GidsIn(files.nccl);
+  files.ucx_path = nccl::NcclConfigPath(root, entry.key.container_id, nccl::kUcxConfName);
+  if (mounted.contains(files.ucx_path)) files.ucx = RH_TRY(ReadFile(files.ucx_path)).value_or("");
+  return files;
 }
 
-void CheckNccl(Differences& differences, const Told& told, const AttachedDevice::Rdma& rdma,
-               const std::vector<GidEntry>& table) {
-  const auto devices = Split(nccl::ValueIn(told.nccl, "NCCL_IB_HCA").value_or(""), ',');
+void CheckNcclConf(Differences& differences, const NcclFiles& files, const AttachedDevice::Rdma& rdma,
+                   const std::vector<GidEntry>& table) {
+  const auto devices = Split(nccl::ValueIn(files.nccl, "NCCL_IB_HCA").value_or(""), ',');
   if (!Contains(devices, rdma.device))
-    differences.push_back("the handoff file " + told.nccl_path + " does not name " + rdma.device);
-  if (told.gids && std::holds_alternative<nccl::GidSearch>(*told.gids)) {
-    CheckSearch(differences, "NCCL", rdma, table, NcclPicks(table, std::get<nccl::GidSearch>(*told.gids)));
+    differences.push_back("the NCCL configuration file " + files.nccl_path + " does not name " + rdma.device);
+  if (files.gids && std::holds_alternative<nccl::GidSearch>(*files.gids)) {
+    CheckSearch(differences, "NCCL", rdma, table, NcclPicks(table, std::get<nccl::GidSearch>(*files.gids)));
   } else {
-    CheckValue(differences, told.nccl_path + ": NCCL_IB_GID_INDEX",
-               nccl::ValueIn(told.nccl, "NCCL_IB_GID_INDEX").value_or("(absent)"),
+    CheckValue(differences, files.nccl_path + ": NCCL_IB_GID_INDEX",
+               nccl::ValueIn(files.nccl, "NCCL_IB_GID_INDEX").value_or("(absent)"),
                std::to_string(*rdma.gid_index));
   }
 }
 
-void CheckUcx(Differences& differences, const Told& told, const AttachedDevice::Rdma& rdma,
-              const std::vector<GidEntry>& table) {
-  const auto devices = Split(nccl::ValueIn(told.ucx, "UCX_NET_DEVICES").value_or(""), ',');
+void CheckUcxConf(Differences& differences, const NcclFiles& files, const AttachedDevice::Rdma& rdma,
+                  const std::vector<GidEntry>& table) {
+  const auto devices = Split(nccl::ValueIn(files.ucx, "UCX_NET_DEVICES").value_or(""), ',');
   if (!Contains(devices, rdma.device + ":1"))
-    differences.push_back("the handoff file " + told.ucx_path + " does not name " + rdma.device);
-  if (const auto index = nccl::ValueIn(told.ucx, "UCX_IB_GID_INDEX")) {
-    CheckValue(differences, told.ucx_path + ": UCX_IB_GID_INDEX", *index, std::to_string(*rdma.gid_index));
+    differences.push_back("the NCCL configuration file " + files.ucx_path + " does not name " + rdma.device);
+  if (const auto index = nccl::ValueIn(files.ucx, "UCX_IB_GID_INDEX")) {
+    CheckValue(differences, files.ucx_path + ": UCX_IB_GID_INDEX", *index, std::to_string(*rdma.gid_index));
   } else if (const auto picked = nccl::UcxPicks(table)) {
     CheckSearch(differences, "UCX", rdma, table, *picked);
   }
 }
 
-Result<void> CheckIsTold(Differences& differences, Kernel& kernel, const NetNs& pod, const Told& told,
-                         const AttachedDevice::Rdma& rdma) {
-  const bool searched = told.gids && std::holds_alternative<nccl::GidSearch>(*told.gids);
+Result<void> CheckNcclFiles(Differences& differences, Kernel& kernel, const NetNs& pod,
+                            const NcclFiles& files, const AttachedDevice::Rdma& rdma) {
+  const bool searched = files.gids && std::holds_alternative<nccl::GidSearch>(*files.gids);
   std::vector<GidEntry> table;
   if (searched) {
     auto now = RH_TRY(kernel.ReadGids(pod, rdma.device));
-    if (!now) return {};  // CheckRdma() tells
+    if (!now) return {};  // CheckRdma() reports it
     table = *std::move(now);
   }
-  CheckNccl(differences, told, rdma, table);
-  if (!told.ucx.empty()) CheckUcx(differences, told, rdma, table);
+  CheckNcclConf(differences, files, rdma, table);
+  if (!files.ucx.empty()) CheckUcxConf(differences, files, rdma, table);
   return {};
 }
 
@@ -301,13 +302,13 @@ Result<void> CheckIsTold(Differences& differences, Kernel& kernel, const NetNs& 
 
 Result<void> CheckRdma(Differences& differences, const Root& root, Kernel& kernel, const NetNs& pod,
                        const AttachedDevice& device) {
-  const AttachedDevice::Rdma& promised = device.rdma;
-  if (promised.device.empty()) return {};
-  if (!promised.gid_index) {  // nothing was promised but the device
+  const AttachedDevice::Rdma& expected = device.rdma;
+  if (expected.device.empty()) return {};
+  if (!expected.gid_index) {  // only the device is expected
     const auto rdma = RH_TRY(kernel.OpenRdma(pod));
     const auto devices = RH_TRY(rdma->ListDevices());
-    const bool there = Contains(devices, promised.device, &RdmaDevice::name);
-    if (!there) differences.push_back("RDMA device " + promised.device + ": is not visible in the pod");
+    const bool there = Contains(devices, expected.device, &RdmaDevice::name);
+    if (!there) differences.push_back("RDMA device " + expected.device + ": is not visible in the pod");
     return {};
   }
   const IpAddress* address = GidAddressOf(device);
@@ -318,26 +319,26 @@ Result<void> CheckRdma(Differences& differences, const Root& root, Kernel& kerne
     differences.push_back(Describe(ready.error()));
     return {};
   }
-  CheckValue(differences, promised.device + ": GID index of " + address->ToString(),
-             std::to_string(ready->gid.index), std::to_string(*promised.gid_index));
-  CheckValue(differences, promised.device + ": uverbs node", ready->uverbs, promised.uverbs);
+  CheckValue(differences, expected.device + ": GID index of " + address->ToString(),
+             std::to_string(ready->gid.index), std::to_string(*expected.gid_index));
+  CheckValue(differences, expected.device + ": uverbs node", ready->uverbs, expected.uverbs);
   return {};
 }
 
-Result<void> CheckHandoff(Differences& differences, const Root& root, Kernel& kernel, const NetNs& pod,
-                          const JournalEntry& entry) {
+Result<void> CheckNcclConfig(Differences& differences, const Root& root, Kernel& kernel, const NetNs& pod,
+                             const JournalEntry& entry) {
   std::set<std::string> needed;
   for (const AttachedDevice& device : entry.devices) {
     RH_TRY(CheckCdi(differences, root, device, needed));
-    if (device.InNcclConf()) needed.insert(nccl::HandoffPath(root, entry.key.container_id));
+    if (device.InNcclConf()) needed.insert(nccl::NcclConfigPath(root, entry.key.container_id));
   }
-  const Told told = RH_TRY(ReadTold(root, entry, needed));
+  const NcclFiles files = RH_TRY(ReadNcclFiles(root, entry, needed));
   for (const AttachedDevice& device : entry.devices) {
-    if (device.InNcclConf() && !told.nccl.empty())
-      RH_TRY(CheckIsTold(differences, kernel, pod, told, device.rdma));
+    if (device.InNcclConf() && !files.nccl.empty())
+      RH_TRY(CheckNcclFiles(differences, kernel, pod, files, device.rdma));
   }
   for (const auto& path : needed) {
-    if (!Exists(path)) differences.push_back("the handoff file " + path + " is missing");
+    if (!Exists(path)) differences.push_back("the NCCL configuration file " + path + " is missing");
   }
   return {};
 }

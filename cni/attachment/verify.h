@@ -1,6 +1,5 @@
-// What of an attachment is not as ADD promised it: link, namespace, MAC, MTU, tuning,
-// VF settings, addresses, routes, rules, sysctls, RDMA device, GID, CDI spec, handoff.
-// Threads: as Kernel; reads only.
+// Compares an attachment with what ADD set: link, namespace, MAC, MTU, tuning, VF settings, addresses,
+// routes, rules, sysctls, RDMA device, GID, CDI spec, NCCL configuration. Threads: as Kernel; reads only.
 #pragma once
 
 #include <string>
@@ -14,7 +13,7 @@
 
 namespace railhead::attachment {
 
-// What CHECK and railheadd find not to be as ADD promised it, in words.
+// Differences that CHECK and railheadd report, one sentence each.
 // Threads: values.
 
 using Differences = std::vector<std::string>;
@@ -24,26 +23,25 @@ inline void CheckValue(Differences& differences, const std::string& what, const 
   if (is != should) differences.push_back(what + " is " + is + ", should be " + should);
 }
 
-// Each difference in words; empty when all is as promised. An error means that it
-// could not be found out.
+// Empty when all is as ADD set it. An error means that the state could not be read.
 Result<Differences> FindDifferences(const Root& root, Kernel& kernel, PodNetwork& network,
                                     const JournalEntry& entry);
 
-// Of these what a running process that uses the handoff would notice: interface, addresses, RDMA
+// Only the differences that affect a running process with the NCCL configuration: interface, addresses, RDMA
 // device, port, GID index, uverbs node, CDI spec, nccl.conf.
-Result<Differences> FindHandoffDrift(const Root& root, Kernel& kernel, PodNetwork& network,
-                                     const JournalEntry& entry);
+Result<Differences> FindNcclConfigDrift(const Root& root, Kernel& kernel, PodNetwork& network,
+                                        const JournalEntry& entry);
 
-// What of the handoff is not as the pod was told: the NICs' RDMA side, the CDI specs, and the files.
-// Threads: as Kernel; reads only. An error means that it could not be found out.
+// Compares the NCCL configuration with the NICs' RDMA devices, the CDI specs and the files.
+// Threads: as Kernel; reads only. An error means that the state could not be read.
 
 // RDMA device, port, GID index and uverbs node.
 Result<void> CheckRdma(Differences& differences, const Root& root, Kernel& kernel, const NetNs& pod,
                        const AttachedDevice& device);
 
-// That containers which start later get the same as those before, and that stacks which look for a GID
-// themselves still end at the pod's.
-Result<void> CheckHandoff(Differences& differences, const Root& root, Kernel& kernel, const NetNs& pod,
-                          const JournalEntry& entry);
+// Checks that containers that start later get the same configuration, and that stacks that search for a GID
+// still find the pod's.
+Result<void> CheckNcclConfig(Differences& differences, const Root& root, Kernel& kernel, const NetNs& pod,
+                             const JournalEntry& entry);
 
 }  // namespace railhead::attachment

@@ -12,14 +12,26 @@
 namespace railhead {
 namespace {
 
-// Keys of `ipam` that say which addresses there are, for whom, and how soon they are given again.
-constexpr std::array<const char*, 16> kAddressKeys = {
-    "subnet",         "rangeStart", "rangeEnd",  "ranges",          "range", "range_start",
-    "range_end",      "ipRanges",   "addresses", "node_slice_size", "links", "restSeconds",
-    "minRestSeconds", "vf",         "inUse",     "inUseConfirmed"};
+// Keys of `ipam` that set the addresses, their owners, and the reuse delay.
+constexpr std::array<const char*, 16> kAddressKeys = {"subnet",
+                                                      "rangeStart",
+                                                      "rangeEnd",
+                                                      "ranges",
+                                                      "range",
+                                                      "range_start",
+                                                      "range_end",
+                                                      "ipRanges",
+                                                      "addresses",
+                                                      "node_slice_size",
+                                                      "links",
+                                                      "reuseDelaySeconds",
+                                                      "minReuseDelaySeconds",
+                                                      "vf",
+                                                      "inUse",
+                                                      "inUseConfirmed"};
 
-// Of one namespace alone, besides those of interfaces: what kubelet calls safe
-// (pkg/kubelet/sysctl/safe_sysctls.go), and the length of the queue of listening sockets.
+// Sysctls of one namespace alone, besides those of interfaces: those that kubelet calls safe
+// (pkg/kubelet/sysctl/safe_sysctls.go), and the queue length of listening sockets.
 constexpr std::array<std::string_view, 12> kSafeSysctls = {"core/somaxconn",
                                                            "ipv4/ip_local_port_range",
                                                            "ipv4/ip_local_reserved_ports",
@@ -54,7 +66,7 @@ std::string Quoted(const std::string& key, const std::string& value) {
 
 CallPermissions::CallPermissions(const std::optional<Fabric>& fabric, const std::string& network,
                                  const CniArgs& args)
-    // As a drop-in for sriov-cni: without a UID nobody says whose a device is.
+    // Without a fabric, as in sriov-cni: without a UID the pod's devices are unknown.
     : is_pods_(!PodUid(args).empty() || (fabric && !PodName(args).empty())),
       whose_(WhoseNetwork(network, args)) {
   if (fabric) may_ = PermissionsFor(fabric->policy, network, PodNamespace(args));

@@ -1,10 +1,10 @@
-// Whose call it is, and what it may do: CNI_ARGS and the policy of the node's fabric (cni/fabric/fabric.h).
+// What a call may do, by CNI_ARGS and the policy of the node's fabric (cni/fabric/fabric.h).
 //
-// A call is a pod's where the runtime names one (K8S_POD_NAME or K8S_POD_UID). Any other is root's own:
-// podman, cnitool. It may set every key, name every device and every file. A node without a fabric has no
-// policy: a drop-in for sriov-cni, whose networks set VLANs and MACs; these keys stay allowed there, and
-// railctl doctor says so. Paths of files are never the author's to choose. Errors: kPermission, with the key,
-// whom it was refused to, and where root allows it. Threads: pure, but for ReadPermissions, which reads the
+// A call is for a pod if the runtime names one (K8S_POD_NAME or K8S_POD_UID). Any other call is root's own:
+// podman, cnitool. It may set every key, and name every device and every file. A node without a fabric has no
+// policy, like sriov-cni, whose networks set VLANs and MACs: there these keys stay allowed, and railctl
+// doctor warns of it. The author of a network can never choose paths of files. Errors: kPermission, with the
+// key, the refused network, and how root can allow it. Threads: pure, except ReadPermissions, which reads the
 // fabric.
 #pragma once
 
@@ -20,18 +20,18 @@ namespace railhead {
 
 class CallPermissions {
  public:
-  // `fabric`: the node's own (kFabricPath), whichever the network names.
+  // `fabric`: the node's own (kFabricPath), also if the network names another.
   CallPermissions(const std::optional<Fabric>& fabric, const std::string& network, const CniArgs& args);
 
-  // `pointer` is where the key stands, "/vlan"; `key` one of RestrictedKeys().
+  // `pointer`: the key's place, "/vlan"; `key`: one of RestrictedKeys().
   [[nodiscard]] Result<void> Require(const std::string& key, const std::string& pointer) const;
   [[nodiscard]] Result<void> RequireFabric(const std::string& path, const std::string& pointer) const;
-  // All that the object `ipam` says to railhead-ipam, and the addresses that the runtime was asked for. A
-  // rail is not among it: whether it is the device's own, the caller knows.
+  // Checks all keys of the object `ipam` for railhead-ipam, and the addresses that the runtime requests. Does
+  // not check the rail: the caller knows whether it is the device's own.
   [[nodiscard]] Result<void> RequireIpam(const std::string& config, const CniArgs& args) const;
   [[nodiscard]] Result<void> RequireIpamType(const std::string& type) const;
-  // `path` with '/', without the "net/" in front: "ipv4/conf/IFNAME/arp_filter". Whoever calls: some of the
-  // kernel's are not of one namespace alone.
+  // `path`: with '/', without the leading "net/": "ipv4/conf/IFNAME/arp_filter". For all calls: some sysctls
+  // of the kernel affect more than one namespace.
   [[nodiscard]] Result<void> RequireSysctl(const std::string& path, const std::string& pointer) const;
 
   [[nodiscard]] bool is_pods() const { return is_pods_; }

@@ -30,8 +30,8 @@ IpAddress PlusShifted(const IpAddress& base, int number, int bits) {
 
 std::vector<IpRange> Rail::Excluded() const {
   std::vector<IpRange> excluded = exclude;
-  for (const auto& [node, address] : stations) excluded.push_back({address, address});
-  if (station_range) excluded.push_back(*station_range);
+  for (const auto& [node, address] : probe_addresses) excluded.push_back({address, address});
+  if (probe_range) excluded.push_back(*probe_range);
   return excluded;
 }
 
@@ -49,12 +49,12 @@ std::vector<IpRange> Rail::RangesOf(const std::string& node, std::optional<int> 
   return {IpRange{first, first.Filled(*node_block)}};
 }
 
-std::map<std::string, IpAddress> Fabric::StationsOf(const Rail& rail) const {
-  if (!rail.station_range) return rail.stations;
-  std::map<std::string, IpAddress> stations;
+std::map<std::string, IpAddress> Fabric::ProbeAddressesOf(const Rail& rail) const {
+  if (!rail.probe_range) return rail.probe_addresses;
+  std::map<std::string, IpAddress> addresses;
   for (const auto& [node, index] : nodes)
-    stations.emplace(node, rail.station_range->first.Plus(static_cast<std::uint64_t>(index)));
-  return stations;
+    addresses.emplace(node, rail.probe_range->first.Plus(static_cast<std::uint64_t>(index)));
+  return addresses;
 }
 
 const Rail* Fabric::FindRail(const std::string& name) const {
@@ -87,7 +87,7 @@ Result<std::optional<Fabric>> ReadFabric(const Root& root, const std::string& pa
   return RH_TRY(ParseFabric(*text, path));
 }
 
-MacAddress StationMac(const std::string& node, const std::string& rail) {
+MacAddress ProbeEndpointMac(const std::string& node, const std::string& rail) {
   std::uint64_t hash = Fnv1a64(node + "\n" + rail);
   MacAddress mac;
   for (auto& byte : mac.bytes) {
@@ -105,7 +105,7 @@ using Lines = std::vector<std::pair<std::string, std::string>>;
 template <typename T>
 void AddLine(const char* variable, const std::optional<T>& value, Lines& lines) {
   if (!value) return;
-  if constexpr (Named<T>) {
+  if constexpr (HasNames<T>) {
     lines.emplace_back(variable, WordOf(*value));
   } else {
     lines.emplace_back(variable, std::to_string(static_cast<int>(*value)));
@@ -128,7 +128,7 @@ Lines NcclTuning::Lines() const {
   return lines;
 }
 
-std::vector<std::pair<std::string, std::string>> HandoffOptions::Lines() const {
+std::vector<std::pair<std::string, std::string>> NcclConfigOptions::Lines() const {
   auto lines = nccl.Lines();
   lines.insert(lines.end(), env.begin(), env.end());
   return lines;

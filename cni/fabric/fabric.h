@@ -29,26 +29,26 @@ namespace railhead {
 // What network configurations may do on a node: fabric.json's `policy`, which root owns.
 //
 // The author of a network (a NetworkAttachmentDefinition, a pod's annotation) is not trusted. Without a rule
-// for its network and namespace he may name no VLAN, MAC, address or other key of RestrictedKeys(), no device
-// that kubelet did not give to the pod, and no IPAM plugin but railhead-ipam. Network names are chosen by
-// their authors: a rule that is meant for some people has to name namespaces, or the cluster's admission has
-// to keep others from using the name (manifests/components/admission). Threads: immutable value once read.
+// for the network and its namespace, the network may set no VLAN, MAC, address or other key of
+// RestrictedKeys(), name no device that kubelet did not allocate to the pod, and no IPAM plugin but
+// railhead-ipam. Authors choose the names of their networks. So a rule for some people must name namespaces,
+// or the cluster's admission must refuse the name to others (manifests/components/admission). Threads:
+// immutable value once read.
 
-// Keys of a network configuration that reach beyond the pod. "ips" is a fixed address that a runtime or a pod
-// asks for; "addresses" every key of railhead-ipam that says which addresses there are and how soon they are
-// reused.
+// Keys of a network configuration that affect more than the pod. "ips": a fixed address that a runtime or a
+// pod requests. "addresses": every key of railhead-ipam that sets the addresses and how soon they are reused.
 std::set<std::string> RestrictedKeys();
 
 // The IPAM plugin that every network may name.
 inline constexpr const char* kOwnIpam = "railhead-ipam";
 
-// One rule; what several rules allow adds up.
+// One rule. A network may do what any of its rules allows.
 struct NetworkRule {
   // Patterns as fnmatch(3) has them; empty: any.
   std::vector<std::string> networks;
   std::vector<std::string> namespaces;
   std::set<std::string> keys;  // of RestrictedKeys(); "*": all of them
-  bool any_device = false;     // also one that kubelet did not give to the pod; never a PF
+  bool any_device = false;     // also a VF that kubelet did not allocate to the pod
   std::set<std::string> ipam_types;
   std::set<std::string> sysctls;       // besides those of interfaces: "net.core.somaxconn"
   std::set<std::string> fabric_paths;  // that the network may name instead of the node's fabric
@@ -57,7 +57,7 @@ struct NetworkRule {
   bool operator==(const NetworkRule&) const = default;
 };
 
-// When a device is made anew between two pods.
+// When a device is reset between two pods.
 enum class ResetPolicy : std::uint8_t {
   kTenant,  // for a pod of another namespace, or when something of the last pod may be left
   kAlways,
@@ -73,7 +73,7 @@ struct NetworkPolicy {
 
 // What one call may do.
 struct NetworkPermissions {
-  // Nobody's author: root itself calls (podman, cnitool), or the node has no fabric and so no policy.
+  // Root itself calls (podman, cnitool), or the node has no fabric and so no policy.
   bool any_key = false;
   std::set<std::string> keys;
   bool any_device = false;
@@ -85,17 +85,17 @@ struct NetworkPermissions {
   [[nodiscard]] bool Allows(std::string_view key) const { return any_key || keys.contains(std::string(key)); }
 };
 
-// Of a network of a pod of that namespace.
+// For a network of a pod of that namespace.
 NetworkPermissions PermissionsFor(const NetworkPolicy& policy, const std::string& network,
                                   const std::string& pod_namespace);
 
 inline constexpr const char* kFabricPath = "/etc/railhead/fabric.json";
 inline constexpr const char* kDefaultResource = "railhead.io/roce";
-inline constexpr int kDefaultRestSeconds = 600;
-inline constexpr int kDefaultMinRestSeconds = 60;
+inline constexpr int kDefaultReuseDelaySeconds = 600;
+inline constexpr int kDefaultMinReuseDelaySeconds = 60;
 inline constexpr int kDefaultConflictProbeMs = 200;
 inline constexpr std::uint32_t kFirstRailTable = 100;
-inline constexpr int kMaxRestSeconds = 30 * 24 * 3600;
+inline constexpr int kMaxReuseDelaySeconds = 30 * 24 * 3600;
 inline constexpr int kMinMtu = 68;
 inline constexpr int kMaxMtu = 65535;
 
@@ -117,13 +117,13 @@ struct Rail {
   std::optional<int> service_level;
   bool soft_roce = false;
   std::uint32_t table = 0;  // never 0 once read
-  // Switches that the rail may hang on, as fnmatch(3) has patterns; empty: any.
-  std::vector<std::string> leaves;
-  // By node name: what the nodes' stations have, which probe the rail; never given to pods.
-  std::map<std::string, IpAddress> stations;
-  std::optional<IpRange> station_range;  // instead: the node with index i has its i-th address
+  // Patterns (fnmatch(3)) of the switches that the rail may be connected to; empty: any.
+  std::vector<std::string> expected_switches;
+  // By node name: the addresses from which nodes probe the rail; never given to pods.
+  std::map<std::string, IpAddress> probe_addresses;
+  std::optional<IpRange> probe_range;  // instead: the node with index i has its i-th address
 
-  // What no pod gets: `exclude`, and what stations have.
+  // Addresses that no pod gets: `exclude`, and the probe addresses.
   [[nodiscard]] std::vector<IpRange> Excluded() const;
   // The addresses that node (`name`, `index`) may hand out; empty: none given.
   [[nodiscard]] std::vector<IpRange> RangesOf(const std::string& node, std::optional<int> index) const;
@@ -131,12 +131,12 @@ struct Rail {
   bool operator==(const Rail&) const = default;
 };
 
-enum class HandoffPolicy : std::uint8_t { kOff, kRequired };
-// When NCCL is given a topology file: where it would misplace a NIC of the pod, or in any case.
+enum class NcclConfigPolicy : std::uint8_t { kOff, kRequired };
+// When a pod gets a topology file: if NCCL would misplace one of its NICs, always, or never.
 enum class TopologyPolicy : std::uint8_t { kNever, kNeeded, kAlways };
-// Who is told besides NCCL.
-enum class HandoffStack : std::uint8_t { kRccl, kUcx, kNvshmem, kGloo, kOpenMpi };
-// How near a GPU and a NIC have to be for GPUDirect RDMA (NCCL_NET_GDR_LEVEL).
+// Stacks besides NCCL that get the NCCL configuration.
+enum class CommunicationStack : std::uint8_t { kRccl, kUcx, kNvshmem, kGloo, kOpenMpi };
+// The largest distance between GPU and NIC for GPUDirect RDMA (NCCL_NET_GDR_LEVEL).
 enum class GdrLevel : std::uint8_t { kLoc, kPix, kPxb, kP2c, kPhb, kSys };
 
 // Variables of NCCL whose values are checked.
@@ -157,19 +157,19 @@ struct NcclTuning {
   bool operator==(const NcclTuning&) const = default;
 };
 
-// What all pods' handoffs have in common.
-struct HandoffOptions {
+// What the NCCL configurations of all pods have in common.
+struct NcclConfigOptions {
   TopologyPolicy topology = TopologyPolicy::kNeeded;
-  std::set<HandoffStack> stacks = {HandoffStack::kRccl};  // it costs one more mount and takes nothing away
+  std::set<CommunicationStack> stacks = {CommunicationStack::kRccl};  // rccl costs only one more mount
   NcclTuning nccl;
-  std::vector<std::pair<std::string, std::string>> env;  // further lines of nccl.conf, as they stand
+  std::vector<std::pair<std::string, std::string>> env;  // further lines of nccl.conf, unchanged
 
   // nccl's, then env's.
   [[nodiscard]] std::vector<std::pair<std::string, std::string>> Lines() const;
 
-  bool operator==(const HandoffOptions&) const = default;
+  bool operator==(const NcclConfigOptions&) const = default;
 };
-enum class Delivery : std::uint8_t { kCdi, kMount };
+enum class DeviceNodeMode : std::uint8_t { kCdi, kMount };
 
 template <>
 struct Names<ResetPolicy> {
@@ -179,9 +179,9 @@ struct Names<ResetPolicy> {
 };
 
 template <>
-struct Names<HandoffPolicy> {
-  static constexpr std::array kAll = {std::pair{"required", HandoffPolicy::kRequired},
-                                      std::pair{"off", HandoffPolicy::kOff}};
+struct Names<NcclConfigPolicy> {
+  static constexpr std::array kAll = {std::pair{"required", NcclConfigPolicy::kRequired},
+                                      std::pair{"off", NcclConfigPolicy::kOff}};
 };
 
 template <>
@@ -192,11 +192,11 @@ struct Names<TopologyPolicy> {
 };
 
 template <>
-struct Names<HandoffStack> {
+struct Names<CommunicationStack> {
   static constexpr std::array kAll = {
-      std::pair{"rccl", HandoffStack::kRccl}, std::pair{"ucx", HandoffStack::kUcx},
-      std::pair{"nvshmem", HandoffStack::kNvshmem}, std::pair{"gloo", HandoffStack::kGloo},
-      std::pair{"openmpi", HandoffStack::kOpenMpi}};
+      std::pair{"rccl", CommunicationStack::kRccl}, std::pair{"ucx", CommunicationStack::kUcx},
+      std::pair{"nvshmem", CommunicationStack::kNvshmem}, std::pair{"gloo", CommunicationStack::kGloo},
+      std::pair{"openmpi", CommunicationStack::kOpenMpi}};
 };
 
 template <>
@@ -207,8 +207,9 @@ struct Names<GdrLevel> {
 };
 
 template <>
-struct Names<Delivery> {
-  static constexpr std::array kAll = {std::pair{"cdi", Delivery::kCdi}, std::pair{"mount", Delivery::kMount}};
+struct Names<DeviceNodeMode> {
+  static constexpr std::array kAll = {std::pair{"cdi", DeviceNodeMode::kCdi},
+                                      std::pair{"mount", DeviceNodeMode::kMount}};
 };
 
 enum class PoolDevice : std::uint8_t { kVf, kPf };
@@ -222,8 +223,8 @@ struct Pool {
   std::string resource;  // "railhead.io/roce"
   std::vector<std::string> rails;
   PoolDevice device = PoolDevice::kVf;
-  std::optional<HandoffPolicy> handoff;  // never empty once read
-  Delivery delivery = Delivery::kCdi;
+  std::optional<NcclConfigPolicy> nccl_config;  // never empty once read
+  DeviceNodeMode device_nodes = DeviceNodeMode::kCdi;
   bool late = false;  // kubelet gives out slots, which ADD binds to devices
 
   bool operator==(const Pool&) const = default;
@@ -242,12 +243,12 @@ struct Fabric {
   std::vector<Rail> rails;
   std::map<std::string, int> nodes;  // name -> index
   AddressPolicy address_policy = AddressPolicy::kIncrement;
-  std::optional<int> rest_seconds;                  // never empty once read
-  int min_rest_seconds = kDefaultMinRestSeconds;    // where there is no other address
-  int conflict_probe_ms = kDefaultConflictProbeMs;  // 0: addresses are used unprobed
-  std::optional<bool> rdma_exclusive;               // the RDMA namespace mode that nodes must have
-  HandoffPolicy handoff = HandoffPolicy::kRequired;
-  HandoffOptions handoff_options;
+  std::optional<int> reuse_delay_seconds;                      // never empty once read
+  int min_reuse_delay_seconds = kDefaultMinReuseDelaySeconds;  // where there is no other address
+  int conflict_probe_ms = kDefaultConflictProbeMs;             // 0: addresses are used unprobed
+  std::optional<bool> rdma_exclusive;                          // the RDMA namespace mode that nodes must have
+  NcclConfigPolicy nccl_config = NcclConfigPolicy::kRequired;
+  NcclConfigOptions nccl_config_options;
   std::vector<Pool> pools;  // never empty when there are rails
   NetworkPolicy policy;
   // addresses.store: JSON as it stands there, railheadd's to read; "": not given.
@@ -255,8 +256,8 @@ struct Fabric {
   bool leases_blocks = false;  // its type is another than "node"
   std::string health;          // JSON as it stands there, railheadd's to read; "": not given
   std::string provision;       // likewise; railctl's too
-  std::string connectivity;    // likewise
-  std::string isolation;       // as health
+  std::string reachability;    // likewise
+  std::string node_status;     // as health
 
   // Whether this node's addresses on the rail are those of blocks that it leases: it has
   // a cluster store, and the rail gives nodes no ranges of their own.
@@ -264,7 +265,7 @@ struct Fabric {
     return leases_blocks && rail.subnet && rail.node_ranges.empty() && !rail.node_block;
   }
   // Of all nodes, by name.
-  [[nodiscard]] std::map<std::string, IpAddress> StationsOf(const Rail& rail) const;
+  [[nodiscard]] std::map<std::string, IpAddress> ProbeAddressesOf(const Rail& rail) const;
   [[nodiscard]] const Rail* FindRail(const std::string& name) const;
   [[nodiscard]] std::optional<int> IndexOf(const std::string& node) const;
 
@@ -282,12 +283,11 @@ Result<Fabric> ParseFabric(const std::string& text, const std::string& what,
 // nullopt when the file does not exist. `path` is taken below `root`.
 Result<std::optional<Fabric>> ReadFabric(const Root& root, const std::string& path = kFabricPath);
 
-// The MAC address of a node's station on a rail (deviceplugin/services/reachability/probe_endpoint.h): where
-// the rail has no VLAN the station is a macvlan, and its MAC follows from the names of node and rail. So it
-// is the same one after every start, no switch and no peer has to learn it anew, and every node can compute
-// those of the others. Threads: pure.
+// The MAC address of a node's probe endpoint on a rail (deviceplugin/services/reachability/probe_endpoint.h).
+// On a rail without a VLAN the endpoint is a macvlan, and its MAC follows from the names of node and rail. So
+// it stays the same over restarts, and every node can compute the MACs of all others. Threads: pure.
 
 // Locally administered.
-MacAddress StationMac(const std::string& node, const std::string& rail);
+MacAddress ProbeEndpointMac(const std::string& node, const std::string& rail);
 
 }  // namespace railhead

@@ -19,7 +19,7 @@ namespace {
 using Json = nlohmann::ordered_json;
 using record::Complain;
 
-constexpr std::size_t kMaxLeafPattern = 255;  // of a switch's name
+constexpr std::size_t kMaxSwitchPattern = 255;  // of a switch's name
 // NCCL's parser (src/misc/param.cc) cuts a value at 1,023 bytes.
 constexpr std::size_t kMaxVariable = 1022;
 
@@ -39,9 +39,10 @@ void CheckNames(const Rail& rail, const Complain& complain) {
   if (std::ranges::any_of(rail.name, [](unsigned char c) { return c <= ' ' || c == 0x7f || c == '/'; }))
     complain("name", "holds a blank, a '/' or a control character", "for example rail0");
   // What fnmatch(3) makes of them is known only to who has a name to compare.
-  for (const std::string& leaf : rail.leaves) {
-    if (leaf.empty() || leaf.size() > kMaxLeafPattern)
-      complain("leaf", "must not be empty, nor longer than 255 characters", R"(for example "leaf-*-1")");
+  for (const std::string& name : rail.expected_switches) {
+    if (name.empty() || name.size() > kMaxSwitchPattern)
+      complain("expectedSwitches", "must not be empty, nor longer than 255 characters",
+               R"(for example "leaf-*-1")");
   }
 }
 
@@ -91,32 +92,33 @@ void CheckNodeRanges(const Rail& rail, const Complain& complain) {
   }
 }
 
-// Why no station can have it; "": one can.
-std::string StationFault(const IpAddress& address, const Rail& rail) {
+// Why no probe endpoint can use the address; "": one can.
+std::string ProbeAddressFault(const IpAddress& address, const Rail& rail) {
   if (!rail.subnet || !rail.subnet->Contains(address)) return " is outside the rail's subnet";
   if (rail.gateway == address) return " is the gateway";
   return "";
 }
 
-void CheckStations(const Rail& rail, const Complain& complain) {
+void CheckProbeAddresses(const Rail& rail, const Complain& complain) {
   std::set<IpAddress> taken;
-  for (const auto& [node, address] : rail.stations) {
-    const std::string at = PointerOf("stations", node);
-    if (const std::string fault = StationFault(address, rail); !fault.empty())
+  for (const auto& [node, address] : rail.probe_addresses) {
+    const std::string at = PointerOf("probeAddresses", node);
+    if (const std::string fault = ProbeAddressFault(address, rail); !fault.empty())
       complain(at, address.ToString() + fault);
-    if (!taken.insert(address).second) complain(at, "another node's station has " + address.ToString());
+    if (!taken.insert(address).second)
+      complain(at, "another node has the probe address " + address.ToString());
   }
-  if (!rail.station_range) return;
-  const IpRange& range = *rail.station_range;
+  if (!rail.probe_range) return;
+  const IpRange& range = *rail.probe_range;
   for (const IpAddress& end : {range.first, range.last}) {
     if (!rail.subnet || !rail.subnet->Contains(end))
-      return complain("stations", end.ToString() + StationFault(end, rail));
+      return complain("probeAddresses", end.ToString() + ProbeAddressFault(end, rail));
   }
   if (rail.gateway && range.Contains(*rail.gateway))
-    complain("stations", "the gateway " + rail.gateway->ToString() + " is in " + range.ToString());
+    complain("probeAddresses", "the gateway " + rail.gateway->ToString() + " is in " + range.ToString());
   if (!rail.subnet->address.IsV6() &&
       (range.Contains(rail.subnet->First()) || range.Contains(rail.subnet->Last())))
-    complain("stations",
+    complain("probeAddresses",
              range.ToString() + " has the subnet's first or last address, which no host can have");
 }
 
@@ -140,8 +142,8 @@ bool IsResourceName(const std::string& text) {
 }
 
 void CheckPoolsRail(const Pool& pool, const Rail& rail, const std::string& at, const Complain& complain) {
-  if (pool.delivery == Delivery::kMount && rail.soft_roce) {
-    complain(at + "/delivery", "'mount' cannot serve the soft RoCE rail '" + rail.name + "'",
+  if (pool.device_nodes == DeviceNodeMode::kMount && rail.soft_roce) {
+    complain(at + "/deviceNodes", "'mount' cannot serve the soft RoCE rail '" + rail.name + "'",
              "its uverbs node exists only after ADD: use cdi");
   }
   if (pool.device == PoolDevice::kPf && rail.vlan.value_or(0) != 0) {
@@ -161,11 +163,12 @@ void CheckPool(const Fabric& fabric, std::size_t i, const Complain& complain) {
   const auto same = std::ranges::find(fabric.pools, pool.resource, &Pool::resource);
   if (same != fabric.pools.begin() + static_cast<std::ptrdiff_t>(i))
     complain(at + "/resource", "another pool is called '" + pool.resource + "'");
-  if (pool.late && pool.delivery == Delivery::kMount) {
-    complain(at + "/delivery", "'mount' cannot serve slots: what they are is known only at ADD", "use cdi");
+  if (pool.late && pool.device_nodes == DeviceNodeMode::kMount) {
+    complain(at + "/deviceNodes", "'mount' cannot serve slots: their devices are known only at ADD",
+             "use cdi");
   }
-  if (pool.late && pool.handoff != HandoffPolicy::kRequired) {
-    complain(at + "/handoff", "'off' cannot serve slots: nothing would stop a container without its device",
+  if (pool.late && pool.nccl_config != NcclConfigPolicy::kRequired) {
+    complain(at + "/ncclConfig", "'off' cannot serve slots: a container could start without its device",
              "use required");
   }
   for (const auto& name : pool.rails) {
@@ -195,16 +198,17 @@ void CheckRailAmongOthers(const Fabric& fabric, std::size_t i, const Complain& c
     if (rail.node_ranges.contains(name) && rail.node_ranges.contains(std::to_string(index)))
       complain(at + "/nodeRanges", "node '" + name + "' has a range by name and one by its index");
   }
-  if (!rail.station_range) return;
+  if (!rail.probe_range) return;
   if (fabric.nodes.empty()) {
-    return complain(at + "/stations", "a range needs `nodes`", "the node with index i has its i-th address");
+    return complain(at + "/probeAddresses", "a range needs `nodes`",
+                    "the node with index i has its i-th address");
   }
   const auto& most = *std::ranges::max_element(
       fabric.nodes, [](const auto& a, const auto& b) { return a.second < b.second; });
-  const auto last = rail.station_range->last.Minus(rail.station_range->first);
+  const auto last = rail.probe_range->last.Minus(rail.probe_range->first);
   if (last && static_cast<std::uint64_t>(most.second) > *last) {
-    complain(at + "/stations", rail.station_range->ToString() + " has no address for node '" + most.first +
-                                   "' with index " + std::to_string(most.second));
+    complain(at + "/probeAddresses", rail.probe_range->ToString() + " has no address for node '" +
+                                         most.first + "' with index " + std::to_string(most.second));
   }
 }
 
@@ -240,23 +244,23 @@ Json PfForm::Schema() {
             {{"type", "integer"}, {"minimum", 0}, {"maximum", 255}}}}};
 }
 
-void StationsForm::Read(const JsonValue& json, Rail& rail) {
+void ProbeAddressesForm::Read(const JsonValue& json, Rail& rail) {
   if (json.raw()->is_string()) {
-    rail.station_range = record::ReadValue<IpRange>(
+    rail.probe_range = record::ReadValue<IpRange>(
         json, {.hint = R"(for example "10.100.252.0-10.100.255.250", or an object with each node's address)"},
         true);
   } else {
-    rail.stations =
-        record::ReadValue<std::map<std::string, IpAddress>>(json, {}, true).value_or(rail.stations);
+    rail.probe_addresses =
+        record::ReadValue<std::map<std::string, IpAddress>>(json, {}, true).value_or(rail.probe_addresses);
   }
 }
 
-Json StationsForm::Write(const Rail& rail) {
-  if (rail.station_range) return TextForm<IpRange>::Write(*rail.station_range);
-  return rail.stations.empty() ? Json() : ToJson(rail.stations);
+Json ProbeAddressesForm::Write(const Rail& rail) {
+  if (rail.probe_range) return TextForm<IpRange>::Write(*rail.probe_range);
+  return rail.probe_addresses.empty() ? Json() : ToJson(rail.probe_addresses);
 }
 
-Json StationsForm::Schema() {
+Json ProbeAddressesForm::Schema() {
   return {{"anyOf",
            {{{"type", "string"}},
             {{"type", "object"}, {"additionalProperties", {{"type", {"string", "null"}}}}}}}};
@@ -278,21 +282,21 @@ void Shape<Rail>::Check(const Rail& rail, const Complain& complain) {
   CheckSubnet(rail, complain);
   CheckRoutes(rail, complain);
   CheckNodeRanges(rail, complain);
-  CheckStations(rail, complain);
+  CheckProbeAddresses(rail, complain);
 }
 
-void Shape<HandoffOptions>::Check(const HandoffOptions& options, const Complain& complain) {
+void Shape<NcclConfigOptions>::Check(const NcclConfigOptions& options, const Complain& complain) {
   const auto tuned = options.nccl.Lines();
   for (const auto& [name, value] : options.env) {
     const auto same = [name = name](const auto& line) { return line.first == name; };
     const std::string at = PointerOf("env", name);
     if (!IsVariable(name)) complain(at, "is no variable name");
     if (Contains(kOfThePod, name))
-      complain(at, "is another one in each pod", "leave it out: Railhead finds and writes it");
+      complain(at, "differs between pods", "remove it: Railhead writes it for each pod");
     if (value.size() > kMaxVariable || value.find_first_of("\r\n") != std::string::npos)
       complain(at, "must be one line of at most 1,022 bytes");
     if (std::ranges::any_of(tuned, same))
-      complain(at, "is said by a field of handoff.nccl, too", "say it once");
+      complain(at, "is also set by a field of ncclConfig.nccl", "remove one of both");
   }
 }
 
@@ -316,12 +320,13 @@ void Shape<Fabric>::Complete(Fabric& fabric) {
     if (fabric.rails[i].table == 0) fabric.rails[i].table = kFirstRailTable + static_cast<std::uint32_t>(i);
   }
   // An address that always comes back to the same VF has no former owner to be forgotten.
-  if (!fabric.rest_seconds)
-    fabric.rest_seconds = fabric.address_policy == AddressPolicy::kDeterministic ? 0 : kDefaultRestSeconds;
+  if (!fabric.reuse_delay_seconds)
+    fabric.reuse_delay_seconds =
+        fabric.address_policy == AddressPolicy::kDeterministic ? 0 : kDefaultReuseDelaySeconds;
   if (fabric.pools.empty()) fabric.pools.push_back({.resource = kDefaultResource});
   for (Pool& pool : fabric.pools) {
     if (pool.rails.empty()) pool.rails = all;
-    if (!pool.handoff) pool.handoff = fabric.handoff;
+    if (!pool.nccl_config) pool.nccl_config = fabric.nccl_config;
   }
 }
 

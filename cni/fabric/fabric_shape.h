@@ -25,8 +25,8 @@ struct PfForm {
   static nlohmann::ordered_json Schema();
 };
 
-// `stations`: a range, or an object with each node's address.
-struct StationsForm {
+// `probeAddresses`: a range, or an object with each node's address.
+struct ProbeAddressesForm {
   static void Read(const JsonValue& json, Rail& rail);
   static nlohmann::ordered_json Write(const Rail& rail);
   static nlohmann::ordered_json Schema();
@@ -53,14 +53,15 @@ struct Shape<Rail> {
     f("gateway", &Rail::gateway);
     f("routes", &Rail::routes, kPrefixField);
     f("exclude", &Rail::exclude);
-    f.Form("stations", StationsForm{});
+    f.Form("probeAddresses", ProbeAddressesForm{});
     f("nodeBlock", &Rail::node_block, {.min = 1, .max = 128});
     f("nodeRanges", &Rail::node_ranges,
       {.filled = true, .or_one = true, .hint = "for example 10.100.0.10-10.100.0.99"});
     f("trafficClass", &Rail::traffic_class, {.min = 0, .max = 255});
     f("serviceLevel", &Rail::service_level, {.min = 0, .max = 15});
     f("softRoce", &Rail::soft_roce);
-    f("leaf", &Rail::leaves, {.filled = true, .or_one = true, .hint = R"(for example "leaf-*-1")"});
+    f("expectedSwitches", &Rail::expected_switches,
+      {.filled = true, .or_one = true, .hint = R"(for example "leaf-*-1")"});
     f("table", &Rail::table, {.min = 1});
   }
   static void Check(const Rail& rail, const record::Complain& complain);
@@ -83,14 +84,14 @@ struct Shape<NcclTuning> {
 };
 
 template <>
-struct Shape<HandoffOptions> {
+struct Shape<NcclConfigOptions> {
   static void List(auto& f) {
-    f("topology", &HandoffOptions::topology);
-    f("stacks", &HandoffOptions::stacks);
-    f("nccl", &HandoffOptions::nccl);
-    f("env", &HandoffOptions::env);
+    f("topology", &NcclConfigOptions::topology);
+    f("stacks", &NcclConfigOptions::stacks);
+    f("nccl", &NcclConfigOptions::nccl);
+    f("env", &NcclConfigOptions::env);
   }
-  static void Check(const HandoffOptions& options, const record::Complain& complain);
+  static void Check(const NcclConfigOptions& options, const record::Complain& complain);
 };
 
 template <>
@@ -99,8 +100,8 @@ struct Shape<Pool> {
     f("resource", &Pool::resource, {.need = Need::kRequired, .hint = "for example railhead.io/roce"});
     f("rails", &Pool::rails, {.filled = true});
     f("device", &Pool::device);
-    f("handoff", &Pool::handoff);
-    f("delivery", &Pool::delivery);
+    f("ncclConfig", &Pool::nccl_config);
+    f("deviceNodes", &Pool::device_nodes);
     f("binding", &Pool::late, {.no = "early", .yes = "late"});
   }
 };
@@ -136,23 +137,24 @@ struct Shape<Fabric> {
     f("rails", &Fabric::rails, {.need = Need::kPresent, .filled = true, .hint = "name at least one rail"});
     f.Group("addresses", [](auto& addresses) {
       addresses("policy", &Fabric::address_policy);
-      addresses("restSeconds", &Fabric::rest_seconds, {.min = 0, .max = kMaxRestSeconds});
-      addresses("minRestSeconds", &Fabric::min_rest_seconds, {.min = 0, .max = kMaxRestSeconds});
+      addresses("reuseDelaySeconds", &Fabric::reuse_delay_seconds, {.min = 0, .max = kMaxReuseDelaySeconds});
+      addresses("minReuseDelaySeconds", &Fabric::min_reuse_delay_seconds,
+                {.min = 0, .max = kMaxReuseDelaySeconds});
       addresses("conflictProbeMs", &Fabric::conflict_probe_ms, {.min = 0, .max = kMaxConflictProbeMs});
       addresses.Form("store", AddressStoreForm{});
     });
     f("rdmaMode", &Fabric::rdma_exclusive, {.no = "shared", .yes = "exclusive"});
-    f.Group("handoff", [](auto& handoff) {
-      handoff("mode", &Fabric::handoff);
-      handoff.Part(&Fabric::handoff_options);
+    f.Group("ncclConfig", [](auto& config) {
+      config("mode", &Fabric::nccl_config);
+      config.Part(&Fabric::nccl_config_options);
     });
     f("pools", &Fabric::pools);
     f("policy", &Fabric::policy);
     // Parts of railheadd read these, by Shapes of their own (deviceplugin/tools/railctl/config_sections.cc).
     f.Form("health", record::RawForm<&Fabric::health>{});
     f.Form("provision", record::RawForm<&Fabric::provision>{});
-    f.Form("connectivity", record::RawForm<&Fabric::connectivity>{});
-    f.Form("isolation", record::RawForm<&Fabric::isolation>{});
+    f.Form("reachability", record::RawForm<&Fabric::reachability>{});
+    f.Form("nodeStatus", record::RawForm<&Fabric::node_status>{});
   }
   static void Complete(Fabric& fabric);
   static void Check(const Fabric& fabric, const record::Complain& complain);

@@ -17,10 +17,10 @@
 
 namespace railhead::nccl {
 
-std::optional<int> SharedValue(const std::vector<HandoffNic>& nics, std::optional<int> HandoffNic::*value) {
+std::optional<int> SharedValue(const std::vector<NicConfig>& nics, std::optional<int> NicConfig::*value) {
   if (nics.empty()) return std::nullopt;
   const auto first = nics.front().*value;
-  const bool same = std::ranges::all_of(nics, [&](const HandoffNic& nic) { return nic.*value == first; });
+  const bool same = std::ranges::all_of(nics, [&](const NicConfig& nic) { return nic.*value == first; });
   return same ? first : std::nullopt;
 }
 
@@ -30,30 +30,30 @@ std::string FamilyName(const GidSearch& search) {
 
 namespace {
 
-// Who finds nccl.conf finds what it goes with, too.
+// nccl.conf last: a process that finds it finds the other files, too.
 constexpr std::initializer_list<const char*> kNames = {kTopologyName, kUcxConfName, kNcclConfName};
 
 }  // namespace
 
-bool IsHandoffName(std::string_view name) {
+bool IsNcclConfigFileName(std::string_view name) {
   return Contains(kNames, name);
 }
 
-std::string HandoffPath(const Root& root, const std::string& container, const std::string& name) {
-  return paths::HandoffDirectory(root, container) + "/" + name;
+std::string NcclConfigPath(const Root& root, const std::string& container, const std::string& name) {
+  return paths::NcclConfigDirectory(root, container) + "/" + name;
 }
 
-std::string DeviceHandoffPath(const Root& root, const std::string& bdf) {
-  return paths::DeviceHandoffDirectory(root, bdf) + "/nccl.conf";
+std::string DeviceNcclConfigPath(const Root& root, const std::string& bdf) {
+  return paths::DeviceNcclConfigDirectory(root, bdf) + "/nccl.conf";
 }
 
-Result<void> WriteHandoff(const Root& root, const std::string& container,
-                          const std::vector<HandoffFile>& files) {
+Result<void> WriteNcclConfig(const Root& root, const std::string& container,
+                             const std::vector<NcclConfigFile>& files) {
   // Before anything is removed there.
-  RH_TRY(CheckStateFolder(root, paths::HandoffDirectory(root, container)));
+  RH_TRY(CheckStateFolder(root, paths::NcclConfigDirectory(root, container)));
   for (const char* name : kNames) {
-    const std::string path = HandoffPath(root, container, name);
-    const auto file = std::ranges::find(files, name, &HandoffFile::name);
+    const std::string path = NcclConfigPath(root, container, name);
+    const auto file = std::ranges::find(files, name, &NcclConfigFile::name);
     if (file == files.end()) {
       RH_TRY(RemoveWritten(path));
     } else {
@@ -63,54 +63,54 @@ Result<void> WriteHandoff(const Root& root, const std::string& container,
   return {};
 }
 
-Result<void> RemoveHandoff(const Root& root, const std::string& container) {
-  RH_TRY(CheckStateFolder(root, paths::HandoffDirectory(root, container)));
-  for (const char* name : kNames) RH_TRY(RemoveWritten(HandoffPath(root, container, name)));
-  (void)RemoveEmptyDirectory(paths::HandoffDirectory(root, container));
+Result<void> RemoveNcclConfig(const Root& root, const std::string& container) {
+  RH_TRY(CheckStateFolder(root, paths::NcclConfigDirectory(root, container)));
+  for (const char* name : kNames) RH_TRY(RemoveWritten(NcclConfigPath(root, container, name)));
+  (void)RemoveEmptyDirectory(paths::NcclConfigDirectory(root, container));
   return {};
 }
 
-Result<void> WriteDeviceHandoff(const Root& root, const std::string& bdf, const std::string& nccl_conf) {
-  RH_TRY(MakeStateFolder(root, paths::DeviceHandoffDirectory(root, bdf)));
-  (void)RemoveEmptyDirectory(DeviceHandoffPath(root, bdf));
-  return WriteInPlace(DeviceHandoffPath(root, bdf), nccl_conf);
+Result<void> WriteDeviceNcclConfig(const Root& root, const std::string& bdf, const std::string& nccl_conf) {
+  RH_TRY(MakeStateFolder(root, paths::DeviceNcclConfigDirectory(root, bdf)));
+  (void)RemoveEmptyDirectory(DeviceNcclConfigPath(root, bdf));
+  return WriteInPlace(DeviceNcclConfigPath(root, bdf), nccl_conf);
 }
 
-Result<void> ClearDeviceHandoff(const Root& root, const std::string& bdf) {
-  RH_TRY(CheckStateFolder(root, paths::DeviceHandoffDirectory(root, bdf)));
-  // What a runtime made of a mount source that never came.
-  (void)RemoveEmptyDirectory(DeviceHandoffPath(root, bdf));
-  if (!Exists(DeviceHandoffPath(root, bdf))) return {};
-  return WriteInPlace(DeviceHandoffPath(root, bdf), "");
+Result<void> ClearDeviceNcclConfig(const Root& root, const std::string& bdf) {
+  RH_TRY(CheckStateFolder(root, paths::DeviceNcclConfigDirectory(root, bdf)));
+  // A folder that a runtime made for a missing mount source.
+  (void)RemoveEmptyDirectory(DeviceNcclConfigPath(root, bdf));
+  if (!Exists(DeviceNcclConfigPath(root, bdf))) return {};
+  return WriteInPlace(DeviceNcclConfigPath(root, bdf), "");
 }
 
 namespace {
 
 constexpr std::size_t kMaxValue = 1022;
-// NCCL_IB_GID_INDEX where NCCL is to search.
+// The value of NCCL_IB_GID_INDEX with which NCCL searches.
 constexpr const char* kSearches = "-1";
 
 class Lines {
  public:
-  explicit Lines(const std::vector<HandoffLine>& env) : env_(env) {}
+  explicit Lines(const std::vector<Variable>& env) : env_(env) {}
 
-  // What the fabric has a line of its own for is left to that.
+  // Skips a name for which the fabric has a line of its own.
   void Add(std::string name, std::string value) {
-    const auto same = [&](const HandoffLine& line) { return line.first == name; };
+    const auto same = [&](const Variable& line) { return line.first == name; };
     if (std::ranges::none_of(env_, same)) lines_.emplace_back(std::move(name), std::move(value));
   }
   void Add(std::string name, std::optional<int> value) {
     if (value) Add(std::move(name), std::to_string(*value));
   }
-  [[nodiscard]] std::vector<HandoffLine> All() const {
-    std::vector<HandoffLine> all = lines_;
+  [[nodiscard]] std::vector<Variable> All() const {
+    std::vector<Variable> all = lines_;
     all.insert(all.end(), env_.begin(), env_.end());
     return all;
   }
 
  private:
-  const std::vector<HandoffLine>& env_;
-  std::vector<HandoffLine> lines_;
+  const std::vector<Variable>& env_;
+  std::vector<Variable> lines_;
 };
 
 void AddGids(const GidSelection& gids, Lines& lines) {
@@ -119,30 +119,30 @@ void AddGids(const GidSelection& gids, Lines& lines) {
     return;
   }
   const auto& search = std::get<GidSearch>(gids);
-  // Said though it is the default: the image's own file may have an index.
+  // Written although it is the default: the image's own file may have an index.
   lines.Add("NCCL_IB_GID_INDEX", kSearches);
   lines.Add("NCCL_IB_ADDR_FAMILY", FamilyName(search));
   lines.Add("NCCL_IB_ADDR_RANGE", search.range.ToString());
   lines.Add("NCCL_IB_ROCE_VERSION_NUM", "2");
 }
 
-void AddNics(const Handoff& handoff, Lines& lines) {
+void AddNics(const NcclConfig& config, Lines& lines) {
   std::vector<std::string> names;
-  names.reserve(handoff.nics.size());
-  for (const auto& nic : handoff.nics) names.push_back(nic.rdma_device);
+  names.reserve(config.nics.size());
+  for (const auto& nic : config.nics) names.push_back(nic.rdma_device);
   lines.Add("NCCL_IB_HCA", "=" + Join(names, ","));
-  AddGids(handoff.gids, lines);
-  lines.Add("NCCL_IB_TC", SharedValue(handoff.nics, &HandoffNic::traffic_class));
-  lines.Add("NCCL_IB_SL", SharedValue(handoff.nics, &HandoffNic::service_level));
-  for (const auto& [name, value] : handoff.paths) lines.Add(name, value);
+  AddGids(config.gids, lines);
+  lines.Add("NCCL_IB_TC", SharedValue(config.nics, &NicConfig::traffic_class));
+  lines.Add("NCCL_IB_SL", SharedValue(config.nics, &NicConfig::service_level));
+  for (const auto& [name, value] : config.paths) lines.Add(name, value);
 }
 
 }  // namespace
 
-Result<std::string> NcclConf(const Handoff& handoff) {
-  Lines lines(handoff.env);
-  if (!handoff.nics.empty()) AddNics(handoff, lines);
-  if (!handoff.socket_ifname.empty()) lines.Add("NCCL_SOCKET_IFNAME", "=" + handoff.socket_ifname);
+Result<std::string> NcclConf(const NcclConfig& config) {
+  Lines lines(config.env);
+  if (!config.nics.empty()) AddNics(config, lines);
+  if (!config.socket_ifname.empty()) lines.Add("NCCL_SOCKET_IFNAME", "=" + config.socket_ifname);
   std::string text;
   for (const auto& [name, value] : lines.All()) {
     if (value.size() > kMaxValue) {
@@ -176,7 +176,7 @@ std::optional<GidSelection> GidsIn(const std::string& conf) {
 
 namespace {
 
-// A slot as NCCL sees it; an empty one is the GID of zeros.
+// A table slot as NCCL sees it; an empty one is the GID of zeros.
 struct Slot {
   IpAddress address = *IpAddress::Parse("::");
   std::optional<GidType> type;
@@ -199,16 +199,16 @@ std::vector<Slot> SlotsOf(const std::vector<GidEntry>& table) {
 }
 
 // The smallest prefix that has all of them; nullopt: of several families.
-std::optional<IpPrefix> Cover(const std::vector<HandoffNic>& nics) {
+std::optional<IpPrefix> Cover(const std::vector<NicConfig>& nics) {
   IpPrefix cover = IpPrefix::Host(nics.front().address);
-  for (const HandoffNic& nic : nics) {
+  for (const NicConfig& nic : nics) {
     if (nic.address.Family() != cover.address.Family()) return std::nullopt;
     while (!cover.Contains(nic.address)) cover = IpPrefix{cover.address, cover.length - 1}.Network();
   }
   return cover;
 }
 
-std::string IndexOf(const HandoffNic& nic) {
+std::string IndexOf(const NicConfig& nic) {
   return nic.rdma_device + " " + std::to_string(nic.gid_index);
 }
 
@@ -216,14 +216,14 @@ std::string IndexOf(const HandoffNic& nic) {
 
 int NcclPicks(const std::vector<GidEntry>& table, const GidSearch& search) {
   const std::vector<Slot> slots = SlotsOf(table);
-  const int wanted = search.range.address.Family();
+  const int family = search.range.address.Family();
   std::size_t picked = 0;
   for (std::size_t i = 1; i < slots.size(); ++i) {
     const Slot& now = slots[picked];
     const Slot& candidate = slots[i];
-    if (candidate.address.Family() != wanted || !search.range.Contains(candidate.address)) continue;
-    // Another family is left for the wanted one whatever its RoCE version.
-    const bool other_family = now.address.Family() != wanted;
+    if (candidate.address.Family() != family || !search.range.Contains(candidate.address)) continue;
+    // Another family is left for the requested one whatever its RoCE version.
+    const bool other_family = now.address.Family() != family;
     const bool better = candidate.IsValid() && candidate.type == GidType::kRoceV2 &&
                         (candidate.type != now.type || !now.IsValid());
     if (other_family || better) picked = i;
@@ -231,15 +231,15 @@ int NcclPicks(const std::vector<GidEntry>& table, const GidSearch& search) {
   return static_cast<int>(picked);
 }
 
-Result<GidSelection> SelectGids(const std::vector<HandoffNic>& nics, const GidTableReader& table_of) {
+Result<GidSelection> SelectGids(const std::vector<NicConfig>& nics, const GidTableReader& table_of) {
   const int first = nics.front().gid_index;
-  const bool alike = std::ranges::all_of(nics, [&](const HandoffNic& nic) { return nic.gid_index == first; });
+  const bool alike = std::ranges::all_of(nics, [&](const NicConfig& nic) { return nic.gid_index == first; });
   if (alike) return first;
   const auto cover = Cover(nics);
   bool found = cover.has_value();
   std::string indices;
   std::string tables;
-  for (const HandoffNic& nic : nics) {
+  for (const NicConfig& nic : nics) {
     const auto table = RH_TRY(table_of(nic));
     found = found && NcclPicks(table, {*cover}) == nic.gid_index;
     indices += (indices.empty() ? "" : ", ") + IndexOf(nic);

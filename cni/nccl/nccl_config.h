@@ -1,5 +1,5 @@
-// All that a pod's stacks are told comes from one Handoff. NcclConf() says it in NCCL's words, stack_files.h
-// in those of the others. Threads: values and pure functions.
+// The NCCL configuration of a pod. NcclConf() writes it as nccl.conf, and stack_files.h as the files and
+// variables of other stacks. Threads: values and pure functions.
 #pragma once
 
 #include <functional>
@@ -17,26 +17,25 @@
 
 namespace railhead::nccl {
 
-// What the handoff knows of one NIC of a pod.
+// The NCCL configuration of one NIC of a pod.
 // Threads: values.
 
-struct HandoffNic {
+struct NicConfig {
   std::string rdma_device;
-  IpAddress address;  // the one whose GID is to be used
+  IpAddress address;  // NCCL uses the GID of this address
   int gid_index = 0;  // of that address, RoCE v2, as read in the pod
   std::optional<int> traffic_class;
   std::optional<int> service_level;
 };
 
-// How NCCL is told which GIDs to use: by index, one for all NICs of the process, or by what they
-// look like.
+// Selects the GIDs that NCCL uses: by an index, which is the same for all NICs of the process, or by a
+// search.
 //
-// An index is best: it means the same to every release. Where the pod's NICs have their addresses at
-// different indices, NCCL's own search (src/transport/net_ib, ncclUpdateGidIndex; since 2.21.5) can be
-// told an address family, one CIDR range and a RoCE version. It takes the first GID that fits, so it
-// is only used when that is the right one on every NIC: the search is done here on the tables as
-// they are.
-// Threads: pure functions, but for the reader of tables that is handed in.
+// An index is best: it means the same to every release. If the pod's NICs have their addresses at different
+// indices, NCCL can search (src/transport/net_ib, ncclUpdateGidIndex; since 2.21.5) by address family, one
+// CIDR range and RoCE version. It takes the first GID that fits. So the search is used only if it finds the
+// right GID on every NIC: this code runs the same search on the present tables. Threads: pure functions,
+// except the callback that reads tables.
 
 // RoCE v2 GIDs of addresses in `range`.
 struct GidSearch {
@@ -47,35 +46,35 @@ struct GidSearch {
 
 using GidSelection = std::variant<int, GidSearch>;
 
-// The index that NCCL's search ends at.
+// The index that NCCL's search finds.
 int NcclPicks(const std::vector<GidEntry>& table, const GidSearch& search);
 
-using GidTableReader = std::function<Result<std::vector<GidEntry>>(const HandoffNic& nic)>;
+using GidTableReader = std::function<Result<std::vector<GidEntry>>(const NicConfig& nic)>;
 
-// For a pod with these NICs, of which there is at least one. Tables are read only when the indices
-// differ. kConflict when no search finds the right GID on every NIC: its hint has the tables.
-Result<GidSelection> SelectGids(const std::vector<HandoffNic>& nics, const GidTableReader& table_of);
+// For a pod with these NICs, at least one. Reads tables only if the indices differ. kConflict when no search
+// finds the right GID on every NIC; the hint has the tables.
+Result<GidSelection> SelectGids(const std::vector<NicConfig>& nics, const GidTableReader& table_of);
 
 // A variable and its value.
-using HandoffLine = std::pair<std::string, std::string>;
+using Variable = std::pair<std::string, std::string>;
 
-struct Handoff {
-  std::vector<HandoffNic> nics;  // in the order in which they are named
+struct NcclConfig {
+  std::vector<NicConfig> nics;  // in the order of NCCL_IB_HCA
   GidSelection gids;
-  std::vector<HandoffLine> paths;  // what the NICs' places ask of NCCL: NcclView::Variables()
-  std::string socket_ifname;       // cluster network's interface in the pod; empty: unknown
-  std::vector<HandoffLine> env;    // the fabric's own lines for NCCL; they stand for those of the same name
+  std::vector<Variable> paths;  // what the NICs' places ask of NCCL: NcclView::Variables()
+  std::string socket_ifname;    // cluster network's interface in the pod; empty: unknown
+  std::vector<Variable> env;    // the fabric's own lines for NCCL; they stand for those of the same name
 };
 
-// What all NICs have the same value of.
-std::optional<int> SharedValue(const std::vector<HandoffNic>& nics, std::optional<int> HandoffNic::*value);
+// The value if all NICs have the same, otherwise nullopt.
+std::optional<int> SharedValue(const std::vector<NicConfig>& nics, std::optional<int> NicConfig::*value);
 
 // "AF_INET" or "AF_INET6", as NCCL and NVSHMEM call them.
 std::string FamilyName(const GidSearch& search);
 
-// Where the handoff of a sandbox is kept: nccl.conf, and what other stacks or NCCL itself read besides,
-// built from all its finished attachments.
-// Threads: thread-safe for different sandboxes; callers hold the sandbox's lock. Errors: kIo.
+// The files of a sandbox's NCCL configuration: nccl.conf, and further files of NCCL and other stacks. They
+// are made from all finished attachments of the sandbox. Threads: thread-safe for different sandboxes;
+// callers hold the sandbox's lock. Errors: kIo.
 
 inline constexpr const char* kNcclConfInContainer = "/etc/nccl.conf";
 inline constexpr const char* kRcclConfInContainer = "/etc/rccl.conf";
@@ -87,46 +86,44 @@ inline constexpr const char* kNcclConfName = "nccl.conf";
 inline constexpr const char* kTopologyName = "topology.xml";
 inline constexpr const char* kUcxConfName = "ucx.conf";
 
-// Whether it is one of them.
-[[nodiscard]] bool IsHandoffName(std::string_view name);
+// Whether it is one of these names.
+[[nodiscard]] bool IsNcclConfigFileName(std::string_view name);
 
-struct HandoffFile {
-  std::string name;                       // one of the above
-  std::vector<std::string> in_container;  // where containers see it
+struct NcclConfigFile {
+  std::string name;                       // one of the names above
+  std::vector<std::string> in_container;  // its paths in containers
   std::string text;
 };
 
-// Each in one step; nccl.conf last. Of the others, those that are not among `files` are removed.
-Result<void> WriteHandoff(const Root& root, const std::string& container,
-                          const std::vector<HandoffFile>& files);
-Result<void> RemoveHandoff(const Root& root, const std::string& container);
-[[nodiscard]] std::string HandoffPath(const Root& root, const std::string& container,
-                                      const std::string& name = kNcclConfName);
+// Replaces each file atomically, nccl.conf last. Removes files that are not in `files`.
+Result<void> WriteNcclConfig(const Root& root, const std::string& container,
+                             const std::vector<NcclConfigFile>& files);
+Result<void> RemoveNcclConfig(const Root& root, const std::string& container);
+[[nodiscard]] std::string NcclConfigPath(const Root& root, const std::string& container,
+                                         const std::string& name = kNcclConfName);
 
-// For "delivery": "mount": the file that Allocate mounted by the device's name.
-// In place, since it may be mounted already; a runtime that found it missing
-// made an (empty) directory of it, which is replaced.
-Result<void> WriteDeviceHandoff(const Root& root, const std::string& bdf, const std::string& nccl_conf);
-// Empties it: the mount of a container that still runs keeps its file.
-Result<void> ClearDeviceHandoff(const Root& root, const std::string& bdf);
-[[nodiscard]] std::string DeviceHandoffPath(const Root& root, const std::string& bdf);
+// For "deviceNodes": "mount": the device's own file, which Allocate mounted. Writes it in place, since it may
+// be mounted already. If it was missing, a runtime made an empty folder with its path, which this replaces.
+Result<void> WriteDeviceNcclConfig(const Root& root, const std::string& bdf, const std::string& nccl_conf);
+// Empties the file. It is not removed: a running container may still mount it.
+Result<void> ClearDeviceNcclConfig(const Root& root, const std::string& bdf);
+[[nodiscard]] std::string DeviceNcclConfigPath(const Root& root, const std::string& bdf);
 
-// nccl.conf: what NCCL, RCCL and those that read their variables are told about the pod's NICs.
+// nccl.conf: the NCCL configuration for NCCL, RCCL and programs that read their variables.
 //
-// NCCL's parser (src/misc/param.cc) takes NAME=VALUE lines, trims nothing, cuts
-// a value at 1,023 bytes, lets the first occurrence win and never overrides the
-// process's environment; "==" begins an exact list. Comments are known since 2.26.2 only, so
-// there are none. Variables that a release does not know are of no consequence to it, so one text
-// serves all: what each was first known to is in docs/operate/nccl.md.
+// NCCL's parser (src/misc/param.cc) reads NAME=VALUE lines, trims nothing and cuts a value at 1,023 bytes.
+// The first line of a name wins, and never overrides the process's environment. "==" begins an exact list.
+// Only releases since 2.26.2 read comments, so the file has none. A release ignores variables that it does
+// not know, so one text serves all releases. docs/operate/nccl.md lists the first release of each variable.
 // Threads: pure functions.
 
 // kInvalid when a value is too long for NCCL.
-Result<std::string> NcclConf(const Handoff& handoff);
+Result<std::string> NcclConf(const NcclConfig& config);
 
-// The value of a line; an exact list without its '='. nullopt: there is none.
+// The value of a line, of an exact list without its '='. nullopt: there is no such line.
 std::optional<std::string> ValueIn(const std::string& conf, const std::string& variable);
 
-// What a file of ours says of GIDs: an index, or the search that NCCL makes. nullopt: neither.
+// The GID selection in an nccl.conf that Railhead wrote: an index or a search. nullopt: neither.
 std::optional<GidSelection> GidsIn(const std::string& conf);
 
 }  // namespace railhead::nccl

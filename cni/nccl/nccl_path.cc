@@ -87,7 +87,7 @@ std::vector<std::string> Climb(const std::string& path) {
 }
 
 // ncclTopoGetPath: PATH_PORT, at which NCCL_NET_MERGE_LEVEL merges by default.
-bool TakenForPorts(const NcclPath& a, const NcclPath& b) {
+bool AreMergedAsPorts(const NcclPath& a, const NcclPath& b) {
   // All those without a place share the first CPU's <nic>.
   if (!a.holds || !b.holds) return !a.holds && !b.holds;
   const std::vector<std::string> left = Climb(a.path);
@@ -99,7 +99,8 @@ bool TakenForPorts(const NcclPath& a, const NcclPath& b) {
 }
 
 // As ncclTopoAutoMerge: the first that is free takes all others that are free.
-std::vector<std::vector<std::string>> Fused(const std::vector<NcclNicView>& nics, MergeVfs merge_vfs) {
+std::vector<std::vector<std::string>> GroupVirtualNics(const std::vector<NcclNicView>& nics,
+                                                       MergeVfs merge_vfs) {
   const auto seen = [&](const NcclNicView& nic) -> const NcclPath& {
     return merge_vfs == MergeVfs::kOff ? nic.unmerged : nic.merged;
   };
@@ -109,7 +110,7 @@ std::vector<std::vector<std::string>> Fused(const std::vector<NcclNicView>& nics
     if (placed[first]) continue;
     std::vector<std::string> group = {nics[first].rdma_device};
     for (std::size_t other = first + 1; other < nics.size(); ++other) {
-      if (placed[other] || !TakenForPorts(seen(nics[first]), seen(nics[other]))) continue;
+      if (placed[other] || !AreMergedAsPorts(seen(nics[first]), seen(nics[other]))) continue;
       placed[other] = true;
       group.push_back(nics[other].rdma_device);
     }
@@ -125,7 +126,7 @@ std::vector<std::vector<std::string>> Fused(const std::vector<NcclNicView>& nics
 std::vector<std::pair<std::string, std::string>> NcclView::Variables() const {
   std::vector<std::pair<std::string, std::string>> variables;
   if (merge_vfs == MergeVfs::kOff) variables.emplace_back("NCCL_IB_MERGE_VFS", "0");
-  if (!fused.empty()) {
+  if (!virtual_nics.empty()) {
     variables.emplace_back("NCCL_IB_MERGE_NICS", "0");
     variables.emplace_back("NCCL_NET_MERGE_LEVEL", "LOC");
   }
@@ -139,7 +140,7 @@ Result<NcclView> NcclViewOf(const Root& root, std::vector<NcclNic> nics) {
   NcclView view;
   for (const NcclNic& nic : nics) view.nics.push_back(RH_TRY(ViewOfOne(root, nic)));
   view.merge_vfs = Choose(view.nics);
-  view.fused = Fused(view.nics, view.merge_vfs);
+  view.virtual_nics = GroupVirtualNics(view.nics, view.merge_vfs);
   return view;
 }
 

@@ -1,4 +1,4 @@
-// What NCCL makes of the PCI paths of a pod's RDMA devices, before any topology file.
+// How NCCL reads the PCI paths of a pod's RDMA devices, without a topology file.
 //
 // NCCL takes realpath(/sys/class/infiniband/DEVICE/device) and writes '0' over the function's
 // digit, so that the ports of a NIC are one device; with NCCL_IB_MERGE_VFS=1 (the default since
@@ -14,7 +14,7 @@
 // Devices that NCCL takes for ports of one NIC are merged into one virtual NIC whose bandwidth is
 // the sum (2.20.3 to 2.23: the same stripped path; since 2.24: also addresses that differ in
 // the last digit only where the paths part, src/graph/topo.cc, ncclTopoGetPath). For VFs of one PF
-// that sum is a lie, and for those of a dual-port NIC two rails become one.
+// that sum is wrong, and two rails of a dual-port NIC become one.
 //
 // Reads below /sys of `root` at the call; `address` is looked up below /sys/bus/pci, which shows
 // functions whose RDMA device is in a pod, too. Threads: thread-safe.
@@ -54,7 +54,7 @@ struct NcclNicView {
 
 // The value of NCCL_IB_MERGE_VFS with which the paths of all NICs hold.
 enum class MergeVfs : std::uint8_t {
-  kDefault,  // 1, NCCL's own: nothing needs to be said
+  kDefault,  // 1, NCCL's own: no variable is needed
   kOff,      // 0
   kNeither,  // each is wrong for some NIC: only a topology file helps
 };
@@ -63,11 +63,11 @@ struct NcclView {
   std::vector<NcclNicView> nics;  // in PCI order
   MergeVfs merge_vfs = MergeVfs::kDefault;
   // RDMA devices that NCCL would merge, each group sorted; none of one device.
-  std::vector<std::vector<std::string>> fused;
+  std::vector<std::vector<std::string>> virtual_nics;
 
   [[nodiscard]] bool NeedsTopologyFile() const { return merge_vfs == MergeVfs::kNeither; }
-  // What nccl.conf has to say because of all this: NCCL_IB_MERGE_VFS=0;
-  // NCCL_IB_MERGE_NICS=0 and NCCL_NET_MERGE_LEVEL=LOC. Often nothing.
+  // Variables that nccl.conf needs for these paths: NCCL_IB_MERGE_VFS=0; NCCL_IB_MERGE_NICS=0 and
+  // NCCL_NET_MERGE_LEVEL=LOC. Often none.
   [[nodiscard]] std::vector<std::pair<std::string, std::string>> Variables() const;
 };
 

@@ -14,13 +14,13 @@ int RankOf(const IpAddress& address) {
   return address.IsLinkLocal() ? 2 : 1;
 }
 
-Result<void> CheckSearch(const HandoffNic& nic, const GidTableReader& table_of) {
+Result<void> CheckSearch(const NicConfig& nic, const GidTableReader& table_of) {
   const auto table = RH_TRY(table_of(nic));
   if (UcxPicks(table) == nic.gid_index) return {};
   return Fail(ErrorCode::kConflict,
               "the pod's NICs have different GID indices, and UCX would not take that of " +
                   nic.address.ToString() + " on " + nic.rdma_device,
-              "look for further addresses on it, or leave \"ucx\" out of handoff.stacks. GID table:\n" +
+              "remove further addresses of the NIC, or \"ucx\" from ncclConfig.stacks. GID table:\n" +
                   Describe(table));
 }
 
@@ -35,22 +35,22 @@ std::optional<int> UcxPicks(const std::vector<GidEntry>& table) {
   return best == nullptr ? std::nullopt : std::optional<int>(best->index);
 }
 
-Result<std::string> UcxConf(const Handoff& handoff, const GidTableReader& table_of) {
+Result<std::string> UcxConf(const NcclConfig& config, const GidTableReader& table_of) {
   std::vector<std::string> devices;
-  devices.reserve(handoff.nics.size() + 1);
-  for (const HandoffNic& nic : handoff.nics) devices.push_back(nic.rdma_device + ":1");
-  if (!handoff.socket_ifname.empty()) devices.push_back(handoff.socket_ifname);
+  devices.reserve(config.nics.size() + 1);
+  for (const NicConfig& nic : config.nics) devices.push_back(nic.rdma_device + ":1");
+  if (!config.socket_ifname.empty()) devices.push_back(config.socket_ifname);
   std::string text = "UCX_NET_DEVICES=" + Join(devices, ",") + "\n";
   const auto add = [&](const char* name, int value) {
     text.append(name).append("=").append(std::to_string(value)).append("\n");
   };
-  if (const int* index = std::get_if<int>(&handoff.gids)) {
+  if (const int* index = std::get_if<int>(&config.gids)) {
     add("UCX_IB_GID_INDEX", *index);
   } else {
-    for (const HandoffNic& nic : handoff.nics) RH_TRY(CheckSearch(nic, table_of));
+    for (const NicConfig& nic : config.nics) RH_TRY(CheckSearch(nic, table_of));
   }
-  if (const auto tc = SharedValue(handoff.nics, &HandoffNic::traffic_class)) add("UCX_IB_TRAFFIC_CLASS", *tc);
-  if (const auto sl = SharedValue(handoff.nics, &HandoffNic::service_level)) add("UCX_IB_SL", *sl);
+  if (const auto tc = SharedValue(config.nics, &NicConfig::traffic_class)) add("UCX_IB_TRAFFIC_CLASS", *tc);
+  if (const auto sl = SharedValue(config.nics, &NicConfig::service_level)) add("UCX_IB_SL", *sl);
   return text;
 }
 
@@ -58,9 +58,9 @@ namespace {
 
 // NVSHMEM skips a device whose name does not have the prefix, mlx5 by default; udev can have renamed
 // the devices ("rocep1s0f0v1").
-std::string PrefixOf(const std::vector<HandoffNic>& nics) {
+std::string PrefixOf(const std::vector<NicConfig>& nics) {
   std::string prefix = nics.front().rdma_device;
-  for (const HandoffNic& nic : nics) {
+  for (const NicConfig& nic : nics) {
     const auto end =
         std::mismatch(prefix.begin(), prefix.end(), nic.rdma_device.begin(), nic.rdma_device.end());
     prefix.erase(end.first, prefix.end());
@@ -68,7 +68,7 @@ std::string PrefixOf(const std::vector<HandoffNic>& nics) {
   return prefix;
 }
 
-void AddUcxGids(const GidSelection& gids, std::vector<HandoffLine>& lines) {
+void AddUcxGids(const GidSelection& gids, std::vector<Variable>& lines) {
   if (const int* index = std::get_if<int>(&gids)) {
     lines.emplace_back("NVSHMEM_IB_GID_INDEX", std::to_string(*index));
     return;
@@ -82,31 +82,31 @@ void AddUcxGids(const GidSelection& gids, std::vector<HandoffLine>& lines) {
 
 }  // namespace
 
-std::vector<HandoffLine> NvshmemVariables(const Handoff& handoff) {
-  std::vector<HandoffLine> lines;
-  if (handoff.nics.empty()) return lines;
-  const std::string prefix = PrefixOf(handoff.nics);
+std::vector<Variable> NvshmemVariables(const NcclConfig& config) {
+  std::vector<Variable> lines;
+  if (config.nics.empty()) return lines;
+  const std::string prefix = PrefixOf(config.nics);
   if (!prefix.empty() && !prefix.starts_with("mlx5")) lines.emplace_back("NVSHMEM_HCA_PREFIX", prefix);
-  AddUcxGids(handoff.gids, lines);
-  if (const auto tc = SharedValue(handoff.nics, &HandoffNic::traffic_class))
+  AddUcxGids(config.gids, lines);
+  if (const auto tc = SharedValue(config.nics, &NicConfig::traffic_class))
     lines.emplace_back("NVSHMEM_IB_TRAFFIC_CLASS", std::to_string(*tc));
-  if (const auto sl = SharedValue(handoff.nics, &HandoffNic::service_level))
+  if (const auto sl = SharedValue(config.nics, &NicConfig::service_level))
     lines.emplace_back("NVSHMEM_IB_SL", std::to_string(*sl));
-  if (!handoff.socket_ifname.empty())
-    lines.emplace_back("NVSHMEM_BOOTSTRAP_UID_SOCK_IFNAME", "=" + handoff.socket_ifname);
+  if (!config.socket_ifname.empty())
+    lines.emplace_back("NVSHMEM_BOOTSTRAP_UID_SOCK_IFNAME", "=" + config.socket_ifname);
   return lines;
 }
 
-std::vector<HandoffLine> GlooVariables(const Handoff& handoff) {
-  if (handoff.socket_ifname.empty()) return {};
-  return {{"GLOO_SOCKET_IFNAME", handoff.socket_ifname}, {"TP_SOCKET_IFNAME", handoff.socket_ifname}};
+std::vector<Variable> GlooVariables(const NcclConfig& config) {
+  if (config.socket_ifname.empty()) return {};
+  return {{"GLOO_SOCKET_IFNAME", config.socket_ifname}, {"TP_SOCKET_IFNAME", config.socket_ifname}};
 }
 
-std::vector<HandoffLine> OpenMpiVariables(const Handoff& handoff) {
-  if (handoff.socket_ifname.empty()) return {};
-  return {{"OMPI_MCA_btl_tcp_if_include", handoff.socket_ifname},
-          {"OMPI_MCA_oob_tcp_if_include", handoff.socket_ifname},
-          {"PRTE_MCA_prte_if_include", handoff.socket_ifname}};
+std::vector<Variable> OpenMpiVariables(const NcclConfig& config) {
+  if (config.socket_ifname.empty()) return {};
+  return {{"OMPI_MCA_btl_tcp_if_include", config.socket_ifname},
+          {"OMPI_MCA_oob_tcp_if_include", config.socket_ifname},
+          {"PRTE_MCA_prte_if_include", config.socket_ifname}};
 }
 
 }  // namespace railhead::nccl

@@ -1,13 +1,13 @@
-// ucx.conf: what UCX is told about the pod's NICs.
+// ucx.conf: the NCCL configuration as UCX reads it.
 //
-// UCX reads ucx.conf in its own prefix, in $HOME, in $UCX_CONFIG_DIR and in the working directory, each
-// over the one before, and the process's environment over all of them (src/ucs/config/parser.c,
+// UCX reads ucx.conf in its own prefix, in $HOME, in $UCX_CONFIG_DIR and in the working directory. Each file
+// overrides the one before, and the process's environment overrides all of them (src/ucs/config/parser.c,
 // ucs_config_parse_config_files). Lines are NAME=VALUE.
 //
-// UCX_NET_DEVICES names what may be used at all, with ports and the cluster network's interface. Without
-// an index UCX takes the first RoCE v2 GID of an IPv4 address, else of an IPv6 address
-// (src/uct/ib/base/ib_device.c, uct_ib_device_select_gid).
-// Threads: pure functions, but for the reader of tables that is handed in.
+// UCX_NET_DEVICES names all devices that UCX may use, with ports, and the cluster network's interface.
+// Without an index UCX takes the first RoCE v2 GID of an IPv4 address, otherwise of an IPv6 address
+// (src/uct/ib/base/ib_device.c, uct_ib_device_select_gid). Threads: pure functions, except the callback that
+// reads tables.
 #pragma once
 
 #include <optional>
@@ -20,28 +20,28 @@
 
 namespace railhead::nccl {
 
-// Tables are read where the NICs have different indices. kConflict when UCX would then take another GID
-// on one of them: its hint has the table.
-Result<std::string> UcxConf(const Handoff& handoff, const GidTableReader& table_of);
+// Reads tables if the NICs have different indices. kConflict when UCX would then take another GID on one of
+// them; the hint has the table.
+Result<std::string> UcxConf(const NcclConfig& config, const GidTableReader& table_of);
 
-// The index that UCX finds by itself; nullopt: there is no GID of RoCE v2.
+// The index that UCX finds without configuration; nullopt: there is no RoCE v2 GID.
 std::optional<int> UcxPicks(const std::vector<GidEntry>& table);
 
-// What the stacks that read nothing but their environment are told: NVSHMEM, Gloo (and TensorPipe, which
-// PyTorch's RPC is), Open MPI.
+// Variables of the stacks that read only their environment: NVSHMEM, Gloo (and TensorPipe, which is PyTorch's
+// RPC), Open MPI.
 //
-// A CDI spec's variables replace those that the pod's author has set, so each is opted for by the fabric.
+// A CDI spec's variables override those of the pod, so the fabric must enable each stack.
 // Sources: NVSHMEM src/modules/transport/common/env_defs.h and bootstrap/common/env_defs.h; PyTorch
 // distributed's and Open MPI's documentation (btl_tcp_if_include, oob_tcp_if_include; PRRTE:
 // prte_if_include).
 // Threads: pure functions.
 
-// Which NIC a PE uses is left to NVSHMEM, which takes the nearest of those it sees: the pod's own.
-std::vector<HandoffLine> NvshmemVariables(const Handoff& handoff);
+// NVSHMEM chooses the NIC of each PE: the nearest one that it sees, which is one of the pod's.
+std::vector<Variable> NvshmemVariables(const NcclConfig& config);
 
-// Their traffic belongs on the cluster network; nothing where it is unknown.
-std::vector<HandoffLine> GlooVariables(const Handoff& handoff);
-// RDMA is UCX's; this is the run time's own traffic, and MPI's over TCP.
-std::vector<HandoffLine> OpenMpiVariables(const Handoff& handoff);
+// Gloo's traffic uses the cluster network. Empty if its interface is unknown.
+std::vector<Variable> GlooVariables(const NcclConfig& config);
+// For the traffic of Open MPI's runtime, and MPI over TCP. RDMA uses UCX.
+std::vector<Variable> OpenMpiVariables(const NcclConfig& config);
 
 }  // namespace railhead::nccl

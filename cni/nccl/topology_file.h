@@ -1,6 +1,6 @@
-// The topology file: where a pod's NICs are, for an NCCL that cannot see it itself.
+// The topology file: the places of a pod's NICs, for an NCCL that cannot find them in sysfs.
 //
-// NCCL reads it at kNcclTopologyInContainer without being told to (since 2.10.3). It matches GPUs by
+// NCCL reads it at kNcclTopologyInContainer without a variable (since 2.10.3). It matches GPUs by
 // address and NICs by the name of their RDMA device, and keeps the place that the file gives them;
 // everything else (NVLink, the GPUs' kind, GPUDirect) it finds out as it does without a file.
 // In it: the node's GPUs, the pod's NICs and no other, each below its switch, on the
@@ -56,8 +56,7 @@ struct TopologyRequest {
   std::optional<std::vector<PciAddress>> accelerators;
 };
 
-// kNotFound when a NIC is not in sysfs; kInvalid when the request or the node cannot be told
-// in this format.
+// kNotFound when a NIC is not in sysfs; kInvalid when the format cannot express the request or the node.
 Result<std::string> TopologyText(const Root& root, const TopologyRequest& request);
 
 // The same into a file, in one step; readable by everyone. `path` as it is on disk.
@@ -65,8 +64,8 @@ Result<void> WriteTopologyFile(const Root& root, const std::string& path, const 
 
 // The shape of a topology file: which functions share a switch, in as few nodes as NCCL needs.
 //
-// NCCL knows five distances and tells them by the tree of <pci> nodes (src/graph/paths.cc): PIX,
-// two functions below one node; PXB, nodes on the way; PHB, only the <cpu>; SYS, not even that. It
+// NCCL knows five distances and derives them from the tree of <pci> nodes (src/graph/paths.cc): PIX,
+// two functions below one node; PXB, nodes between them; PHB, only the <cpu>; SYS, not even that. It
 // has no NODE: other host bridges of a NUMA node are PHB for it, too. A switch is one node, though
 // PCI has two bridges of it, so a function hangs on the bridge above the port that it is in; a
 // bridge that no two of them part at is left out. In this tree each two functions are as far
@@ -94,7 +93,7 @@ struct TopologyTree {
 // `functions` in the order in which they are to be listed.
 TopologyTree TopologyTreeOf(const std::vector<PciDevice>& functions);
 
-// What NCCL says of a node's processors and of PCIe links, in its words (src/graph/xml.cc).
+// Attributes of a node's processors and of PCIe links in NCCL's format (src/graph/xml.cc).
 //
 // Reads /proc/cpuinfo and /sys below `root` at each call. Threads: thread-safe.
 

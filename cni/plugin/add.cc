@@ -18,50 +18,50 @@
 namespace railhead::attachment {
 namespace {
 
-// An address that another host uses costs an attempt; so many in a row are no accident.
-constexpr int kAddressesTried = 3;
+// An address that another host uses costs one attempt. More than this in a row are no accident.
+constexpr int kMaxAddAttempts = 3;
 
-// What the plugins before us have told.
+// The result of the plugins before this one in the chain.
 Result<CniResult> PreviousResult(const PluginConfig& config) {
   if (config.prev_result.empty()) return CniResult{};
   return ParseCniResult(config.prev_result, "prevResult");
 }
 
-CniRoute Shown(const GatewayRoute& route) {
-  CniRoute shown;
-  shown.destination = route.destination;
-  shown.gateway = route.gateway;
-  if (route.table) shown.table = static_cast<int>(*route.table);
-  if (route.metric) shown.priority = static_cast<int>(*route.metric);
-  if (route.mtu) shown.mtu = static_cast<int>(*route.mtu);
-  if (route.advmss) shown.advmss = static_cast<int>(*route.advmss);
-  if (route.scope) shown.scope = static_cast<int>(*route.scope);
-  return shown;
+CniRoute ToCniRoute(const GatewayRoute& route) {
+  CniRoute result;
+  result.destination = route.destination;
+  result.gateway = route.gateway;
+  if (route.table) result.table = static_cast<int>(*route.table);
+  if (route.metric) result.priority = static_cast<int>(*route.metric);
+  if (route.mtu) result.mtu = static_cast<int>(*route.mtu);
+  if (route.advmss) result.advmss = static_cast<int>(*route.advmss);
+  if (route.scope) result.scope = static_cast<int>(*route.scope);
+  return result;
 }
 
 void AddInterface(CniResult& result, const CniRequest& request, const AttachedDevice& device,
                   const Link& pod_link, const Addressing& addressing) {
   const int index = static_cast<int>(result.interfaces.size());
-  CniInterface shown;
-  shown.name = device.pod_name;
-  shown.sandbox = request.netns;
-  shown.pci_id = device.device;
+  CniInterface interface;
+  interface.name = device.pod_name;
+  interface.sandbox = request.netns;
+  interface.pci_id = device.device;
   if (device.before.user_space) {
-    const MacAddress mac = device.wanted.vf.mac.value_or(device.before.mac);
-    if (!mac.IsZero()) shown.mac = mac.ToString();
+    const MacAddress mac = device.requested.vf.mac.value_or(device.before.mac);
+    if (!mac.IsZero()) interface.mac = mac.ToString();
   } else {
-    shown.mac = pod_link.mac.ToString();
-    shown.mtu = pod_link.mtu;
+    interface.mac = pod_link.mac.ToString();
+    interface.mtu = pod_link.mtu;
   }
-  result.interfaces.push_back(std::move(shown));
+  result.interfaces.push_back(std::move(interface));
   for (std::size_t i = 0; i < addressing.addresses.size(); ++i) {
     result.ips.push_back({addressing.addresses[i], addressing.gateways[i], index});
   }
-  for (const auto& route : addressing.routes) result.routes.push_back(Shown(route));
+  for (const auto& route : addressing.routes) result.routes.push_back(ToCniRoute(route));
   if (!addressing.dns.empty()) result.dns = addressing.dns;
 }
 
-// An undo that failed leaves something for DEL; the runtime should know what.
+// DEL finishes an undo that failed. The error tells the runtime what is left.
 Error WithUndoErrors(Error error, const std::vector<Error>& undo_errors) {
   for (const auto& undo : undo_errors) {
     if (!error.hint.empty()) error.hint += "; ";
@@ -76,19 +76,18 @@ bool HasAnnounced(const AttachPlan& plan) {
                              [](const DevicePlan& device) { return !device.record.before.user_space; });
 }
 
-// From claimed devices to attached ones; from the first change on, the inverse of
-// all is on `undo`.
-class Adding {
+// Attaches acquired devices. `undo` has the inverse of every change.
+class AddOperation {
  public:
-  Adding(const Root& root, Kernel& kernel, const Journal& journal, const CniRequest& request,
-         PhaseClock& clock, UndoStack& undo)
+  AddOperation(const Root& root, Kernel& kernel, const Journal& journal, const CniRequest& request,
+               PhaseClock& clock, UndoStack& undo)
       : root_(root), kernel_(kernel), journal_(journal), request_(request), clock_(clock), undo_(undo) {}
 
   Result<CniResult> Run(AttachPlan& plan, PodNetwork& network, const DeviceLocks& locks) {
-    JournalEntry entry = RH_TRY(DescribeAttachment(root_, kernel_, network, request_, plan));
+    JournalEntry entry = RH_TRY(BuildJournalEntry(root_, kernel_, network, request_, plan));
     RH_TRY(Begin(plan, entry, network));
     const auto addressing = RH_TRY(Allocate(plan, locks, entry));
-    RH_TRY(DescribeAddressing(network, plan, addressing, entry));
+    RH_TRY(RecordAddressing(network, plan, addressing, entry));
     RH_TRY_WRAP(journal_.Write(entry), "writing the journal");
     clock_.Done("addresses");
     Attachment attachment(root_, kernel_, network, plan, addressing, entry);
@@ -100,15 +99,15 @@ class Adding {
     return result;
   }
 
-  // It failed only because of an address that the IPAM plugin will not give again.
-  [[nodiscard]] bool another_address_helps() const { return another_address_helps_; }
+  // It failed only because another host uses an address, which the IPAM plugin will not assign again.
+  [[nodiscard]] bool address_was_in_use() const { return address_was_in_use_; }
 
  private:
-  // Before anything is touched: how it was is on record, and so is the way back.
+  // Before any change: writes the journal entry, and puts the release on `undo`.
   Result<void> Begin(const AttachPlan& plan, const JournalEntry& entry, const PodNetwork& network) {
     RH_TRY(RecordTenant(root_, TenantOf(request_.args), plan));
     undo_.Push("the attachment", [this, key = entry.key, pod_ns = &network.pod_ns]() -> Result<void> {
-      // As it is on record by then, with addresses and rules.
+      // Reads the entry again: it has addresses and rules by then.
       const auto recorded = RH_TRY(journal_.Find(key));
       if (!recorded) return {};
       ReleaseOptions options;
@@ -122,23 +121,24 @@ class Adding {
 
   Result<std::vector<Addressing>> Allocate(const AttachPlan& plan, const DeviceLocks& locks,
                                            JournalEntry& entry) {
-    const auto given = IpamAdd(request_, plan, locks.Fds(), entry);
-    if (!given) {
-      RH_TRY_WRAP(journal_.Write(entry), "writing the journal");  // that the plugin refused
-      return Fail(given.error());
+    const auto results = IpamAdd(request_, plan, locks.Fds(), entry);
+    if (!results) {
+      RH_TRY_WRAP(journal_.Write(entry), "writing the journal");  // with the call that failed
+      return Fail(results.error());
     }
     std::vector<Addressing> addressing;
     for (std::size_t i = 0; i < plan.devices.size(); ++i)
-      addressing.push_back(RH_TRY(ResolveAddressing(plan.config, plan.devices[i], (*given)[i])));
+      addressing.push_back(RH_TRY(ResolveAddressing(plan.config, plan.devices[i], (*results)[i])));
     return addressing;
   }
 
-  // The verdict goes on record, so that whoever releases the attachment tells the IPAM plugin.
+  // Stores the addresses in use in the entry, so that the release reports them to the IPAM plugin.
   Result<void> RefuseConflicts(Attachment& attachment, JournalEntry& entry) {
     auto refused = attachment.RefuseConflicts();
-    if (refused || !TellInUse(attachment.in_use(), attachment.confirmed_in_use(), entry)) return refused;
+    if (refused || !ReportAddressesInUse(attachment.in_use(), attachment.confirmed_in_use(), entry))
+      return refused;
     RH_TRY_WRAP(journal_.Write(entry), "writing the journal");
-    another_address_helps_ = true;
+    address_was_in_use_ = true;
     return refused;
   }
 
@@ -151,7 +151,8 @@ class Adding {
     clock_.Done("configure");
     RH_TRY(attachment.BringUp());
     clock_.Done("up");
-    const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(plan.config.wait_seconds);
+    const auto deadline =
+        std::chrono::steady_clock::now() + std::chrono::seconds(plan.config.link_timeout_seconds);
     RH_TRY(attachment.AwaitCarrier(deadline));
     clock_.Done("carrier");
     RH_TRY(RefuseConflicts(attachment, entry));
@@ -160,7 +161,7 @@ class Adding {
     clock_.Done("announce");
     RH_TRY(attachment.SetUpRdma(deadline));
     clock_.Done("rdma");
-    RH_TRY(attachment.MeetGateways(deadline));
+    RH_TRY(attachment.ResolveGateways(deadline));
     clock_.Done("gateways");
     return {};
   }
@@ -168,18 +169,19 @@ class Adding {
   Result<void> Complete(Attachment& attachment, const AttachPlan& plan, PodNetwork& network,
                         JournalEntry& entry) {
     RH_TRY(Attach(attachment, plan, entry));
-    RH_TRY(RequireHandoff(plan, entry));
-    RH_TRY(FinishWithHandoff(root_, journal_, kernel_, network, plan, entry));
-    clock_.Done("handoff");
+    RH_TRY(RequireNcclConfig(plan, entry));
+    RH_TRY(FinishWithNcclConfig(root_, journal_, kernel_, network, plan, entry));
+    clock_.Done("nccl");
     return {};
   }
 
-  static Result<void> RequireHandoff(const AttachPlan& plan, const JournalEntry& entry) {
+  static Result<void> RequireNcclConfig(const AttachPlan& plan, const JournalEntry& entry) {
     for (std::size_t i = 0; i < plan.devices.size(); ++i) {
       const AttachedDevice& device = entry.devices[i];
-      if (!plan.devices[i].handoff_required || device.rdma.gid_index) continue;
-      return Fail(ErrorCode::kInvalid, "a handoff is required, but " + device.device + " got no address",
-                  "configure an IPAM plugin, or \"handoff\": \"off\"");
+      if (!plan.devices[i].nccl_config_required || device.rdma.gid_index) continue;
+      return Fail(ErrorCode::kInvalid,
+                  "device " + device.device + " got no address, and its NCCL configuration is required",
+                  "configure an IPAM plugin, or \"ncclConfig\": \"off\"");
     }
     return {};
   }
@@ -190,23 +192,23 @@ class Adding {
   const CniRequest& request_;
   PhaseClock& clock_;
   UndoStack& undo_;
-  bool another_address_helps_ = false;
+  bool address_was_in_use_ = false;
 };
 
-struct Attempt {
+struct AddAttempt {
   Result<CniResult> result = CniResult{};
-  bool again = false;  // the devices are home, and the IPAM plugin keeps away what was in use
+  bool retry = false;  // the devices are restored, and the IPAM plugin will assign other addresses
 };
 
-Attempt AddOnce(Adding& adding, UndoStack& undo, AttachPlan& plan, PodNetwork& network,
-                const DeviceLocks& locks) {
-  Attempt attempt{adding.Run(plan, network, locks)};
+AddAttempt TryAdd(AddOperation& operation, UndoStack& undo, AttachPlan& plan, PodNetwork& network,
+                  const DeviceLocks& locks) {
+  AddAttempt attempt{operation.Run(plan, network, locks)};
   if (attempt.result) {
     undo.Commit();
     return attempt;
   }
   const auto undo_errors = undo.Run();
-  attempt.again = adding.another_address_helps() && undo_errors.empty();
+  attempt.retry = operation.address_was_in_use() && undo_errors.empty();
   attempt.result = Fail(WithUndoErrors(std::move(attempt.result.error()), undo_errors));
   return attempt;
 }
@@ -228,28 +230,29 @@ Result<std::string> RailheadPlugin::Add(const CniRequest& request) {
   if (call.choice.devices.empty())
     return CniResultJson(RH_TRY(PreviousResult(call.config)), request.cni_version);
   PodNetwork network = RH_TRY(PodNetwork::Open(kernel_, request));
-  const auto home_by = std::chrono::steady_clock::now() + std::chrono::seconds(call.config.home_wait_seconds);
-  auto claimed = ClaimDevices(root_, kernel_, journal_, request, call.choice, home_by);
-  if (!claimed) return Fail(WithLostDevices(root_, call.choice, std::move(claimed.error())));
-  const DeviceLocks locks = *std::move(claimed);
-  clock.Done("claim");
+  const auto previous_del_deadline =
+      std::chrono::steady_clock::now() + std::chrono::seconds(call.config.previous_del_timeout_seconds);
+  auto acquired = AcquireDevices(root_, kernel_, journal_, request, call.choice, previous_del_deadline);
+  if (!acquired) return Fail(WithLostDevices(root_, call.choice, std::move(acquired.error())));
+  const DeviceLocks locks = *std::move(acquired);
+  clock.Done("acquire");
   auto planned = Plan(call, network, clock);
   if (!planned) return Fail(WithLostDevices(root_, call.choice, std::move(planned.error())));
   AttachPlan plan = *std::move(planned);
-  RH_TRY(RefuseTakenNames(network, plan));
+  RH_TRY(RefuseUsedNames(network, plan));
   clock.Done("plan");
 
-  std::optional<Error> in_use;  // why another address was asked for
-  Attempt attempt;
-  for (int tried = 0; tried < kAddressesTried && (tried == 0 || attempt.again); ++tried) {
+  std::optional<Error> in_use;  // the conflict that caused the retry
+  AddAttempt attempt;
+  for (int tried = 0; tried < kMaxAddAttempts && (tried == 0 || attempt.retry); ++tried) {
     if (tried > 0) in_use = attempt.result.error();
     UndoStack undo;
-    Adding adding(root_, kernel_, journal_, request, clock, undo);
-    attempt = AddOnce(adding, undo, plan, network, locks);
+    AddOperation operation(root_, kernel_, journal_, request, clock, undo);
+    attempt = TryAdd(operation, undo, plan, network, locks);
   }
-  // That there is no other address, as for a pod that asks for a certain one, explains less than
-  // that somebody uses it.
-  if (!attempt.result && !attempt.again && in_use) {
+  // The conflict explains more than the error that there is no other address, as for a pod that requests a
+  // certain one.
+  if (!attempt.result && !attempt.retry && in_use) {
     in_use->hint += "; another address: " + Describe(attempt.result.error());
     attempt.result = Fail(*std::move(in_use));
   }
@@ -270,7 +273,7 @@ Result<AttachPlan> RailheadPlugin::Plan(const AddCall& call, const PodNetwork& n
   AttachPlan plan = RH_TRY(ResolvePlan(root_, *network.host, call));
   if (RH_TRY(MakeReadyFor(root_, kernel_, journal_, TenantOf(call.request.args), call.may.reset(), plan))) {
     clock.Done("reset");
-    // Their interfaces are new.
+    // A reset device has a new interface.
     plan = RH_TRY(ResolvePlan(root_, *network.host, call));
   }
   RH_TRY(ReadDriverSettings(kernel_, network, plan));

@@ -20,7 +20,7 @@
 namespace railhead::attachment {
 namespace {
 
-// What the runtime remembers must be what ADD answered.
+// The runtime's prevResult must be what ADD returned.
 Result<void> CheckPrevious(std::vector<std::string>& differences, const std::string& prev_result,
                            const JournalEntry& entry) {
   const CniResult previous = RH_TRY(ParseCniResult(prev_result, "prevResult"));
@@ -41,7 +41,7 @@ Result<void> RailheadPlugin::Check(const CniRequest& request) {
   const AttachmentKey key{request.network, request.container_id, request.ifname};
   const auto entry = RH_TRY(journal_.Find(key));
   if (!entry || entry->phase != Phase::kDone) {
-    // Chained behind the cluster network for a pod without devices: nothing was promised.
+    // Chained behind the cluster network, for a pod without devices: ADD attached nothing.
     const CallPermissions may = RH_TRY(ReadPermissions(root_, request.network, request.args));
     const auto choice = ChooseDevices(root_, request, config, may);
     if (!entry && choice && choice->devices.empty()) return {};
@@ -52,7 +52,7 @@ Result<void> RailheadPlugin::Check(const CniRequest& request) {
   if (!config.prev_result.empty()) RH_TRY(CheckPrevious(differences, config.prev_result, *entry));
   if (!differences.empty()) {
     return Fail(ErrorCode::kConflict, "CHECK of " + key.ToString() + ": " + Join(differences, "; "),
-                "delete the pod to attach anew");
+                "delete the pod; its successor gets a new attachment");
   }
   return IpamCheck(request, *entry);
 }
@@ -71,9 +71,8 @@ tl::unexpected<Error> Unavailable(Error error) {
   return Fail(std::move(error));
 }
 
-// A node whose rails are all without carrier cannot carry a job. One dead rail is no
-// reason to refuse every pod of the node: its devices' health tells that. A node
-// without any of the rails has nothing to attach and lets all pods pass.
+// A node where no rail has carrier cannot run a job. One dead rail does not refuse every pod of the node: its
+// devices are unhealthy. A node without rails has nothing to attach, and accepts all pods.
 Result<void> CheckRails(const Root& root, Kernel& kernel, const Fabric& fabric) {
   const NetNs host_ns = RH_TRY(kernel.HostNetns());
   const auto host = RH_TRY(kernel.OpenRoute(host_ns));
@@ -110,7 +109,7 @@ Result<void> RailheadPlugin::Status(const CniRequest& request) {
   if (const auto mode = CheckRdmaMode(root_, kernel_, demanded); !mode) return Unavailable(mode.error());
   if (*fabric) RH_TRY(CheckRails(root_, kernel_, **fabric));
   auto ipam = IpamForward(request, config, "STATUS");
-  // That it is not installed, for one.
+  // For example, when it is not installed.
   if (!ipam && ipam.error().code != ErrorCode::kLimited) return Unavailable(std::move(ipam.error()));
   return ipam;
 }

@@ -16,8 +16,7 @@ Error WithHolder(Error error, const JournalEntry& entry) {
   if (error.code != ErrorCode::kTimeout || !error.hint.empty()) return error;
   error.hint = "another call holds it";
   if (entry.phase != Phase::kDone && !entry.ipam_type.empty())
-    error.hint +=
-        ", or the IPAM plugin " + entry.ipam_type + " of a killed ADD, which is still running: end that";
+    error.hint += ", or the IPAM plugin " + entry.ipam_type + " of a killed ADD still runs: end it";
   return error;
 }
 
@@ -28,21 +27,21 @@ std::chrono::milliseconds TimeUntil(Deadline deadline) {
 
 }  // namespace
 
-// Through the entry of its own network, container and interface only: a DEL that
-// comes late does not touch the device of the next pod.
+// Only through the entry of its own network, container and interface: a late DEL does not change the device
+// of the next pod.
 Result<bool> RailheadPlugin::Release(const CniRequest& request, const AttachmentKey& key,
                                      std::optional<Deadline> until) {
   for (bool found = false;; found = true) {
     auto entry = RH_TRY(journal_.Find(key));
     if (!entry) return found;
     const auto devices = DevicesOf(*entry);
-    // A killed ADD can leave its IPAM plugin running, which holds these too.
+    // The IPAM plugin of a killed ADD may still run. It holds these locks, too.
     const auto locks = DeviceLocks::Acquire(root_, devices, until ? TimeUntil(*until) : kLockLimit);
     if (!locks) return Fail(WithHolder(locks.error(), *entry));
     entry = RH_TRY(journal_.Find(key));
     if (!entry) return true;  // another DEL has finished while this one waited
     if (DevicesOf(*entry) != devices) continue;
-    RH_TRY(ReleaseAttachment(root_, kernel_, journal_, request, *entry, {until.value_or(HomeDeadline())}));
+    RH_TRY(ReleaseAttachment(root_, kernel_, journal_, request, *entry, {until.value_or(RestoreDeadline())}));
     return true;
   }
 }
@@ -51,10 +50,9 @@ Result<void> RailheadPlugin::Del(const CniRequest& request) {
   RH_TRY(CheckStateFolders(root_));
   const AttachmentKey key{request.network, request.container_id, request.ifname};
   if (RH_TRY(Release(request, key))) return {};
-  RH_TRY(journal_.RemoveHalf(key));
-  // Nothing was attached in this boot, but the address store outlives boots. ADD
-  // refuses a broken configuration before it asks for an address; to refuse it here as
-  // well would keep the sandbox from being removed.
+  RH_TRY(journal_.RemovePartial(key));
+  // No attachment in this boot, but the address store outlives boots. ADD refuses an invalid configuration
+  // before it asks for an address. An error here would only keep the runtime from removing the sandbox.
   const auto config = ReadPluginConfig(request);
   return config ? IpamDelUnknown(root_, request, *config) : Result<void>();
 }
@@ -67,13 +65,13 @@ bool IsValid(const std::vector<ValidAttachment>& valid, const AttachmentKey& key
   });
 }
 
-// Another call holds a device, or a dying namespace has not given it back yet.
+// Another call holds a device, or the kernel has not returned it from a deleted namespace yet.
 bool MayPass(const Error& error) {
   return error.code == ErrorCode::kTimeout || error.code == ErrorCode::kBusy;
 }
 
-// A plugin that was asked for each device of an attachment knows these by their own
-// names, of which the runtime says nothing: to it all would be garbage.
+// A plugin that ran for each device of an attachment knows the devices by their own names. The runtime does
+// not list these, so without them the plugin would release all.
 CniRequest WithDevicesOf(const CniRequest& request, const std::vector<JournalEntry>& kept) {
   CniRequest its = request;
   auto json = nlohmann::json::parse(request.config, nullptr, false);
@@ -90,15 +88,15 @@ CniRequest WithDevicesOf(const CniRequest& request, const std::vector<JournalEnt
 
 }  // namespace
 
-// Of this network only: what the runtime does not know as valid is released as by DEL.
-// The runtime starts no ADD and no DEL meanwhile, so all waits share one deadline, and what needs none
-// comes first. DEL and railheadd go on with what is still stuck then. The first failure is the answer.
+// Releases, like DEL, the attachments of this network that the runtime does not list as valid. The runtime
+// starts no ADD and no DEL meanwhile. So all waits share one deadline, and attachments that need no wait come
+// first. DEL and railheadd go on with the others. The result is the first error.
 Result<void> RailheadPlugin::Gc(const CniRequest& request, const std::vector<ValidAttachment>& valid) {
   RH_TRY(CheckStateFolders(root_));
   const PluginConfig config = RH_TRY(ReadPluginConfig(request));
   const JournalScan scan = RH_TRY(journal_.Scan());
   const Deadline now = std::chrono::steady_clock::now();
-  const Deadline until = now + std::chrono::seconds(config.home_wait_seconds);
+  const Deadline until = now + std::chrono::seconds(config.previous_del_timeout_seconds);
   std::optional<Error> first;
   for (const UnreadableEntry& entry : scan.unreadable) {
     const bool ours = entry.key.network == request.network && !IsValid(valid, entry.key);

@@ -1,10 +1,9 @@
-// RailheadPlugin: the CNI verbs, for one device or all devices of a pod per call.
+// RailheadPlugin: the CNI commands, for one device or all devices of a pod per call.
 //
-// ADD: configuration -> devices -> claim (locked, home, free) -> plan -> journal ->
-// addresses -> kernel -> wait -> handoff -> journal done -> result. What fails is
-// undone before ADD returns; what is killed is undone by DEL, by the next ADD of a
-// device, by GC or by railheadd. DEL touches a device only through the entry of its
-// own network, container and interface name.
+// ADD: configuration -> devices -> acquire (locked, on the host, free) -> plan -> journal ->
+// addresses -> kernel -> wait -> NCCL configuration -> journal done -> result. A failed ADD restores the
+// devices before it returns. After a killed ADD, DEL, the next ADD of a device, GC or railheadd restores
+// them. DEL changes a device only through the entry of its own network, container and interface name.
 //
 // Locks, always taken in this order: device, sandbox, RDMA.
 // Threads: one object per process, one call.
@@ -36,15 +35,14 @@ class RailheadPlugin : public CniPlugin {
   Result<void> Gc(const CniRequest& request, const std::vector<ValidAttachment>& valid) override;
   Result<void> Status(const CniRequest& request) override;
 
-  // What a successful ADD has announced, which is to be repeated after its
-  // result was printed.
+  // The attachment of a successful ADD whose announcements main() has resent after it printed the result.
   [[nodiscard]] const std::optional<AttachmentKey>& announced() const { return announced_; }
 
  private:
-  // What ADD will do with the devices that it has claimed, made anew where they come from another tenant.
+  // The plan for the acquired devices. Resets devices that another tenant had.
   Result<AttachPlan> Plan(const AddCall& call, const PodNetwork& network, PhaseClock& clock);
-  // Ends the attachment if there is one, under its devices' locks. `until`: for waiting, both for locks and
-  // for devices; nullopt: as long as a DEL waits.
+  // Releases the attachment if it exists, under its devices' locks. `until`: deadline for locks and devices;
+  // nullopt: that of a DEL. false: there was none.
   Result<bool> Release(const CniRequest& request, const AttachmentKey& key,
                        std::optional<Deadline> until = std::nullopt);
 

@@ -92,8 +92,8 @@ Result<pid_t> Spawn(const CniRequest& request, const std::string& path, const De
   std::string name = path;
   std::array<char*, 2> arguments{name.data(), nullptr};
   pid_t pid = 0;
-  // We ignore SIGPIPE, and a child would inherit that: one that prints without
-  // end would never notice that nobody listens.
+  // This process ignores SIGPIPE, and a child would inherit that: a child that prints without end would not
+  // notice that its reader is gone.
   posix_spawnattr_t attributes;
   ::posix_spawnattr_init(&attributes);
   sigset_t defaults;

@@ -1,11 +1,10 @@
-// Running another plugin, as SPEC.md section "Delegated plugins" says: found in the
-// request's path, given the request's CNI_* environment and a configuration.
+// Runs another plugin, as SPEC.md section "Delegated plugins" says. It is found in the request's path, and
+// gets the request's CNI_* environment and a configuration.
 //
-// The CNI_* variables that the specification names are made from the request alone,
-// whatever this process's own are: a request may be about another attachment, or
-// come from a program that is no CNI plugin. What is empty in it is unset for the
-// child. The rest of the environment is passed on.
-// Threads: waits for the child. SIGPIPE is ignored meanwhile, for the whole process.
+// The CNI_* variables of the specification come from the request alone, not from this process: a request can
+// be for another attachment, or come from a program that is no CNI plugin. Empty fields are unset for the
+// child. The rest of the environment is passed on. Threads: waits for the child. SIGPIPE is ignored
+// meanwhile, for the whole process.
 #pragma once
 
 #include <chrono>
@@ -21,18 +20,16 @@ struct DelegateCall {
   std::string type;     // plugin's name, no path
   std::string command;  // ADD, DEL, CHECK, GC, STATUS
   std::string config;   // for its standard input
-  // Stay open in the child: locks that must outlive us if we are killed while the
-  // child works.
+  // Descriptors that stay open in the child: locks that must outlive this process if it is killed first.
   std::vector<int> inherited_fds;
-  // After this it is killed, with all that it has started. Longer than any plugin takes
-  // that gets an answer at all, and so long that a runtime gives up first.
+  // After this time the child and all that it started are killed. Longer than a working plugin takes, and
+  // than a runtime waits.
   std::chrono::seconds limit{180};
 };
 
-// What the plugin printed. Its CNI error comes back as an Error with the code
-// that belongs to it and "TYPE COMMAND: msg"; *refused tells that it was one, and not a
-// crash, a time-out (kTimeout) or output without end, after which nobody knows what it did.
-// What it leaves running is not waited for.
+// Returns the plugin's output. A CNI error becomes an Error with its code and "TYPE COMMAND: msg", and sets
+// *refused. After a crash, a time-out (kTimeout) or endless output *refused stays false: then it is unknown
+// what the plugin did. Does not wait for processes that the plugin leaves running.
 Result<std::string> RunDelegate(const CniRequest& request, const DelegateCall& call, bool* refused = nullptr);
 
 }  // namespace railhead

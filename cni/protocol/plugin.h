@@ -4,13 +4,12 @@
 //   class Ipam : public CniPlugin { ... };
 //   int main(int argc, char** argv) { Ipam ipam; return RunCniPlugin(ipam, {...}, argc, argv); }
 //
-// RunCniPlugin checks everything that the specification says about the input
-// before the plugin sees it: command, container id, interface and network name,
-// version, size and form of the configuration; for GC the list of attachments that
-// are valid. Answers are in the version that the configuration asks for.
+// RunCniPlugin checks the input against the specification before the plugin gets it: command, container id,
+// interface and network name, version, size and form of the configuration; for GC the list of valid
+// attachments. Results are in the version that the configuration names.
 //
-// Standard input is read to its end (or past its limit) before anything else is done: a runtime that keeps
-// it open is waited for, with nothing held and nothing touched, until it ends the plugin by its own timeout.
+// It reads standard input to its end (or past its limit) before anything else. If a runtime keeps the input
+// open, the plugin waits, without locks or changes, until the runtime's timeout ends it.
 //
 // Exit status: 0 success; 1 a CNI error was printed on standard output;
 // 2 wrong command line. Threads: single-threaded.
@@ -39,8 +38,8 @@ struct CniRequest {
   std::map<std::string, std::string> args;  // CNI_ARGS
   std::vector<std::string> path;            // CNI_PATH
   std::string network;                      // "name" of the configuration
-  std::string cni_version;                  // that the answer must have
-  std::string config;                       // standard input as it came
+  std::string cni_version;                  // of the result
+  std::string config;                       // standard input, unchanged
   bool netns_override = false;              // CNI_NETNS_OVERRIDE: the plugin's own namespace is allowed
 };
 
@@ -48,7 +47,7 @@ struct CniRequest {
 // "..".
 bool IsInterfaceName(std::string_view text);
 
-// An attachment that GC must leave alone.
+// An attachment that GC must not release.
 struct ValidAttachment {
   std::string container_id;
   std::string ifname;
@@ -67,8 +66,8 @@ class CniPlugin {
   virtual Result<std::string> Add(const CniRequest& request) = 0;
   virtual Result<void> Del(const CniRequest& request) = 0;
   virtual Result<void> Check(const CniRequest& request) = 0;
-  // Releases what the request's network has and `valid` does not name. `valid` is
-  // what the runtime listed: a call without the list never gets here.
+  // Releases the attachments of the request's network that are not in `valid`, the runtime's list. A call
+  // without the list is refused before.
   virtual Result<void> Gc(const CniRequest& request, const std::vector<ValidAttachment>& valid) = 0;
   // Whether ADD can work. kUnavailable and kLimited become the codes 50 and 51.
   virtual Result<void> Status(const CniRequest& request) = 0;
@@ -88,26 +87,25 @@ int RunCniPlugin(CniPlugin& plugin, const CniPluginInfo& info, int argc, char** 
 // getenv, or a table in tests.
 using Environment = std::function<std::optional<std::string>(const std::string& name)>;
 
-// A failure that has its own CNI code (1, 4) rather than the one that follows
-// from its Error.
+// A failure with its own CNI code (1, 4) instead of that of its Error.
 struct CniFailure {
   int code = 0;
   Error error;
 };
 
-// Reads command and environment. The configuration is not looked at yet.
+// Reads command and environment, not the configuration.
 tl::expected<CniRequest, CniFailure> ReadEnvironment(const Environment& environment);
 
-// Takes name and version out of the configuration; for VERSION only the latter.
+// Reads name and version from the configuration; for VERSION only the version.
 tl::expected<void, CniFailure> ReadConfiguration(const std::string& config, CniRequest& request);
 
 // The list of a GC call, "cni.dev/valid-attachments". kInvalid with the JSON
-// pointer when it is not there (null included) or an entry is no attachment: what
-// cannot be read must never look like "none is valid".
+// pointer when it is missing (or null) or an entry is no attachment: an unreadable list must never look like
+// an empty one.
 Result<std::vector<ValidAttachment>> ReadValidAttachments(const std::string& config);
 
-// Whose pod it is: what Kubernetes' runtimes say in CNI_ARGS.
-// Threads: pure functions. All are "" where the runtime did not say.
+// The pod, from CNI_ARGS of Kubernetes' runtimes.
+// Threads: pure functions. All are "" if the runtime did not set them.
 
 using CniArgs = std::map<std::string, std::string>;
 

@@ -105,7 +105,7 @@ Result<std::vector<ContainerDevices>> ReadCheckpoint(const Root& root) {
 }
 
 bool KubeletForgot(const Root& root, const std::string& pod_uid) {
-  // A UID comes from CNI_ARGS: it must not lead elsewhere.
+  // A UID comes from CNI_ARGS: the path must not leave the folder.
   if (pod_uid.empty() || pod_uid[0] == '.' || pod_uid.find('/') != std::string::npos) return false;
   const auto pods = ListDirectory(paths::KubeletPods(root));
   return pods && *pods && !(*pods)->empty() &&

@@ -1,9 +1,8 @@
-// Allocation records: what kubelet's last Allocate said of a device.
+// Allocation records: the result of kubelet's last Allocate of a device.
 //
-// Written durably by railheadd before it answers, one file per device id; read
-// by ADD, which kubelet's Allocate otherwise tells nothing. They outlive DEL and
-// reboots, since kubelet keeps its checkpoint and does not ask again, and are
-// replaced by the next Allocate of the same device (generation + 1).
+// railheadd writes them durably before it answers, one file per device id. ADD reads them: it has no other
+// access to what Allocate decided. They outlive DEL and reboots, since kubelet keeps its checkpoint and does
+// not call Allocate again. The next Allocate of the same device replaces its record (generation + 1).
 // Threads: thread-safe for different devices.
 #pragma once
 
@@ -24,8 +23,8 @@ struct AllocationRecord {
   std::string device_id;
   std::vector<std::string> siblings;  // sorted, device_id included
   std::uint64_t generation = 0;
-  HandoffPolicy handoff = HandoffPolicy::kOff;
-  Delivery delivery = Delivery::kCdi;
+  NcclConfigPolicy nccl_config = NcclConfigPolicy::kOff;
+  DeviceNodeMode device_nodes = DeviceNodeMode::kCdi;
 
   bool operator==(const AllocationRecord&) const = default;
 };
@@ -38,8 +37,8 @@ struct Shape<AllocationRecord> {
     f("deviceId", &AllocationRecord::device_id, kRequiredField);
     f("siblings", &AllocationRecord::siblings);
     f("generation", &AllocationRecord::generation);
-    f("handoff", &AllocationRecord::handoff);
-    f("delivery", &AllocationRecord::delivery);
+    f("ncclConfig", &AllocationRecord::nccl_config);
+    f("deviceNodes", &AllocationRecord::device_nodes);
   }
 };
 
@@ -49,20 +48,18 @@ std::string PcideviceVariable(const std::string& resource);
 
 Result<std::optional<AllocationRecord>> ReadAllocation(const Root& root, const std::string& device_id);
 Result<void> WriteAllocation(const Root& root, const AllocationRecord& record);
-// All of one request, of different devices: the disk is waited for once, not for each.
+// Writes all records of one request with one wait for the disk. The devices must differ.
 Result<void> WriteAllocations(const Root& root, const std::vector<AllocationRecord>& records);
 
-// kubelet's device checkpoint: which devices it gave to which pod.
+// kubelet's device checkpoint: which devices it allocated to which pod.
 //
-// kubelet writes /var/lib/kubelet/device-plugins/kubelet_internal_checkpoint after
-// Allocate and before the pod's sandbox is made, so at ADD it names the pod's
-// devices; no daemon and no API server is asked. Only read, never written.
-// Source: pkg/kubelet/cm/devicemanager/checkpoint/checkpoint.go; before Kubernetes
-// 1.20 DeviceIDs was a list instead of lists by NUMA node: both are read. The
-// checksum is kubelet's own business (a Go hash of the Go structure).
-// Threads: values.
+// kubelet writes /var/lib/kubelet/device-plugins/kubelet_internal_checkpoint after Allocate and before it
+// creates the pod's sandbox. So at ADD the file names the pod's devices, without a daemon or an API server.
+// Railhead only reads it. Source: pkg/kubelet/cm/devicemanager/checkpoint/checkpoint.go. Before
+// Kubernetes 1.20 DeviceIDs was a list instead of lists by NUMA node: both are read. The checksum (a Go hash
+// of the Go structure) is not checked. Threads: values.
 
-// What one container was given of one resource.
+// The devices of one resource that kubelet allocated to one container.
 struct ContainerDevices {
   std::string pod_uid;
   std::string container;
@@ -71,12 +68,12 @@ struct ContainerDevices {
 };
 
 Result<std::vector<ContainerDevices>> ParseCheckpoint(const std::string& text, const std::string& what);
-// Empty when there is no checkpoint: kubelet has given no device to anyone yet.
+// Empty when there is no checkpoint: kubelet has allocated no device yet.
 Result<std::vector<ContainerDevices>> ReadCheckpoint(const Root& root);
 
-// Whether kubelet has removed the pod's directory, which it does when all of the pod is gone. Only a
-// directory that has other pods proves that: an empty one can be of a kubelet that has its pods elsewhere
-// (--root-dir).
+// Whether kubelet has removed the pod's directory, which it does after all of the pod has ended. Only a
+// folder with other pods proves that: kubelet may have its pods elsewhere (--root-dir) if the folder is
+// empty.
 bool KubeletForgot(const Root& root, const std::string& pod_uid);
 
 }  // namespace railhead

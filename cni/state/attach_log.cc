@@ -25,7 +25,7 @@ void AppendToAttachLog(const Root& root, const nlohmann::ordered_json& record) {
   if (!fd) return;
   struct stat status {};
   if (::fstat(fd->get(), &status) == 0 && static_cast<std::size_t>(status.st_size) > kMaxAttachLog) {
-    // Two at once: the older half goes early, and nothing else.
+    // If two processes rename at once, the older log is lost early, and nothing else.
     (void)::rename(path.c_str(), (path + ".1").c_str());
     fd = OpenOwnFile(path, O_WRONLY | O_APPEND | O_CREAT);
     if (!fd) return;
@@ -103,7 +103,7 @@ Result<std::vector<AttachTiming>> AttachLogTail::Next() {
     file_ = now;
     place_ = 0;
   } else if (size < place_) {
-    place_ = 0;  // cut by somebody
+    place_ = 0;  // another program truncated it
   }
   if (file_ != 0) RH_TRY(ReadOn(path_, &timings));
   return timings;

@@ -1,11 +1,9 @@
-// The log of attach timings: one JSON object a line for each ADD, with the time
-// that every phase took; for railheadd, which exports it, and for people. A DEL that binds a driver anew adds
-// a line, too.
+// The log of attach timings: one JSON object per line for each ADD, with the duration of every phase.
+// railheadd exports it. A DEL that binds a driver again adds a line, too.
 //
-// Bounded: at kMaxAttachLog bytes the file becomes attach.log.1, of which there is
-// one. Lines are appended with one write(2) each, so those of several processes do
-// not mix. What cannot be logged is dropped: an ADD does not fail for that.
-// Threads: thread-safe.
+// Bounded: at kMaxAttachLog bytes the file becomes attach.log.1, which it replaces. Each line is one
+// write(2), so lines of several processes do not mix. A line that cannot be written is dropped: ADD does not
+// fail for that. Threads: thread-safe.
 #pragma once
 
 #include <sys/types.h>
@@ -32,7 +30,7 @@ struct AttachTiming {
   AttachmentKey key;
   std::size_t links = 0;
   std::string error;  // empty: attached
-  // In order, without gaps: their sum is the whole.
+  // In order, without gaps: their sum is the total.
   std::vector<std::pair<std::string, std::chrono::microseconds>> phases;
 
   bool operator==(const AttachTiming&) const = default;
@@ -47,7 +45,7 @@ struct Shape<AttachTiming> {
     f("links", &AttachTiming::links);
     f("error", &AttachTiming::error, kSparseField);
     f("phasesUs", &AttachTiming::phases, {.need = Need::kRequired, .min = 0, .max = kLongestPhase});
-    f.Shown("totalUs", [](const AttachTiming& timing) {
+    f.Output("totalUs", [](const AttachTiming& timing) {
       std::chrono::microseconds total{0};
       for (const auto& [phase, took] : timing.phases) total += took;
       return total.count();
@@ -56,24 +54,24 @@ struct Shape<AttachTiming> {
 };
 
 void LogAttachTiming(const Root& root, const AttachTiming& timing);
-// Logs that a DEL binds a device's driver anew, and why. ReadAttachTimings() skips the line.
+// Logs that a DEL binds a device's driver again, and why. ReadAttachTimings() skips the line.
 void LogRebind(const Root& root, const AttachmentKey& key, const std::string& device, const std::string& why);
 // Appends a line of any kind, with the time.
 void AppendToAttachLog(const Root& root, const nlohmann::ordered_json& record);
-// All that is there, the oldest first. What is no line of ours (one that was cut when the
-// disk was full, say) is passed over.
+// All lines, the oldest first. Skips lines that cannot be read, such as one that was cut when the disk was
+// full.
 Result<std::vector<AttachTiming>> ReadAttachTimings(const Root& root);
-// One line of it; nullopt: it is none of ours.
+// One line; nullopt: it is no timing.
 std::optional<AttachTiming> ParseAttachTiming(const std::string& line);
 
-// Measures phases: each begins where the one before ended, the first at construction.
+// Measures phases. Each begins where the one before ended, the first one at construction.
 class PhaseClock {
  public:
   void Done(std::string phase) {
     const auto now = std::chrono::steady_clock::now();
     const auto took = std::chrono::duration_cast<std::chrono::microseconds>(now - since_);
     since_ = now;
-    // Again, when another address was tried.
+    // A phase that another attempt repeats.
     for (auto& [name, so_far] : phases_) {
       if (name != phase) continue;
       so_far += took;
@@ -90,10 +88,10 @@ class PhaseClock {
   std::vector<std::pair<std::string, std::chrono::microseconds>> phases_;
 };
 
-// What came into the log of attach timings since the last look: for who counts it.
+// Reads the lines that were added to the log of attach timings since the last call.
 //
-// Begins at the log's end. Follows it when it becomes attach.log.1 and a new one begins; what was in a log
-// that was renamed twice between two looks is lost (at 256 KiB each, some thousand ADDs). Threads: one.
+// Starts at the log's end. Goes on when the log becomes attach.log.1 and a new one begins. The lines of a log
+// that is renamed twice between two calls are lost (at 256 KiB each, some thousand ADDs). Threads: one.
 // Errors: kIo.
 
 class AttachLogTail {
@@ -103,7 +101,7 @@ class AttachLogTail {
   Result<std::vector<AttachTiming>> Next();
 
  private:
-  // Of one file, from `place_` on; its whole lines.
+  // Reads the complete lines of one file from `place_` on.
   Result<void> ReadOn(const std::string& path, std::vector<AttachTiming>* timings);
 
   const std::string path_;

@@ -35,14 +35,14 @@ Result<BindRequest> ParseBindRequest(const std::string& line) {
 }
 
 std::string FormatBindAnswer(const Result<Bindings>& answer) {
-  BindAnswer given;
+  BindAnswer bind_answer;
   if (answer) {
-    given.devices = *answer;
+    bind_answer.devices = *answer;
   } else {
     const Error& error = answer.error();
-    given = {std::nullopt, CniCodeOf(error.code), error.message, error.hint};
+    bind_answer = {std::nullopt, CniCodeOf(error.code), error.message, error.hint};
   }
-  return record::Dump(ToJson(given)) + "\n";
+  return record::Dump(ToJson(bind_answer)) + "\n";
 }
 
 Result<Bindings> ParseBindAnswer(const std::string& line, const BindRequest& request) {
@@ -57,7 +57,7 @@ Result<Bindings> ParseBindAnswer(const std::string& line, const BindRequest& req
     const auto device = answer.devices ? answer.devices->find(slot) : Bindings::const_iterator();
     if (!answer.devices || device == answer.devices->end() || !PciAddress::Parse(device->second)) {
       return Fail(ErrorCode::kInvalid, std::string(what).append(" names no device for ").append(slot),
-                  "is railheadd of another version than railhead?");
+                  "install railheadd and railhead of the same version");
     }
     bindings[slot] = device->second;
   }
@@ -84,8 +84,8 @@ Result<UniqueFd> Connect(const std::string& path) {
   if (!fd.valid()) return FailSys(errno, "opening a socket");
   if (::connect(fd.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address) != 0)
     return NoAnswer(path, std::strerror(errno));  // NOLINT(concurrency-mt-unsafe): one thread
-  // Its answer says which device is moved.
-  if (!IsPeerTrusted(fd.get())) return NoAnswer(path, "who listens there is not root");
+  // The answer decides which device ADD moves.
+  if (!IsPeerTrusted(fd.get())) return NoAnswer(path, "the process that listens there is not root's");
   return fd;
 }
 

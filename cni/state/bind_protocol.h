@@ -1,14 +1,13 @@
-// Late binding: what ADD and railheadd say to each other.
+// Late binding: the protocol between ADD and railheadd.
 //
-// kubelet gave the pod slots, not devices; at ADD the pod's accelerators are known, and
-// railheadd says which device each slot shall be. Over a unix stream socket, one line of
-// JSON each way:
+// kubelet allocated slots to the pod, not devices. At ADD the pod's accelerators are known, and railheadd
+// binds each slot to a device. Over a unix stream socket, one line of JSON in each direction:
 //   {"version":1,"podUid":"...","pod":"NAMESPACE/NAME","containerId":"...","slots":["slot-1a2b-n0-03"]}
 //   {"devices":{"slot-1a2b-n0-03":"0000:43:10.2"}}      or
-//   {"code":11,"msg":"...","details":"..."}             as a CNI error has it
-// Both sides look who the other one is: a socket's place and mode are not all that keeps others away.
-// Threads: pure functions, but for BindSlots(), which waits for the daemon. Errors: kMalformed, kInvalid for
-// lines that are none; of an answer that is an error, that error.
+//   {"code":11,"msg":"...","details":"..."}             an error, like a CNI error
+// Both sides check the other's user, besides the folder and the mode of the socket.
+// Threads: pure functions, except BindSlots(), which waits for the daemon. Errors: kMalformed, kInvalid for
+// other lines; the error in the answer.
 #pragma once
 
 #include <cstddef>
@@ -47,19 +46,19 @@ struct Shape<BindRequest> {
   }
 };
 
-// Slot -> PCI address of its device; for all that were asked for.
+// Slot -> PCI address of its device, for all slots of the request.
 using Bindings = std::map<std::string, std::string>;
 
 // With the newline; both sides read no more than this.
 inline constexpr std::size_t kMaxBindLine = std::size_t{64} * 1024;
 
-// Whether a device id is a slot's. The names are made by the device plugin.
+// Whether a device id is a slot. The device plugin makes the names.
 inline bool IsSlot(std::string_view id) {
   return id.starts_with("slot-");
 }
 
-// Whether who is at the other end of this unix socket is root, or the same user as we are
-// (unix(7), SO_PEERCRED): as it was when it connected, or began to listen.
+// Whether the process at the other end of this unix socket is root's or this process's user's (unix(7),
+// SO_PEERCRED), as of when it connected or began to listen.
 bool IsPeerTrusted(int connection);
 
 Result<std::string> FormatBindRequest(const BindRequest& request);
@@ -87,8 +86,8 @@ struct Shape<BindAnswer> {
 std::string FormatBindAnswer(const Result<Bindings>& answer);
 Result<Bindings> ParseBindAnswer(const std::string& line, const BindRequest& request);
 
-// Asks railheadd which devices a pod's slots shall be: the one thing that only the daemon
-// knows. Waits at most 10 s. kBusy (try again later) when no daemon answers, else what the daemon says.
+// Asks railheadd, which alone knows it, for the devices of a pod's slots. Waits at most 10 s. kBusy (try
+// again later) when no daemon answers, otherwise the daemon's answer.
 Result<Bindings> BindSlots(const Root& root, const BindRequest& request);
 
 }  // namespace railhead

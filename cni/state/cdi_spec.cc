@@ -71,7 +71,7 @@ Result<void> WriteCdiSpec(const Root& root, const std::string& path, const std::
   const std::string text = SpecText(kind, device);
   const std::string record = paths::CdiRecords(root) + "/" + path.substr(path.rfind('/') + 1);
   if (RH_TRY(ReadFile(record)) != text) RH_TRY(WriteStateFile(root, record, text));
-  // Runtimes read all specs again after every change: what says so already is left alone.
+  // Runtimes read all specs again after every change, so an equal file is not written.
   if (RH_TRY(ReadFile(path)) == text) return {};
   return WriteStateFile(root, path, text);
 }
@@ -84,7 +84,8 @@ Result<std::optional<CdiDevice>> ReadCdiSpec(const Root& root, const std::string
     const auto device = nlohmann::json::parse(*text).at("devices").at(0);
     return DeviceOf(device.at("name"), device.at("containerEdits"));
   } catch (const nlohmann::json::exception& error) {
-    return Fail(ErrorCode::kMalformed, path + ": " + error.what(), "delete the pod to attach anew");
+    return Fail(ErrorCode::kMalformed, path + ": " + error.what(),
+                "delete the pod; its successor gets a new attachment");
   }
 }
 

@@ -1,12 +1,11 @@
-// CDI specs: what a container runtime adds to a container that asks for a
-// device by name. ADD writes one per attached device after the move, because a
-// uverbs node may not exist before (soft RoCE) or change (exclusive mode); the
-// runtime reads it at CreateContainer.
+// CDI specs: what a container runtime adds to a container that requests a device by name. ADD writes one spec
+// per attached device after the move, since the uverbs node may not exist before (soft RoCE) or may change
+// (exclusive mode). The runtime reads it at CreateContainer.
 //
-// /run/cdi is everybody's: other programs and other railheadd processes have specs there. A record below our
-// own /run/railhead holds the text of each spec that we wrote. It is written before the spec and removed
-// after it. So only what has a record is removed, and what somebody else has removed or changed can be
-// written again. (An annotation in the spec would be refused by CDI libraries before version 0.6.) Source:
+// Other programs and other railheadd processes also have specs in /run/cdi. So a record below /run/railhead
+// stores the text of each spec that Railhead wrote. It is written before the spec and removed after it.
+// Railhead removes only specs with a record, and writes a spec again that another program removed or changed.
+// (CDI libraries before version 0.6 would refuse an annotation in the spec.) Source:
 // cncf-tags/container-device-interface SPEC.md, version 0.5.0. Threads: thread-safe for different devices.
 // Processes: callers hold the device's lock.
 #pragma once
@@ -45,25 +44,26 @@ struct CdiDevice {
   std::vector<std::string> env;           // "NAME=value"
 };
 
-// Nothing is written when the file says so already: runtimes read all specs again after every change.
+// Writes nothing if the file has the same text already: runtimes read all specs again after every change.
 Result<void> WriteCdiSpec(const Root& root, const CdiDevice& device);
-// Of a device that the device plugin describes by itself.
+// For a device whose spec the device plugin writes.
 Result<void> WriteCdiSpec(const Root& root, const std::string& path, const std::string& kind,
                           const CdiDevice& device);
-// Of the device or slot `name`. nullopt: there is none. kMalformed when it is not one of ours.
+// The spec of the device or slot `name`. nullopt: there is none. kMalformed when Railhead cannot have written
+// it.
 Result<std::optional<CdiDevice>> ReadCdiSpec(const Root& root, const std::string& name);
-// Of the device or slot `name`, if a record says that it is ours. true: there was something.
+// Removes the spec of the device or slot `name` if it has a record. true: it had one.
 Result<bool> RemoveCdiSpec(const Root& root, const std::string& name);
 
 // File names of the specs that have a record.
 Result<std::vector<std::string>> ListCdiRecords(const Root& root);
-// The device or slot of an attachment whose spec has this file name; nullopt: it is none of an attachment.
+// The device or slot whose spec has this file name; nullopt: the spec is not of an attachment.
 std::optional<std::string> DeviceOfCdiSpec(const std::string& file_name);
-// Whether the spec of that file name is as its record says; without a record there is nothing to say.
+// Whether the spec of that file name equals its record. Also true without a record.
 Result<bool> IsCdiSpecIntact(const Root& root, const std::string& file_name);
-// Writes it again if it is missing or different. true: it was.
+// Writes the spec again if it is missing or different. true: it was.
 Result<bool> RepairCdiSpec(const Root& root, const std::string& file_name);
-// Writes it again whatever it says, which makes runtimes read all specs. false: it has no record.
+// Writes the spec again in any case, which makes runtimes read all specs. false: it has no record.
 Result<bool> PublishCdiSpec(const Root& root, const std::string& file_name);
 
 }  // namespace railhead

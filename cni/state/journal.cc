@@ -21,14 +21,14 @@ namespace {
 
 constexpr std::string_view kSuffix = ".json";
 constexpr const char* kHowToRestore =
-    "railctl journal show tells what it holds, railctl journal restore ends it";
+    "railctl journal show prints what it holds, railctl journal restore releases it";
 
 bool Has(const JournalEntry& entry, const std::string& device) {
   return std::ranges::any_of(
       entry.devices, [&](const AttachedDevice& one) { return one.device == device || one.slot == device; });
 }
 
-// Under which its devices are found: the devices first.
+// The names of its lock files: devices first, then slots.
 std::vector<std::string> NamesOf(const JournalEntry& entry) {
   std::vector<std::string> names;
   names.reserve(2 * entry.devices.size());
@@ -39,7 +39,7 @@ std::vector<std::string> NamesOf(const JournalEntry& entry) {
   return names;
 }
 
-// Below the folder of attachments. '@' cannot be in a network name, so the first one separates.
+// Below the folder of attachments. A network name has no '@', so the first '@' separates.
 std::string RelativePathOf(const AttachmentKey& key) {
   return key.container_id + "/" + key.network + "@" + key.ifname + std::string(kSuffix);
 }
@@ -55,8 +55,8 @@ std::optional<AttachmentKey> KeyOf(const std::string& relative) {
                        relative.substr(at + 1, relative.size() - at - 1 - kSuffix.size())};
 }
 
-// Under its lock. The text is within one page: a writer that is killed has written all of it or nothing
-// (generic_perform_write of mm/filemap.c). What is behind the first line is what a longer text has left.
+// Under the device's lock. The text is within one page: a killed writer has written all of it or nothing
+// (generic_perform_write of mm/filemap.c). Anything behind the first line is left of a longer text.
 Result<void> WriteHolder(const Root& root, const std::string& device, const std::string& holder) {
   const std::string path = paths::Lock(root, device);
   const UniqueFd fd = RH_TRY(OpenOwnFile(path, O_WRONLY | O_CREAT));
@@ -185,7 +185,7 @@ std::set<std::string> Journal::DevicesInReset() const {
 }
 
 Result<void> Journal::Write(const JournalEntry& entry) const {
-  // What nobody can read again, nobody can restore.
+  // An entry that cannot be read again could not be restored.
   const std::string text = RH_TRY_WRAP(FormatJournalEntry(entry), "it could not be read again");
   if (text.size() > JsonDocument::kMaxSize) {
     return Fail(
@@ -211,9 +211,9 @@ Result<void> Journal::LetGo(const JournalEntry& entry) const {
 }
 
 Result<void> Journal::FreeDevices(const JournalEntry& entry) const {
-  JournalEntry rest = entry;
-  rest.devices.clear();
-  RH_TRY(Write(rest));
+  JournalEntry without_devices = entry;
+  without_devices.devices.clear();
+  RH_TRY(Write(without_devices));
   return LetGo(entry);
 }
 
@@ -225,7 +225,7 @@ Result<void> Journal::Remove(const JournalEntry& entry) const {
   return {};
 }
 
-Result<void> Journal::RemoveHalf(const AttachmentKey& key) const {
+Result<void> Journal::RemovePartial(const AttachmentKey& key) const {
   RH_TRY(CheckStateFolder(root_, DirectoryOf(key.container_id)));
   RH_TRY(RemoveFile(PathOf(key) + std::string(kTemporarySuffix)));
   (void)RemoveEmptyDirectory(DirectoryOf(key.container_id));
@@ -258,8 +258,8 @@ Result<void> Journal::RemoveUnreadable(const UnreadableEntry& entry) const {
 Result<JournalScan> Journal::Scan() const {
   JournalScan scan;
   const std::string boot_id = RH_TRY(BootId(root_));
-  // Locks first: the entry of one that is held was there before it.
-  scan.loose = HeldDevices();
+  // Lock files first: an entry is written before its lock files.
+  scan.orphaned = HeldDevices();
   for (const std::string& path : RH_TRY(Paths())) {
     auto entry = ReadAt(path);
     if (!entry) {
@@ -270,11 +270,11 @@ Result<JournalScan> Journal::Scan() const {
   }
   for (const auto* entries : {&scan.entries, &scan.earlier}) {
     for (const JournalEntry& entry : *entries) {
-      for (const std::string& name : NamesOf(entry)) scan.loose.erase(name);
+      for (const std::string& name : NamesOf(entry)) scan.orphaned.erase(name);
     }
   }
   for (const UnreadableEntry& entry : scan.unreadable) {
-    for (const std::string& name : entry.devices) scan.loose.erase(name);
+    for (const std::string& name : entry.devices) scan.orphaned.erase(name);
   }
   return scan;
 }

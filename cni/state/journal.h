@@ -1,21 +1,19 @@
-// The journal of attachments: what is about to be changed and what it was
-// before, written before the kernel is touched.
+// The journal of attachments: what ADD will change, and what it was before. ADD writes it before it changes
+// the kernel.
 //
-// One entry per attachment, keyed by network name, container id and CNI_IFNAME;
-// entries of one sandbox share a directory, so that siblings are found without
-// reading the others. The lock file of a device holds the path of the entry that has the device,
-// and is empty while nobody has it; a device that was bound to a slot is held under the slot's id, too.
-// Files live on tmpfs and are replaced atomically: durable here means
-// that they survive the death of any process. An entry of an earlier boot (if
-// /run is kept) counts as absent.
+// One entry per attachment, keyed by network name, container id and CNI_IFNAME. Entries of one sandbox share
+// a folder, so siblings are found without reading the other entries. The lock file of a device holds the path
+// of the entry that has the device, and is empty while no entry has it. A device that was bound to a slot is
+// also held under the slot's id. Files are on tmpfs and are replaced atomically: durable here means that they
+// survive the death of any process. An entry of an earlier boot (if /run is kept) counts as absent.
 //
-// Order of writing: entry (kPlanned), lock files, kernel, entry (kDone); of
-// removing: kernel, lock files, entry. So a device that was touched is always
-// found, and a lock file that names no entry means that nothing was touched.
+// Order of writing: entry (kPlanned), lock files, kernel, entry (kDone). Order of removing: kernel, lock
+// files, entry. So a device that ADD changed is always found, and a lock file that names no entry means that
+// nothing was changed.
 //
-// Threads and processes: callers hold the lock of the device (DeviceLocks) while
-// they change its entry. Errors: kIo; an entry that cannot be read is kMalformed or kInvalid and names its
-// file. Write() refuses what could not be read again, before anything is written.
+// Threads and processes: callers hold the lock of the device (DeviceLocks) while they change its entry.
+// Errors: kIo. An entry that cannot be read is kMalformed or kInvalid, and the error names its file. Write()
+// refuses an entry that could not be read again, before it writes anything.
 #pragma once
 
 #include <cstdint>
@@ -47,7 +45,7 @@ struct AttachmentKey {
 };
 
 enum class Phase : std::uint8_t {
-  kPlanned,  // the kernel may have been touched; ADD has not finished
+  kPlanned,  // ADD has not finished, and may have changed the kernel
   kDone,     // ADD succeeded
 };
 
@@ -58,20 +56,20 @@ struct AttachedDevice {
   int vf = -1;
   std::string rail;      // name in fabric.json; may be empty
   std::string pod_name;  // netdev name in the pod
-  // Late binding: what kubelet gave the pod in the device's place, and of which resource;
-  // else empty.
+  // Late binding: the slot that kubelet allocated instead of the device, and its resource. Otherwise empty.
   std::string slot;
   std::string resource;
 
-  // As kubelet, CDI and allocation records know it.
+  // The id that kubelet, CDI and allocation records use.
   [[nodiscard]] const std::string& KubeletId() const { return slot.empty() ? device : slot; }
   // Whether it is in nccl.conf.
-  [[nodiscard]] bool InNcclConf() const { return nccl.wanted && rdma.gid_index; }
+  [[nodiscard]] bool InNcclConf() const { return nccl.enabled && rdma.gid_index; }
 
-  // As ADD found it on the host, where restore brings it back to.
+  // The device's state on the host before ADD, which restore brings back.
   struct Before {
-    std::string driver;       // to bind again when a rebind was interrupted
-    bool user_space = false;  // bound to vfio-pci or its like: no netdev, set up through the PF only
+    std::string driver;  // restore binds it if a rebind was interrupted
+    bool user_space =
+        false;  // bound to vfio-pci or a similar driver: no netdev, configured through the PF only
     // The link has no PCI function: a stand-in, or a kernel before 5.14. Only such a link is found again by
     // name and MAC, which a pod can give to any interface.
     bool parentless = false;
@@ -86,19 +84,19 @@ struct AttachedDevice {
     bool operator==(const Before&) const = default;
   } before;
 
-  // What ADD promises: CHECK compares with it. What it sets through the PF, restore puts back.
-  struct Wanted {
+  // What ADD sets and CHECK compares with. Restore undoes what ADD set through the PF.
+  struct Requested {
     VfSettings vf;  // the MAC of a PF, too
     LinkSettings link;
     std::vector<std::string> alt_names;
     // By path below /proc/sys; in a configuration "IFNAME" stands for the interface.
     std::vector<Sysctl> sysctls;
 
-    bool operator==(const Wanted&) const = default;
-  } wanted;
+    bool operator==(const Requested&) const = default;
+  } requested;
 
-  // The settings for which DEL binds the driver anew, and why. Written before the rebind, so that the next
-  // DEL finishes one that was interrupted. Empty: none.
+  // The settings because of which DEL binds the driver again. Written before the rebind, so that the next DEL
+  // completes an interrupted one. Empty: none.
   std::string rebound_for;
 
   struct Addressing {
@@ -110,7 +108,7 @@ struct AttachedDevice {
   } addressing;
 
   struct Rdma {
-    std::string device;  // that the pod uses; empty: none
+    std::string device;  // RDMA device that the pod uses; empty: none
     bool soft = false;   // made by ADD, removed by DEL
     bool moved = false;  // exclusive mode: moved by ADD, moved back by DEL
     // Set when done.
@@ -121,7 +119,7 @@ struct AttachedDevice {
   } rdma;
 
   struct Nccl {
-    bool wanted = false;  // this device is to be in nccl.conf
+    bool enabled = false;  // this device is to be in nccl.conf
     std::optional<int> traffic_class;
     std::optional<int> service_level;
 
@@ -131,11 +129,12 @@ struct AttachedDevice {
   bool operator==(const AttachedDevice&) const = default;
 };
 
-// One run of the IPAM plugin; DEL repeats it with the same words.
+// One run of the IPAM plugin; DEL repeats it with the same configuration.
 struct IpamCall {
-  std::string ifname;  // CNI_IFNAME that it was given
+  std::string ifname;  // its CNI_IFNAME
   std::string config;
-  // Its ADD answered with an error: it holds nothing. Else it may have allocated, or may yet.
+  // Its ADD returned an error: it holds nothing. Otherwise it may have assigned addresses, or may still do
+  // so.
   bool refused = false;
 
   bool operator==(const IpamCall&) const = default;
@@ -145,22 +144,22 @@ struct JournalEntry {
   AttachmentKey key;
   std::string boot_id;
   Phase phase = Phase::kPlanned;
-  std::string netns;              // path as the runtime gave it
-  std::uint64_t netns_inode = 0;  // which namespace that was
+  std::string netns;              // the runtime's path of the pod's namespace
+  std::uint64_t netns_inode = 0;  // that namespace's inode
   std::int64_t since = 0;         // seconds since the epoch
   std::vector<AttachedDevice> devices;
-  std::string ipam_type;  // empty: none is asked
+  std::string ipam_type;  // empty: no IPAM plugin
   std::vector<IpamCall> ipam_calls;
-  // For who releases it without the runtime: where plugins are, and whose pod.
+  // For a release without the runtime: where plugins are, and which pod it is.
   std::vector<std::string> cni_path;
   std::map<std::string, std::string> cni_args;
-  bool handoff_required = false;
+  bool nccl_config_required = false;
 
   bool operator==(const JournalEntry&) const = default;
 };
 
-// The entries that say what a device was before it is reset between two pods (cni/attachment/reset.h) are no
-// container's of a runtime: CNI has ids begin with a letter or a digit.
+// A reset between two pods (cni/attachment/reset.h) writes an entry, too. Its container id is no runtime's:
+// CNI container ids begin with a letter or a digit.
 inline constexpr const char* kResetContainer = "_reset";
 inline AttachmentKey ResetKey(const std::string& device) {
   return {kResetContainer, kResetContainer, device};
@@ -169,8 +168,8 @@ inline bool IsReset(const JournalEntry& entry) {
   return entry.key.container_id == kResetContainer;
 }
 
-// An entry that cannot be read: a file of another version, or a damaged one. Its path and the lock files of
-// its devices still say what it holds.
+// An entry that cannot be read: a file of another version, or a damaged one. Its path and the lock files
+// still show its key and devices.
 struct UnreadableEntry {
   AttachmentKey key;  // by its path
   std::string path;
@@ -178,13 +177,13 @@ struct UnreadableEntry {
   Error error;
 };
 
-// All that the journal's directories hold.
+// All entries of the journal.
 struct JournalScan {
   std::vector<JournalEntry> entries;  // of this boot
-  std::vector<JournalEntry> earlier;  // of earlier boots, which nobody else sees
+  std::vector<JournalEntry> earlier;  // of earlier boots, which Find() and FindByDevice() ignore
   std::vector<UnreadableEntry> unreadable;
   // Devices whose lock file names none of the entries above.
-  std::set<std::string> loose;
+  std::set<std::string> orphaned;
 };
 
 class Journal {
@@ -196,48 +195,47 @@ class Journal {
   [[nodiscard]] Result<std::optional<JournalEntry>> FindByDevice(const std::string& device) const;
   // Whether the device's lock file names this entry. Does not read the entry.
   [[nodiscard]] Result<bool> IsHeldBy(const std::string& device, const AttachmentKey& key) const;
-  // All entries of one sandbox, by network and interface name.
+  // All entries of one sandbox, sorted by network and interface name.
   [[nodiscard]] Result<std::vector<JournalEntry>> OfSandbox(const std::string& container_id) const;
-  // Those besides the caller's own, which is not read: of several devices it is long.
+  // The sandbox's entries except `key`'s own. That is not read, since an entry of several devices is long.
   [[nodiscard]] Result<std::vector<JournalEntry>> SiblingsOf(const AttachmentKey& key) const;
-  // Whether there are any, unreadable ones included.
+  // Whether the sandbox has other entries, including unreadable ones.
   [[nodiscard]] Result<bool> HasSiblings(const AttachmentKey& key) const;
-  // Devices and slots that an entry holds, by their lock files alone: cheap, for who shows it.
-  // Lock files that cannot be listed are as if there were none.
+  // Devices and slots that an entry holds, from the lock files alone, which is cheap. Empty if these cannot
+  // be listed.
   [[nodiscard]] std::set<std::string> HeldDevices() const;
-  // Of these, those that are reset between two pods; likewise.
+  // The held devices that are being reset between two pods; likewise.
   [[nodiscard]] std::set<std::string> DevicesInReset() const;
 
   // Writes the entry, then the lock files of its devices.
   [[nodiscard]] Result<void> Write(const JournalEntry& entry) const;
-  // Its devices are on the host again, and something else is left: the entry goes on without them, so that
-  // the next pod can have them.
+  // Its devices are on the host again, but the release has not finished: writes the entry without devices, so
+  // that the next pod can get them.
   [[nodiscard]] Result<void> FreeDevices(const JournalEntry& entry) const;
-  // Lets go of its devices (of those that are still its own), then removes the entry. Removing what is not
-  // there succeeds.
+  // Releases the devices that are still its own, then removes the entry. Succeeds if there is no entry.
   [[nodiscard]] Result<void> Remove(const JournalEntry& entry) const;
-  // Of an entry that is not there: what a writer left that was killed before it was.
-  [[nodiscard]] Result<void> RemoveHalf(const AttachmentKey& key) const;
+  // Removes a partial entry: the temporary file of a writer that was killed.
+  [[nodiscard]] Result<void> RemovePartial(const AttachmentKey& key) const;
 
-  // For all who look at more than one entry: an unreadable one hides no other. What Scan() says of others
-  // than the caller's own can be over a moment later: look again under the device's lock.
+  // Reads all entries; an unreadable one hides no other. Entries of other calls can change a moment later:
+  // read them again under the device's lock.
   [[nodiscard]] Result<JournalScan> Scan() const;
-  // What is known of the file at `path` that could not be read.
+  // What path and lock files show of the file at `path` that could not be read.
   [[nodiscard]] Result<UnreadableEntry> Describe(const std::string& path, Error error) const;
   // Find() for entries of any boot.
   [[nodiscard]] Result<std::optional<JournalEntry>> FindOfAnyBoot(const AttachmentKey& key) const;
-  // Whether an entry of any boot, or a damaged one, has the device or is of the sandbox.
+  // Whether an entry of any boot, also a damaged one, has the device, or belongs to the sandbox.
   [[nodiscard]] Result<bool> HoldsDevice(const std::string& device) const;
   [[nodiscard]] Result<bool> HoldsSandbox(const std::string& container_id) const;
-  // Empties the device's lock file unless an entry has the device; true when it was not empty.
+  // Empties the device's lock file, unless an entry has the device. true: it was not empty.
   [[nodiscard]] Result<bool> Free(const std::string& device) const;
 
-  // Of an unreadable entry: lets go of its devices and removes the file.
+  // Releases the devices of an unreadable entry and removes its file.
   [[nodiscard]] Result<void> RemoveUnreadable(const UnreadableEntry& entry) const;
 
-  // The file of an entry, for those who wait for its end.
+  // The file of an entry, for waiting until it is removed.
   [[nodiscard]] std::string PathOf(const AttachmentKey& key) const;
-  // The files of all entries, and one of them, of whichever boot.
+  // The files of all entries, and the entry in one of them, of any boot.
   [[nodiscard]] Result<std::vector<std::string>> Paths() const;
   [[nodiscard]] Result<std::optional<JournalEntry>> ReadAt(const std::string& path) const;
 
@@ -261,11 +259,11 @@ class Journal {
 Result<std::string> FormatJournalEntry(const JournalEntry& entry);
 Result<JournalEntry> ParseJournalEntry(const std::string& text, const std::string& what);
 
-// What can still be read of an entry that ParseJournalEntry() refuses: each device by itself.
+// The readable part of an entry that ParseJournalEntry() refuses: each device is read separately.
 struct RecoveredEntry {
   JournalEntry entry;                // its readable devices only; key by the file's path
-  std::set<std::string> unreadable;  // devices of which nothing but the address is known
-  std::vector<std::string> lost;     // what cannot be restored, and why, for people
+  std::set<std::string> unreadable;  // devices of which only the address is known
+  std::vector<std::string> lost;     // messages: what cannot be restored, and why
 };
 RecoveredEntry RecoverJournalEntry(const std::string& text, const UnreadableEntry& file);
 

@@ -14,7 +14,7 @@ std::optional<JournalCache::Identity> JournalCache::IdentityOf(const std::string
 }
 
 Result<void> JournalCache::Look(const std::string& path, const std::string& boot_id, Files* now, View* view) {
-  // Before the content: what is replaced in between is read again next time.
+  // Before the content: a file that is replaced in between is read again by the next call.
   const auto identity = IdentityOf(path);
   if (!identity) return {};
   const auto known = known_.find(path);

@@ -1,10 +1,8 @@
-// The finished attachments of the journal, for who looks again and again: a file that is the same is not read
-// again.
+// The finished attachments of the journal, for periodic passes: does not read an unchanged file again.
 //
-// An entry is replaced as a whole, so that its file is another one then: inode, time and size tell. What is
-// kept is without the IPAM plugin's words and paths, which only a release needs and which are most of an
-// entry. Ownership: entries are shared and never change. Threads: one. Errors: kIo when the journal cannot be
-// listed.
+// A new entry replaces the file, which inode, time and size show. The cached entries do not have the IPAM
+// calls and plugin paths, which only a release needs and which are most of an entry. Ownership: entries are
+// shared and never change. Threads: one. Errors: kIo when the journal cannot be listed.
 #pragma once
 
 #include <sys/stat.h>

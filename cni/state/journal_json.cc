@@ -11,7 +11,7 @@ std::string Dump(const nlohmann::json& json) {
   return json.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
 }
 
-// Devices that are named by no readable part. (A slot's link leads to the entry, too.)
+// Devices that no readable part names. (The lock file of a slot names the entry, too.)
 void AddDevicesOf(const UnreadableEntry& file, RecoveredEntry* recovered) {
   for (const std::string& device : file.devices) {
     const bool known = std::ranges::any_of(recovered->entry.devices, [&](const AttachedDevice& one) {

@@ -66,8 +66,8 @@ struct Shape<AttachedDevice::Before> {
 };
 
 template <>
-struct Shape<AttachedDevice::Wanted> {
-  using T = AttachedDevice::Wanted;
+struct Shape<AttachedDevice::Requested> {
+  using T = AttachedDevice::Requested;
   static void List(auto& f) {
     f("vf", &T::vf);
     f("link", &T::link);
@@ -102,7 +102,7 @@ template <>
 struct Shape<AttachedDevice::Nccl> {
   using T = AttachedDevice::Nccl;
   static void List(auto& f) {
-    f("wanted", &T::wanted);
+    f("enabled", &T::enabled);
     f("trafficClass", &T::traffic_class, {.min = 0, .max = 255});
     f("serviceLevel", &T::service_level, {.min = 0, .max = 15});
   }
@@ -120,7 +120,7 @@ struct Shape<AttachedDevice> {
     f("slot", &T::slot, kSparseField);
     f("resource", &T::resource, kSparseField);
     f("before", &T::before, kRequiredField);
-    f("wanted", &T::wanted);
+    f("requested", &T::requested);
     f("reboundFor", &T::rebound_for, kSparseField);
     f("addressing", &T::addressing);
     f("rdma", &T::rdma);
@@ -160,7 +160,7 @@ struct Shape<JournalEntry> {
     f("ipamCalls", &JournalEntry::ipam_calls);
     f("cniPath", &JournalEntry::cni_path);
     f("cniArgs", &JournalEntry::cni_args);
-    f("handoffRequired", &JournalEntry::handoff_required);
+    f("ncclConfigRequired", &JournalEntry::nccl_config_required);
     f("devices", &JournalEntry::devices);
   }
 };

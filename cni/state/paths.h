@@ -1,17 +1,17 @@
-// Every path of Railhead's own state, and nothing but paths.
+// All paths of Railhead's own state.
 //
 //   /run/railhead                        gone with the boot
 //     attachments/CONTAINER/NETWORK@IFNAME.json   journal
 //     locks/NAME.lock                             flock, never removed; of a device: which attachment has it
-//     handoff/CONTAINER/nccl.conf, topology.xml   one per sandbox
-//     handoff-device/BDF/nccl.conf                the same, for "delivery": "mount"
+//     nccl/CONTAINER/nccl.conf, topology.xml      one per sandbox
+//     nccl-device/BDF/nccl.conf                   the same, for "deviceNodes": "mount"
 //     displaced-names/BDF.json                    own names of a device that has a substitute name
-//     tenants/BDF.json                            whose pod had a device last
+//     tenants/BDF.json                            last tenant of a device
 //     rdma-mode                                   RDMA namespace mode at the first ADD
-//     announce/                                   announcements to repeat, for railheadd
-//     reach.json                                  what the probes have found, for railctl
+//     announce/                                   requests to resend announcements, for railheadd
+//     reachability.json                           what the probes have found, for railctl
 //     attach.log                                  timings of the latest ADDs, bounded
-//     cdi/railhead-BDF.json                       text of each CDI spec that is ours
+//     cdi/railhead-BDF.json                       text of each CDI spec that Railhead wrote
 //   /run/cdi/railhead-BDF.json           CDI specs
 //   /var/lib/railhead                    outlives boots
 //     allocations/DEVICE.json                     what Allocate answered
@@ -44,17 +44,17 @@ inline constexpr std::string_view kLockSuffix = ".lock";
 inline std::string Lock(const Root& root, const std::string& name) {
   return Locks(root) + "/" + name + std::string(kLockSuffix);
 }
-inline std::string HandoffDirectory(const Root& root, const std::string& container) {
-  return root.Path("/run/railhead/handoff/" + container);
+inline std::string NcclConfigDirectory(const Root& root, const std::string& container) {
+  return root.Path("/run/railhead/nccl/" + container);
 }
-inline std::string DeviceHandoffDirectory(const Root& root, const std::string& bdf) {
-  return root.Path("/run/railhead/handoff-device/" + bdf);
+inline std::string DeviceNcclConfigDirectory(const Root& root, const std::string& bdf) {
+  return root.Path("/run/railhead/nccl-device/" + bdf);
 }
-inline std::string HandoffRoot(const Root& root) {
-  return root.Path("/run/railhead/handoff");
+inline std::string NcclConfigRoot(const Root& root) {
+  return root.Path("/run/railhead/nccl");
 }
-inline std::string DeviceHandoffRoot(const Root& root) {
-  return root.Path("/run/railhead/handoff-device");
+inline std::string DeviceNcclConfigRoot(const Root& root) {
+  return root.Path("/run/railhead/nccl-device");
 }
 inline std::string DisplacedNames(const Root& root) {
   return root.Path("/run/railhead/displaced-names");
@@ -71,11 +71,11 @@ inline std::string Announcements(const Root& root) {
 inline std::string BindSocket(const Root& root) {
   return root.Path("/run/railhead/bind.sock");
 }
-// Held while a socket is made that gets that name.
+// Held while a socket with that name is made.
 inline std::string BindSocketLock(const Root& root) {
   return Lock(root, "bind-socket");
 }
-inline constexpr const char* kReachReport = "/run/railhead/reach.json";
+inline constexpr const char* kReachabilityReport = "/run/railhead/reachability.json";
 inline std::string AttachLog(const Root& root) {
   return root.Path("/run/railhead/attach.log");
 }

@@ -51,10 +51,10 @@ Result<void> RemoveTenant(const Root& root, const std::string& device) {
   return {};
 }
 
-Result<void> MarkLeft(const Root& root, const std::string& device, const std::string& why) {
+Result<void> MarkLeftover(const Root& root, const std::string& device, const std::string& why) {
   auto tenant = RH_TRY(ReadTenant(root, device));
-  if (!tenant || !tenant->left.empty()) return {};
-  tenant->left = why;
+  if (!tenant || !tenant->leftover.empty()) return {};
+  tenant->leftover = why;
   return WriteTenant(root, device, *tenant);
 }
 

@@ -2,14 +2,14 @@
 
 namespace railhead::daemon {
 
-void Activity::Offered(const kubelet::Offer& offer) {
+void Activity::SetAdvertisement(const kubelet::Advertisement& advertisement) {
   const std::lock_guard<std::mutex> lock(mutex_);
-  offer_ = offer;
+  advertisement_ = advertisement;
 }
 
-kubelet::Offer Activity::offer() const {
+kubelet::Advertisement Activity::advertisement() const {
   const std::lock_guard<std::mutex> lock(mutex_);
-  return offer_;
+  return advertisement_;
 }
 
 void Activity::Bound(const Result<Bindings>& answer, std::chrono::nanoseconds duration) {
@@ -23,7 +23,7 @@ void Activity::Reconciled(const reconcile::ReconcileReport& report) {
   attachments = report.attachments;
   unreadable_entries = report.unreadable;
   displaced_devices = report.displaced;
-  for (const Claimant& claimant : report.claimants) claims_ignored.Add(claimant.claims);
+  for (const ConflictSource& source : report.conflict_sources) ignored_answers.Add(source.answers);
   const std::lock_guard<std::mutex> lock(mutex_);
   if (report.addresses) {
     address_pools_ = report.addresses->pools;
@@ -48,21 +48,21 @@ ipam::StoreCounters Activity::address_store() const {
   return address_store_;
 }
 
-void Activity::Announced(const Result<attachment::Repeated>& repeated) {
-  (repeated ? announced.at(static_cast<std::size_t>(*repeated)) : not_announced).Add();
+void Activity::Announced(const Result<attachment::ResendResult>& resent) {
+  (resent ? announced.at(static_cast<std::size_t>(*resent)) : not_announced).Add();
 }
 
 void Activity::Judged(const health::HealthTick& tick) {
   for (const health::HealthChange& change : tick.changes) {
     for (const health::HealthReason& reason : change.started)
-      took_hold.at(static_cast<std::size_t>(reason.rule)).Add();
+      fired.at(static_cast<std::size_t>(reason.rule)).Add();
     for (const health::HealthReason& reason : change.ended)
-      let_go.at(static_cast<std::size_t>(reason.rule)).Add();
+      cleared.at(static_cast<std::size_t>(reason.rule)).Add();
   }
 }
 
 void Activity::Watched(const reconcile::DriftReport& report) {
-  as_told = report.watched - report.drifted.size();
+  matching = report.watched - report.drifted.size();
   drifted = report.drifted.size();
   drifts.Add(report.began.size());
   std::set<AttachmentKey> keys;

@@ -1,8 +1,8 @@
-// Activity: what the daemon has done so far, and what it offers now.
+// Activity: the counters of the daemon, and its present advertisement.
 //
-// The parts count into it, through the callbacks that daemon.cc gives them; metrics_page.cc
-// and pages.h read. Nothing here is on the way of a call of kubelet's: those are counted in
-// deviceplugin/services/kubelet/advertisement.h.
+// The parts count into it, through the callbacks that daemon.cc passes to them; metrics_page.cc
+// and pages.h read it. No call of kubelet uses it: advertisement.h of deviceplugin/services/kubelet counts
+// those.
 // Threads: thread-safe.
 #pragma once
 
@@ -18,7 +18,7 @@
 #include <utility>
 #include <vector>
 
-#include "cni/attachment/announce_repeat.h"
+#include "cni/attachment/announcement_resend.h"
 #include "cni/state/bind_protocol.h"
 #include "deviceplugin/services/health/watch.h"
 #include "deviceplugin/services/kubelet/advertisement.h"
@@ -44,15 +44,15 @@ class TimeOfDay {
   std::atomic<Clock::rep> time_{0};
 };
 
-// Of the thread that follows the node.
+// Of the node watcher's thread.
 struct NodeActivity {
   Counter hardware_events;
   Counter file_events;
   Counter requests;  // SIGHUP
-  Counter looks_begun;
-  Counter looks_over;
-  Counter failed_looks;
-  std::atomic<bool> follows_hardware{true};  // the kernel tells what happens to it
+  Counter discoveries_started;
+  Counter discoveries_done;
+  Counter discovery_failures;
+  std::atomic<bool> uevents_connected{true};  // the kernel sends device events
   std::atomic<bool> config_ok{true};
   TimeOfDay last_good;
 };
@@ -60,31 +60,31 @@ struct NodeActivity {
 class Activity {
  public:
   static constexpr std::size_t kErrorCodes = static_cast<std::size_t>(ErrorCode::kLimited) + 1;
-  // What a pass did, to what kind of thing, and whether it could.
+  // The kind of an action of a pass, and its outcome.
   struct ReconcileKind {
     std::string what;
     bool failed = false;
     auto operator<=>(const ReconcileKind&) const = default;
   };
 
-  void Offered(const kubelet::Offer& offer);
+  void SetAdvertisement(const kubelet::Advertisement& advertisement);
   void Bound(const Result<Bindings>& answer, std::chrono::nanoseconds duration);
   void Reconciled(const reconcile::ReconcileReport& report);
-  void Announced(const Result<attachment::Repeated>& repeated);
+  void Announced(const Result<attachment::ResendResult>& resent);
   void Judged(const health::HealthTick& tick);
   void Watched(const reconcile::DriftReport& report);
 
-  [[nodiscard]] kubelet::Offer offer() const;
+  [[nodiscard]] kubelet::Advertisement advertisement() const;
   [[nodiscard]] std::map<ReconcileKind, std::uint64_t> reconcile_actions() const;
   // As of the latest pass that could read them.
   [[nodiscard]] std::vector<reconcile::PoolFacts> address_pools() const;
   [[nodiscard]] ipam::StoreCounters address_store() const;
-  // At the latest look for drift.
+  // At the latest check for drift.
   [[nodiscard]] std::set<AttachmentKey> drifted_attachments() const;
 
   NodeActivity node;
   Heartbeats heartbeats;
-  // Serving kubelet has begun; before, the first pass over what was left is waited for.
+  // Serving kubelet has begun; before that the daemon waits for the first reconcile pass.
   std::atomic<bool> serving{false};
 
   Counter bound;
@@ -96,22 +96,22 @@ class Activity {
   std::atomic<std::size_t> attachments{0};
   std::atomic<std::size_t> unreadable_entries{0};
   std::atomic<std::size_t> displaced_devices{0};
-  Counter claims_ignored;  // of stations that claim many addresses
+  Counter ignored_answers;  // of hosts that answer for many addresses
 
-  // Handoffs of running pods at the latest look for drift.
-  std::atomic<std::size_t> as_told{0};
+  // NcclConfigs of running pods at the latest check for drift.
+  std::atomic<std::size_t> matching{0};
   std::atomic<std::size_t> drifted{0};
   Counter drifts;  // seen to begin
 
-  std::array<Counter, 3> announced;  // by Repeated
+  std::array<Counter, 3> announced;  // by ResendResult
   Counter not_announced;
 
-  std::array<Counter, health::kHealthRuleCount> took_hold;  // by HealthRule
-  std::array<Counter, health::kHealthRuleCount> let_go;
+  std::array<Counter, health::kHealthRuleCount> fired;  // by HealthRule
+  std::array<Counter, health::kHealthRuleCount> cleared;
 
  private:
   mutable std::mutex mutex_;
-  kubelet::Offer offer_;
+  kubelet::Advertisement advertisement_;
   std::map<ReconcileKind, std::uint64_t> reconcile_actions_;
   std::vector<reconcile::PoolFacts> address_pools_;
   ipam::StoreCounters address_store_;

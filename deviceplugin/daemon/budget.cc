@@ -13,16 +13,16 @@ namespace railhead::daemon {
 namespace {
 
 constexpr std::chrono::seconds kInterval{5};
-// Others may have given a place back; or somebody has removed this node's.
+// Other nodes may have given a place back, or this node's place may have been removed.
 constexpr std::chrono::seconds kNextTry{30};
-constexpr std::chrono::minutes kNextLook{5};
+constexpr std::chrono::minutes kNextCheck{5};
 
 bool IsBad(const health::ObservedRail& rail) {
   return rail.state == health::ObservedRail::State::kDead ||
          rail.state == health::ObservedRail::State::kImpaired;
 }
 
-// By what probes say.
+// Because of probes.
 bool IsWithdrawn(const health::DeviceHealth& device) {
   return std::ranges::any_of(device.reasons, [](const health::HealthReason& reason) {
     return reason.rule == health::HealthRule::kUnreachable || reason.rule == health::HealthRule::kImpaired;
@@ -51,7 +51,7 @@ void Budget::Start(Sources sources) {
     loop_ = std::make_unique<PassLoop>(kInterval, PassLoop::Pass{[this] { Step(); }, [] {}});
 }
 
-void Budget::Planned(const resources::Plan& plan) {
+void Budget::SetPlan(const resources::Plan& plan) {
   const std::lock_guard lock(mutex_);
   plan_ = plan;
 }
@@ -69,10 +69,10 @@ bool Budget::MayTaint(bool wanted) {
 
 // A place that an earlier process has taken is kept as long as it is needed, else given back.
 void Budget::Step() {
-  if (sources_.stands_by()) return;
+  if (sources_.is_standby()) return;
   const bool needed = IsNeeded();
-  if (needed && Clock::now() >= next_try_) Take();
-  if (!needed && !given_) Give();
+  if (needed && Clock::now() >= next_try_) Acquire();
+  if (!needed && !released_) Release();
   refused_ = needed && !held_;
 }
 
@@ -99,30 +99,31 @@ std::optional<Budget::Settings> Budget::ReadSettings() const {
   }
   const auto fabric = ReadFabric(root_, path);
   if (!fabric || !*fabric) return std::nullopt;
-  const auto settings = node_status::ParseIsolation((*fabric)->isolation, path, (*fabric)->rails.size());
+  const auto settings =
+      node_status::ParseNodeStatusSettings((*fabric)->node_status, path, (*fabric)->rails.size());
   if (!settings) return std::nullopt;
   return Settings{settings->max_unavailable, (*fabric)->nodes.size()};
 }
 
-void Budget::Take() {
+void Budget::Acquire() {
   const auto settings = ReadSettings();
   if (!settings) return;
-  given_ = false;
-  const auto taken = places_->Take(settings->most, settings->nodes);
-  next_try_ = Clock::now() + (taken.value_or(false) ? std::chrono::seconds(kNextLook) : kNextTry);
+  released_ = false;
+  const auto taken = places_->Acquire(settings->most, settings->nodes);
+  next_try_ = Clock::now() + (taken.value_or(false) ? std::chrono::seconds(kNextCheck) : kNextTry);
   Complain(taken ? Result<void>{} : Result<void>(Fail(taken.error())));
-  if (taken) Tell(*taken ? State::kHeld : State::kRefused);
+  if (taken) SetState(*taken ? State::kHeld : State::kRefused);
 }
 
-void Budget::Give() {
-  const auto given = places_->Give();
-  given_ = given.has_value();
+void Budget::Release() {
+  const auto released = places_->Release();
+  released_ = released.has_value();
   next_try_ = {};
-  Complain(given);
-  if (given_) Tell(State::kFree);
+  Complain(released);
+  if (released_) SetState(State::kFree);
 }
 
-void Budget::Tell(State state) {
+void Budget::SetState(State state) {
   const auto usage = places_->usage();
   {
     const std::lock_guard lock(mutex_);
@@ -136,19 +137,20 @@ void Budget::Tell(State state) {
   const Log::Fields fields = {{"used", std::to_string(usage->used)}, {"limit", std::to_string(usage->limit)}};
   switch (state) {
     case State::kHeld:
-      return log_->Info("the node may be out of use: it has a place in the cluster's budget", fields);
+      return log_->Info("this node has a place in the disruption budget and may go out of use", fields);
     case State::kRefused:
       return log_->Warning(
-          "bad rails stay in use: as many nodes are out of use as isolation.maxUnavailable allows", fields);
+          "unhealthy rails stay in use: the disruption budget (nodeStatus.maxUnavailable) is used up",
+          fields);
     case State::kFree:
-      return log_->Info("the node needs no place in the cluster's budget any more", fields);
+      return log_->Info("this node has given its place in the disruption budget back", fields);
   }
 }
 
 void Budget::Complain(const Result<void>& done) {
   const std::string problem = done ? "" : done.error().message;
   if (std::exchange(known_problem_, problem) == problem || done) return;
-  log_->Warning("the cluster's budget is not known, trying again", done.error());
+  log_->Warning("reading the disruption budget failed; retrying", done.error());
 }
 
 void Budget::Stop() {
@@ -165,14 +167,14 @@ void Budget::Append(Exposition* page) const {
     const std::lock_guard lock(mutex_);
     usage = usage_;
   }
-  page->Begin(MetricType::kGauge, "railhead_isolation_budget_used",
-              "Nodes of the cluster that were out of use when this node last asked for a place");
+  page->Begin(MetricType::kGauge, "railhead_node_status_budget_used",
+              "Nodes out of use when this node last asked for a place in the disruption budget");
   if (usage) page->Sample({}, usage->used);
-  page->Begin(MetricType::kGauge, "railhead_isolation_budget_limit",
-              "Nodes of the cluster that may be out of use at once, as of then");
+  page->Begin(MetricType::kGauge, "railhead_node_status_budget_limit",
+              "Nodes that may be out of use at the same time, as of then");
   if (usage) page->Sample({}, usage->limit);
-  page->Begin(MetricType::kGauge, "railhead_isolation_withheld",
-              "1 while this node would be out of use and has no place in the cluster's budget");
+  page->Begin(MetricType::kGauge, "railhead_node_status_withheld",
+              "1 while this node should be out of use but has no place in the disruption budget");
   if (store_ != nullptr) page->Sample({}, std::uint64_t{refused_ ? 1U : 0U});
 }
 

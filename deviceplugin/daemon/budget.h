@@ -1,11 +1,11 @@
-// The cluster's disruption budget as railheadd keeps it (isolation/disruption_budget.h): from configuration
-// to thread, log and metrics.
+// Budget: the cluster's disruption budget in railheadd (services/node_status/disruption_budget.h):
+// configuration, thread, log and metrics.
 //
-// What probes say of a rail takes devices out of use, and a node with too few whole rails gets a taint. Both
-// wait until this node has a place in the budget, and the place is kept until both are over. While the store
-// does not answer, a node without a place takes nothing out of use. A fabric without a cluster store has no
-// budget: each node decides alone.
-// Ownership: borrows log and verdicts. Threads: thread-safe; Open() before all others, then Start() once.
+// Probes can take the devices of a rail out of use, and a node with too few healthy rails gets a taint. Both
+// wait until this node has a place in the budget, which it keeps until both are over. While the store does
+// not answer, a node without a place takes nothing out of use. A fabric without a cluster store has no
+// budget: each node decides alone. Ownership: borrows log and verdicts. Threads: thread-safe; Open() before
+// all others, then Start() once.
 #pragma once
 
 #include <atomic>
@@ -35,8 +35,8 @@ class Budget {
  public:
   struct Sources {
     std::function<std::vector<health::DeviceHealth>()> health;
-    std::function<bool()> stands_by;  // a newer railheadd keeps the node's place
-    std::function<void()> changed;    // a place was got or lost
+    std::function<bool()> is_standby;  // a newer railheadd keeps the node's place
+    std::function<void()> changed;     // a place was got or lost
   };
 
   Budget(Root root, const reachability::RailVerdicts& rails, Log* log)
@@ -45,8 +45,8 @@ class Budget {
   // Asks the store nothing yet.
   Result<void> Open(const resources::Plan& plan, const KubeService& service);
   void Start(Sources sources);
-  void Planned(const resources::Plan& plan);
-  // What the rules of health may know of a PF's rail: nothing bad while there is no place.
+  void SetPlan(const resources::Plan& plan);
+  // The state of a PF's rail for the health rules: never bad while this node has no place.
   [[nodiscard]] std::optional<health::ObservedRail> Admit(const std::string& pf) const;
   // Whether the node may be tainted; `wanted` says whether it is to be.
   bool MayTaint(bool wanted);
@@ -70,9 +70,9 @@ class Budget {
   [[nodiscard]] bool IsNeeded() const;
   [[nodiscard]] bool ProbesWithdraw() const;
   [[nodiscard]] std::optional<Settings> ReadSettings() const;
-  void Take();
-  void Give();
-  void Tell(State state);
+  void Acquire();
+  void Release();
+  void SetState(State state);
   void Complain(const Result<void>& done);
 
   const Root root_;
@@ -86,7 +86,7 @@ class Budget {
   std::atomic<bool> refused_{false};  // needs a place and has none
   // The thread's.
   State state_ = State::kFree;
-  bool given_ = false;  // the store has no place of this node
+  bool released_ = false;  // the store has no place of this node
   Clock::time_point next_try_{};
   std::string known_problem_;
 

@@ -24,13 +24,15 @@ std::string IsHttpAddress(const std::string& text) {
 }
 
 std::string IsAbsolute(const std::string& path) {
-  return !path.empty() && path[0] == '/' ? std::string() : "'" + path + "' is no absolute path";
+  return !path.empty() && path[0] == '/' ? std::string() : "'" + path + "' is not an absolute path";
 }
 
 void AddModes(CLI::App& app, CommandLine* line) {
   auto* list = app.add_flag("--list", line->list, "Print what would be advertised, as JSON, and exit");
-  auto* once = app.add_flag("--reconcile-once", line->reconcile_once,
-                            "Bring home what has no pod any more, print what was done as JSON, and exit");
+  auto* once = app.add_flag(
+      "--reconcile-once", line->reconcile_once,
+      "Run one reconcile pass, which restores devices that have no pod any more; print its actions as JSON, "
+      "and exit");
   auto* timings = app.add_flag("--timings", line->timings,
                                "Print how long the phases of the latest attachments took, as JSON, and exit");
   list->excludes(once)->excludes(timings);
@@ -47,7 +49,7 @@ void AddRegistration(CLI::App& app, CommandLine* line) {
       ->check(CLI::IsMember({"legacy", "registry"}))
       ->default_str("legacy");
   app.add_option("--registry-dir", line->registry_directory,
-                 "Directory that kubelet's plugin watcher looks into")
+                 "Directory that kubelet's plugin watcher watches")
       ->check(IsAbsolute)
       ->capture_default_str();
 }
@@ -91,12 +93,11 @@ std::optional<int> ParseCommandLine(int argc, char** argv, CommandLine* line) {
       ->excludes(fabric_option);
   AddRegistration(app, line);
   AddLogAndHttp(app, line, &http_address);
-  app.add_option("--reconcile-interval", interval,
-                 "Seconds between two looks for NICs, addresses and files without a pod; 0: none")
+  app.add_option("--reconcile-interval", interval, "Seconds between two reconcile passes; 0: none")
       ->check(CLI::Range(std::int64_t{0}, kMaxInterval))
       ->capture_default_str();
   app.add_option("--resync-interval", resync,
-                 "Seconds between two looks at hardware and configuration without an event or SIGHUP")
+                 "Seconds between two discoveries of hardware and configuration without an event or SIGHUP")
       ->check(CLI::Range(std::int64_t{1}, kMaxInterval))
       ->capture_default_str();
   app.add_option(
@@ -162,7 +163,7 @@ bool IsNumber(std::string_view text) {
   return !text.empty() && std::ranges::all_of(text, [](char c) { return c >= '0' && c <= '9'; });
 }
 
-// glog's 0 to 3 are what an operator reads; from 4 on it is for who looks for a fault.
+// glog's levels 0 to 3 are for operators; from 4 on they are for debugging.
 std::string LevelOf(std::string_view verbosity) {
   return verbosity.size() == 1 && verbosity < "4" ? "info" : "debug";
 }
@@ -202,7 +203,7 @@ ForeignArguments TranslateGoFlags(const std::vector<std::string>& arguments) {
     } else if (verbosity) {
       result.arguments.push_back("--log-level=" + LevelOf(*value));
     } else if (flag->meaning == Meaning::kOurs || flag->meaning == Meaning::kLogLevel) {
-      // The entry point passes an empty value on as none at all.
+      // The entry point passes an empty value on as no value.
       if (value && value->empty()) continue;
       result.arguments.push_back(value ? "--" + name + "=" + *value : "--" + name);
     } else {

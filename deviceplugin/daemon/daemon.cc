@@ -28,11 +28,11 @@ std::string SocketTag() {
   return buffer.data();
 }
 
-// What is drained or not ready is so before health has been looked at for the first time: after a boot
-// nothing is known of it. All devices are withheld where the records of it cannot be read; the first look at
-// health reports why.
+// Withholds drained devices, and devices that are not ready, before the first health check: after a boot
+// their health is unknown. Withholds all devices if these records cannot be read; the first health check
+// reports why.
 std::set<std::string> WithheldAtFirst(const Root& root, const resources::Plan& plan) {
-  auto withheld = GivenUnderOtherNames(root, plan.pools);
+  auto withheld = FindAllocatedUnderOtherNames(root, plan.pools);
   auto drained = health::DrainedAmong(root, plan.inventory->All());
   health::UnreadyDevices unready(root);
   if (!drained || !unready.Refresh()) {
@@ -47,60 +47,58 @@ std::set<std::string> WithheldAtFirst(const Root& root, const resources::Plan& p
 }  // namespace
 
 Result<std::unique_ptr<Daemon>> Daemon::Start(const Root& root, Kernel& kernel, const CommandLine& line,
-                                              const NodePlan& node, Outlets outlets, Log* log) {
+                                              const NodePlan& node, Interfaces interfaces, Log* log) {
   // Below another root there are no drivers to ask.
   auto health = std::make_unique<health::HealthWatch>(
       root, node.health, root.prefix().empty() ? health::MakeKernelDriverSource() : nullptr);
   const resources::BoundSlots bound = resources::ReadBoundSlots(root);
-  const KubeService kubernetes = outlets.kubernetes;
+  const KubeService kubernetes = interfaces.kubernetes;
   // As last known: kubelet must not see a device become healthy and then not.
   std::unique_ptr<Daemon> daemon(new Daemon(
-      root, kernel, line, OfferOf(node.plan, health.get(), bound, WithheldAtFirst(root, node.plan)),
-      std::move(outlets), log));
+      root, kernel, line, AdvertisementOf(node.plan, health.get(), bound, WithheldAtFirst(root, node.plan)),
+      std::move(interfaces), log));
   RH_TRY(daemon->budget_.Open(node.plan, kubernetes));
   health->SetRails([&budget = daemon->budget_](const std::string& pf) { return budget.Admit(pf); });
-  Advertiser::Calls calls;
-  calls.give = [daemon = daemon.get()](kubelet::Offer offer) {
-    daemon->activity_.Offered(offer);
-    daemon->registrar_.Update(std::move(offer));
+  NodeWatcher::Calls calls;
+  calls.advertise = [daemon = daemon.get()](kubelet::Advertisement advertisement) {
+    daemon->activity_.SetAdvertisement(advertisement);
+    daemon->registrar_.Update(std::move(advertisement));
   };
-  calls.view = [&hints = daemon->hints_, &binder = daemon->binder_](late_binding::BindingView view) {
+  calls.view_changed = [&hints = daemon->hints_, &binder = daemon->binder_](late_binding::BindingView view) {
     hints.Update(view.topology, view.accelerators);
     binder.Update(std::move(view));
   };
-  calls.withheld = [log](const std::set<std::string>& devices) {
-    log->Info("not given out: pods have them under another resource's name",
+  calls.withheld_changed = [log](const std::set<std::string>& devices) {
+    log->Info("withheld devices: pods have them under another resource's name",
               {{"devices", Join({devices.begin(), devices.end()}, ",")}});
   };
-  calls.restore_failed = [log](const Error& error) {
-    log->Warning("cannot restore what an allocated device had", error);
-  };
+  calls.restore_failed = [log](const Error& error) { log->Warning("restoring an allocation failed", error); };
   calls.plan_changed = [log](const PlanChange& change) { LogPlanChange(log, change); };
   calls.health_changed = [log, &activity = daemon->activity_,
-                          &isolation = daemon->isolation_](const health::HealthTick& tick) {
+                          &node_status = daemon->node_status_](const health::HealthTick& tick) {
     activity.Judged(tick);
     LogHealth(log, tick);
-    isolation.HealthChanged();
+    node_status.HealthChanged();
   };
-  daemon->leaves_ = RH_TRY(StartLeafWatch(root, kernel, &daemon->features_, log));
-  daemon->reach_ = RH_TRY(StartReachWatch(root, kernel, line.probe_keys, &daemon->rails_, log));
-  calls.planned = [daemon = daemon.get()](const resources::Plan& plan) {
+  daemon->lldp_ = RH_TRY(StartLldpWatch(root, kernel, &daemon->features_, log));
+  daemon->reach_ = RH_TRY(StartReachabilityWatch(root, kernel, line.probe_keys, &daemon->rails_, log));
+  calls.plan_made = [daemon = daemon.get()](const resources::Plan& plan) {
     const std::string fabric = plan.of_fabric ? plan.config_path : "";
-    daemon->leaves_->Update(plan.inventory, fabric);
+    daemon->lldp_->Update(plan.inventory, fabric);
     daemon->reach_->Update(plan.inventory, fabric);
-    daemon->features_.Planned(plan);
-    daemon->isolation_.Planned(plan);
-    daemon->budget_.Planned(plan);
+    daemon->features_.SetPlan(plan);
+    daemon->node_status_.SetPlan(plan);
+    daemon->budget_.SetPlan(plan);
   };
-  daemon->advertiser_ =
-      RH_TRY(Advertiser::Start({root, line.source, line.resync_interval, &daemon->activity_}, kernel,
-                               node.plan, std::move(health), std::move(calls)));
+  daemon->node_watcher_ =
+      RH_TRY(NodeWatcher::Start({root, line.source, line.resync_interval, &daemon->activity_}, kernel,
+                                node.plan, std::move(health), std::move(calls)));
   daemon->bind_server_ = RH_TRY(late_binding::BindServer::Start(
       root, [daemon = daemon.get()](const BindRequest& request) { return daemon->Bind(request); },
       [log](const BindRequest& request, const Result<Bindings>& answer) {
         LogBinding(log, request, answer);
       }));
-  // Whatever says which devices there are: addresses are the fabric's.
+  // Addresses come from the fabric, whatever configures the devices.
   auto leasing = address_leasing::StartLeasing(
       root, node.plan.of_fabric ? node.plan.config_path : kFabricPath, kubernetes, log);
   if (leasing) {
@@ -108,27 +106,27 @@ Result<std::unique_ptr<Daemon>> Daemon::Start(const Root& root, Kernel& kernel, 
   } else if (node.plan.of_fabric) {
     return Fail(std::move(leasing.error()));
   } else {
-    log->Warning("addresses are not leased", leasing.error());
+    log->Warning("leasing addresses failed", leasing.error());
   }
   RH_TRY(daemon->pages_->Serve(
       [daemon = daemon.get()](const http::HttpRequest& request) { return daemon->AnswerHttp(request); }));
-  // Last: their threads ask the others.
-  const auto device_health = [daemon = daemon.get()] { return daemon->advertiser_->Health(); };
-  const auto stands_by = [daemon = daemon.get()] { return StandsBy(daemon->registrar_.Activities()); };
+  // Last: their threads call the others.
+  const auto device_health = [daemon = daemon.get()] { return daemon->node_watcher_->Health(); };
+  const auto is_standby = [daemon = daemon.get()] { return IsStandby(daemon->registrar_.Activities()); };
   daemon->budget_.Start(
-      {device_health, stands_by, [daemon = daemon.get()] { daemon->isolation_.HealthChanged(); }});
-  RH_TRY(daemon->isolation_.Start(node.plan, kubernetes,
-                                  {device_health, stands_by, [daemon = daemon.get()](bool wanted) {
-                                     return daemon->budget_.MayTaint(wanted);
-                                   }}));
+      {device_health, is_standby, [daemon = daemon.get()] { daemon->node_status_.HealthChanged(); }});
+  RH_TRY(daemon->node_status_.Start(node.plan, kubernetes,
+                                    {device_health, is_standby, [daemon = daemon.get()](bool wanted) {
+                                       return daemon->budget_.MayTaint(wanted);
+                                     }}));
   return daemon;
 }
 
-Daemon::Daemon(const Root& root, Kernel& kernel, const CommandLine& line, const kubelet::Offer& offer,
-               Outlets outlets, Log* log)
+Daemon::Daemon(const Root& root, Kernel& kernel, const CommandLine& line,
+               const kubelet::Advertisement& advertisement, Interfaces interfaces, Log* log)
     : root_(root),
       log_(log),
-      service_(outlets.environment, activity_, [this] { return registrar_.Activities(); }),
+      systemd_(interfaces.environment, activity_, [this] { return registrar_.Activities(); }),
       report_log_(log),
       reconciler_(root, kernel),
       drift_(root, kernel),
@@ -143,18 +141,18 @@ Daemon::Daemon(const Root& root, Kernel& kernel, const CommandLine& line, const 
           {root, root.Path(line.kubelet_directory), line.registry ? root.Path(line.registry_directory) : "",
            SocketTag(), [this](const resources::ResourcePool& pool) { return hints_.For(pool); },
            [this](std::chrono::seconds limit) { RegistrarStep(limit); }},
-          offer, [log](const kubelet::Event& event) { LogEvent(log, event); }),
+          advertisement, [log](const kubelet::Event& event) { LogEvent(log, event); }),
       announcer_(root, kernel,
-                 [this](const AttachmentKey& key, const Result<attachment::Repeated>& repeated) {
-                   activity_.Announced(repeated);
-                   LogRepeated(log_, key, repeated);
+                 [this](const AttachmentKey& key, const Result<attachment::ResendResult>& resent) {
+                   activity_.Announced(resent);
+                   LogResend(log_, key, resent);
                  }),
       binder_(root, [this] { return pod_resources_.List(kAddWaits); }),
       features_(root, line.nfd_features, line.resync_interval, log),
-      isolation_(root, log),
+      node_status_(root, log),
       budget_(root, rails_, log),
-      pages_(std::move(outlets.pages)) {
-  activity_.Offered(offer);
+      pages_(std::move(interfaces.pages)) {
+  activity_.SetAdvertisement(advertisement);
   if (line.reconcile_interval.count() > 0) StartPasses(line.reconcile_interval);
 }
 
@@ -170,19 +168,19 @@ void Daemon::StartPasses(std::chrono::seconds reconcile_interval) {
   };
   reconciling_ =
       std::make_unique<PassLoop>(reconcile_interval, PassLoop::Pass{pass, [this] { reconciler_.Stop(); }});
-  const auto look = [this] {
-    const reconcile::DriftReport report = drift_.Look();
+  const auto check = [this] {
+    const reconcile::DriftReport report = drift_.Check();
     activity_.Watched(report);
     LogDrift(log_, report);
   };
   watching_ =
-      std::make_unique<PassLoop>(2 * reconcile_interval, PassLoop::Pass{look, [this] { drift_.Stop(); }});
+      std::make_unique<PassLoop>(2 * reconcile_interval, PassLoop::Pass{check, [this] { drift_.Stop(); }});
 }
 
 void Daemon::RegistrarStep(std::chrono::seconds limit) {
   activity_.heartbeats.registrar.Within(limit);
   // Probes are about the process that serves.
-  pages_->Want(!StandsBy(registrar_.Activities()));
+  pages_->SetEnabled(!IsStandby(registrar_.Activities()));
 }
 
 Result<Bindings> Daemon::Bind(const BindRequest& request) {
@@ -191,20 +189,20 @@ Result<Bindings> Daemon::Bind(const BindRequest& request) {
   const auto begin = std::chrono::steady_clock::now();
   auto answer = binder_.Bind(request);
   activity_.Bound(answer, std::chrono::steady_clock::now() - begin);
-  // Those that are left were begun within the time that the latest one was given.
-  if (--binding_ == 0) activity_.heartbeats.binder.Rest();
+  // The time limit of the latest request covers those that still run.
+  if (--binding_ == 0) activity_.heartbeats.binder.SetIdle();
   return answer;
 }
 
 nic_metrics::NicPageSources Daemon::CollectNics() {
   const auto begin = std::chrono::steady_clock::now();
   nic_metrics::NicPageSources sources;
-  sources.report = nics_.Collect(activity_.offer());
-  sources.health = advertiser_->Health();
+  sources.report = nics_.Collect(activity_.advertisement());
+  sources.health = node_watcher_->Health();
   sources.drifted = activity_.drifted_attachments();
   sources.took = std::chrono::steady_clock::now() - begin;
   for (const Error& problem : sources.report.problems)
-    log_->Debug("not counted", {{"error", Describe(problem)}});
+    log_->Debug("reading a NIC's counters failed", {{"error", Describe(problem)}});
   return sources;
 }
 
@@ -216,8 +214,8 @@ http::HttpResponse Daemon::AnswerHttp(const http::HttpRequest& request) {
   if (request.path == "/metrics") {
     response.content_type = ContentTypeOf(format);
     response.body =
-        MetricsPage({root_, &activity_, registrar_.Activities(), advertiser_->Health(), leasing_.get(),
-                     &attaches_, leaves_->Report(), reach_->Report(), &isolation_, &budget_},
+        MetricsPage({root_, &activity_, registrar_.Activities(), node_watcher_->Health(), leasing_.get(),
+                     &attaches_, lldp_->Report(), reach_->Report(), &node_status_, &budget_},
                     format);
     return response;
   }
@@ -234,21 +232,21 @@ http::HttpResponse Daemon::AnswerHttp(const http::HttpRequest& request) {
 int Daemon::Run(const sigset_t& signals) {
   Result<void> ran;
   std::thread serving([&] {
-    // What is not home yet should not be given out; but kubelet does not wait for ever.
+    // Devices that are not restored yet should not be advertised, but kubelet does not wait for ever.
     if (reconciling_ && !reconciling_->AwaitFirst(kFirstPass))
-      log_->Debug("serving before the first pass is over");
+      log_->Debug("serving before the first pass is done");
     activity_.serving = true;
     if (!stopping_) ran = registrar_.Run();
     if (!ran) ::kill(::getpid(), SIGTERM);
   });
   int signal = AwaitSignal(signals);
   for (; signal == SIGHUP; signal = AwaitSignal(signals)) {
-    log_->Info("looking again", {{"signal", "HUP"}});
-    service_.Reloading();
+    log_->Info("discovery requested", {{"signal", "HUP"}});
+    systemd_.Reloading();
     activity_.node.requests.Add();
-    advertiser_->Look();
+    node_watcher_->Discover();
   }
-  service_.Stopping();
+  systemd_.Stopping();
   Stop();
   serving.join();
   if (!ran) {
@@ -261,8 +259,8 @@ int Daemon::Run(const sigset_t& signals) {
 
 int Daemon::AwaitSignal(const sigset_t& signals) {
   while (true) {
-    service_.Tick();
-    const auto interval = service_.interval();
+    systemd_.Tick();
+    const auto interval = systemd_.interval();
     int signal = 0;
     if (!interval) {
       sigwait(&signals, &signal);
@@ -278,21 +276,21 @@ int Daemon::AwaitSignal(const sigset_t& signals) {
 bool Daemon::Ended() {
   return (!reconciling_ || reconciling_->AwaitEnd(kLastStep)) &&
          (!watching_ || watching_->AwaitEnd(kLastStep)) && (!leasing_ || leasing_->AwaitEnd(kLastStep)) &&
-         (!leaves_ || leaves_->AwaitEnd(kLastStep)) && (!reach_ || reach_->AwaitEnd(kLastStep)) &&
-         isolation_.AwaitEnd(kLastStep) && budget_.AwaitEnd(kLastStep) && pages_->AwaitEnd(kLastStep);
+         (!lldp_ || lldp_->AwaitEnd(kLastStep)) && (!reach_ || reach_->AwaitEnd(kLastStep)) &&
+         node_status_.AwaitEnd(kLastStep) && budget_.AwaitEnd(kLastStep) && pages_->AwaitEnd(kLastStep);
 }
 
 void Daemon::Stop() {
   stopping_ = true;
-  advertiser_->Stop();
+  node_watcher_->Stop();
   bind_server_->Stop();
   announcer_.Stop();
   if (reconciling_) reconciling_->Stop();
   if (watching_) watching_->Stop();
   if (leasing_) leasing_->Stop();
-  if (leaves_) leaves_->Stop();
+  if (lldp_) lldp_->Stop();
   if (reach_) reach_->Stop();
-  isolation_.Stop();
+  node_status_.Stop();
   budget_.Stop();
   pages_->Stop();
   registrar_.Stop();

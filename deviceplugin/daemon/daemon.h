@@ -1,17 +1,17 @@
-// Daemon: the parts of railheadd that run side by side, and how they start and end.
+// Daemon: starts and stops the parts of railheadd, which run side by side.
 //
 //   Registrar      serves kubelet, one thread and gRPC's
-//   Advertiser     keeps what is offered in step with the node
-//   BindServer     tells ADD which devices a pod's slots shall be
-//   Reconciler     brings home what has no pod any more, by passes
-//   DriftWatch     compares pods with what they were handed over, by passes
+//   NodeWatcher    keeps the advertisement in step with the node
+//   BindServer     binds a pod's slots to devices for ADD
+//   Reconciler     restores what has no pod any more, by passes
+//   DriftWatch     compares pods with their NCCL configurations, by passes
 //   Announcer      repeats announcements for the CNI plugin
-//   LeafWatch      learns which switches the rails hang on
-//   ReachWatch     probes what the node and its pods reach on them
+//   LldpWatch      finds the switch port of each rail
+//   ReachabilityWatch     probes what the node and its pods reach on them
 //   LeasingLoop    leases addresses from a cluster store, where there is one
 //   Budget         takes a place among the nodes that may be out of use at once
-//   Isolation      tells the cluster of bad rails, where that is wanted
-//   Pages          metrics and probes, and what NICs count when somebody asks
+//   NodeStatusService  reports the node's rails to the cluster, where fabric.json asks for it
+//   Pages          metrics, probes and, on request, the NICs' counters
 //
 // Ownership: borrows kernel and log. Threads: Start(), Run() and Ended() on one.
 #pragma once
@@ -24,12 +24,12 @@
 #include <vector>
 
 #include "deviceplugin/daemon/activity.h"
-#include "deviceplugin/daemon/advertiser.h"
 #include "deviceplugin/daemon/budget.h"
 #include "deviceplugin/daemon/events_log.h"
+#include "deviceplugin/daemon/node_watcher.h"
 #include "deviceplugin/daemon/pages.h"
 #include "deviceplugin/daemon/railheadd.h"
-#include "deviceplugin/daemon/service.h"
+#include "deviceplugin/daemon/systemd.h"
 #include "deviceplugin/node/resources/advertised.h"
 #include "deviceplugin/services/address_leasing/leasing_service.h"
 #include "deviceplugin/services/health/observation.h"
@@ -44,9 +44,9 @@
 #include "deviceplugin/services/nic_metrics/collector.h"
 #include "deviceplugin/services/nic_metrics/nic_page.h"
 #include "deviceplugin/services/node_status/node_status_service.h"
-#include "deviceplugin/services/reachability/reach_report.h"
-#include "deviceplugin/services/reachability/reach_watch.h"
+#include "deviceplugin/services/reachability/reachability_report.h"
 #include "deviceplugin/services/reachability/reachability_service.h"
+#include "deviceplugin/services/reachability/reachability_watch.h"
 #include "deviceplugin/services/reconcile/announcer.h"
 #include "deviceplugin/services/reconcile/reconciler.h"
 #include "deviceplugin/support/http/http_message.h"
@@ -61,52 +61,52 @@ namespace railhead::daemon {
 
 class Daemon {
  public:
-  // Where others hear of it. Taken over from who answered before.
-  struct Outlets {
-    Notify::Environment environment;
+  // The interfaces to others, taken over from the start.
+  struct Interfaces {
+    SystemdNotifier::Environment environment;
     std::unique_ptr<Pages> pages;
-    KubeService kubernetes;  // what the environment says of the API
+    KubeService kubernetes;  // the Kubernetes API, as the environment names it
   };
 
   // kIo when there are no descriptors left for it.
   static Result<std::unique_ptr<Daemon>> Start(const Root& root, Kernel& kernel, const CommandLine& line,
-                                               const NodePlan& node, Outlets outlets, Log* log);
+                                               const NodePlan& node, Interfaces interfaces, Log* log);
 
-  // Until one of `signals` comes that is not SIGHUP, which makes it look at configuration
-  // and hardware again; or until kubelet cannot be served. Returns the exit status.
+  // Returns the exit status when one of `signals` comes, or when kubelet cannot be served. SIGHUP only
+  // requests a discovery of configuration and hardware.
   int Run(const sigset_t& signals);
 
   // Whether all threads have ended or will at once. Otherwise the process has to end
-  // without waiting for them: what the reconciler does can be interrupted anywhere.
+  // without waiting for them: a reconcile pass can be interrupted anywhere.
   bool Ended();
 
  private:
   static constexpr std::chrono::seconds kFirstPass{30};
   static constexpr std::chrono::seconds kLastStep{1};
-  // For kubelet's pod-resources API, by who waits for the answer.
+  // Limits of calls to kubelet's pod-resources API, by the caller that waits.
   static constexpr std::chrono::milliseconds kAdmissionWaits{100};
   static constexpr std::chrono::milliseconds kAddWaits{1000};
 
-  // How long one pass or one binding may take before it counts as hanging: a pass waits some
+  // How long one pass or one binding may take before it counts as stuck: a pass waits some
   // seconds for each NIC in a namespace that is dying.
   static constexpr std::chrono::seconds kLongestPass{900};
   static constexpr std::chrono::seconds kLongestBinding{60};
 
-  Daemon(const Root& root, Kernel& kernel, const CommandLine& line, const kubelet::Offer& offer,
-         Outlets outlets, Log* log);
+  Daemon(const Root& root, Kernel& kernel, const CommandLine& line,
+         const kubelet::Advertisement& advertisement, Interfaces interfaces, Log* log);
   void StartPasses(std::chrono::seconds reconcile_interval);
   void RegistrarStep(std::chrono::seconds limit);
   Result<Bindings> Bind(const BindRequest& request);
   [[nodiscard]] http::HttpResponse AnswerHttp(const http::HttpRequest& request);
   [[nodiscard]] nic_metrics::NicPageSources CollectNics();
-  // The next signal; meanwhile the service manager is told how things are.
+  // The next signal; reports to the service manager meanwhile.
   int AwaitSignal(const sigset_t& signals);
   void Stop();
 
   const Root root_;
   Log* log_;
   Activity activity_;
-  Service service_;
+  SystemdStatus systemd_;
   ReportLog report_log_;
   reconcile::Reconciler reconciler_;
   reconcile::DriftWatch drift_;
@@ -124,19 +124,19 @@ class Daemon {
   std::atomic<int> binding_{0};  // requests at a time
   std::unique_ptr<late_binding::BindServer> bind_server_;
   lldp::NodeFeatures features_;
-  node_status::Isolation isolation_;
-  // Before the advertiser, which tells them of the node.
-  std::unique_ptr<lldp::LeafWatch> leaves_;
+  node_status::NodeStatusService node_status_;
+  // Before the node watcher, which gives them the plan.
+  std::unique_ptr<lldp::LldpWatch> lldp_;
   reachability::RailVerdicts rails_;
   Budget budget_;
-  std::unique_ptr<reachability::ReachWatch> reach_;
-  std::unique_ptr<Advertiser> advertiser_;
+  std::unique_ptr<reachability::ReachabilityWatch> reach_;
+  std::unique_ptr<NodeWatcher> node_watcher_;
   std::unique_ptr<address_leasing::LeasingLoop> leasing_;
-  std::unique_ptr<Pages> pages_;  // last: they tell of all the others
+  std::unique_ptr<Pages> pages_;  // last: they show all the others
 };
 
-// The page at /metrics: everything that railheadd counts, as docs/reference/metrics.md lists it.
-// Labels are resources, rules, kinds, outcomes, and rails with where they hang, of which a node has a few;
+// The page at /metrics: all metrics of railheadd, as docs/reference/metrics.md lists them.
+// Labels are resources, rules, kinds, outcomes, and rails with their switch ports, of which a node has a few;
 // never a device, a pod or an error's text. Those are on a page of their own:
 // deviceplugin/services/nic_metrics/nic_page.h. Threads: thread-safe, as what it reads is.
 
@@ -147,9 +147,9 @@ struct MetricsSources {
   std::vector<health::DeviceHealth> health;
   const address_leasing::LeasingLoop* leasing = nullptr;  // null: addresses are not leased
   AttachCounts* attaches = nullptr;
-  lldp::LeafReport leaves;
-  reachability::ReachReport reach;
-  const node_status::Isolation* isolation = nullptr;
+  lldp::LldpReport lldp_report;
+  reachability::ReachabilityReport reach;
+  const node_status::NodeStatusService* node_status_service = nullptr;
   const Budget* budget = nullptr;
 };
 

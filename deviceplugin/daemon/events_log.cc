@@ -13,13 +13,13 @@ void LogEvent(Log* log, const kubelet::Event& event) {
     case kubelet::EventKind::kRegistered:
       return log->Info("registered with kubelet", {{"resource", event.resource}, {"kubelet", event.detail}});
     case kubelet::EventKind::kRegisterFailed:
-      return log->Warning("not registered", *event.error, {{"resource", event.resource}});
+      return log->Warning("registration failed", *event.error, {{"resource", event.resource}});
     case kubelet::EventKind::kServeFailed:
-      return log->Failure("cannot serve", *event.error, {{"resource", event.resource}});
+      return log->Failure("serving failed", *event.error, {{"resource", event.resource}});
     case kubelet::EventKind::kKubeletGone:
       return log->Info("registering again", {{"resource", event.resource}, {"because", event.detail}});
-    case kubelet::EventKind::kStandingBy:
-      return log->Info("standing by: a newer railheadd serves the resource",
+    case kubelet::EventKind::kStandby:
+      return log->Info("standby: a newer railheadd serves the resource",
                        {{"resource", event.resource}, {"socket", event.detail}});
     case kubelet::EventKind::kCall:
       break;
@@ -27,11 +27,11 @@ void LogEvent(Log* log, const kubelet::Event& event) {
   const std::string devices = Join(event.device_ids, ",");
   if (!event.rewritten.empty()) {
     log->Warning(
-        "CDI specs were missing or changed and are written again: some program removes files of others",
+        "CDI specs were missing or changed and are written again: another program removes or changes them",
         {{"resource", event.resource}, {"devices", Join(event.rewritten, ",")}});
   }
   if (event.cdi_unread) {
-    log->Warning("no container runtime read the CDI specs: is CDI switched on in its configuration",
+    log->Warning("no container runtime read the CDI specs: check that CDI is enabled in its configuration",
                  {{"resource", event.resource}, {"devices", devices}});
   }
   if (event.error) {
@@ -56,19 +56,20 @@ void LogPlanChange(Log* log, const PlanChange& change) {
   for (const PlanChange::Warning& warning : change.warnings) log->Warning(warning.what, warning.why);
   if (!change.note.empty()) log->Info(change.note);
   if (!change.warnings.empty() || !change.note.empty()) return;
-  if (change.error) return log->Failure("going on with what was good before", *change.error);
-  if (change.resources.empty()) log->Info("the configuration is good again");
+  if (change.error)
+    return log->Failure("discovery failed; the last valid configuration stays in use", *change.error);
+  if (change.resources.empty()) log->Info("discovery succeeds again");
   for (const auto& [resource, devices] : change.resources) {
-    log->Info("advertising other devices", {{"resource", resource},
-                                            {"added", Join(devices.added, ",")},
-                                            {"removed", Join(devices.removed, ",")}});
+    log->Info("advertised devices changed", {{"resource", resource},
+                                             {"added", Join(devices.added, ",")},
+                                             {"removed", Join(devices.removed, ",")}});
   }
 }
 
 void LogBinding(Log* log, const BindRequest& request, const Result<Bindings>& answer) {
   const std::string slots = Join(request.slots, ",");
   if (!answer) {
-    return log->Warning("slots not bound", answer.error(),
+    return log->Warning("binding slots failed", answer.error(),
                         {{"container", request.container_id}, {"pod", request.pod_uid}, {"slots", slots}});
   }
   std::vector<std::string> devices;
@@ -81,7 +82,7 @@ void LogBinding(Log* log, const BindRequest& request, const Result<Bindings>& an
 }
 
 void LogHealth(Log* log, const health::HealthTick& tick) {
-  for (const Error& problem : tick.problems) log->Warning("health is not known", problem);
+  for (const Error& problem : tick.problems) log->Warning("health is unknown", problem);
   for (const health::HealthChange& change : tick.changes) {
     std::vector<std::string> reasons;
     reasons.reserve(change.reasons.size());
@@ -101,24 +102,26 @@ void LogHealth(Log* log, const health::HealthTick& tick) {
 }
 
 void LogDrift(Log* log, const reconcile::DriftReport& report) {
-  for (const Error& problem : report.problems) log->Warning("drift is not known", problem);
+  for (const Error& problem : report.problems)
+    log->Warning("checking the NCCL configuration failed", problem);
   for (const auto& [key, drift] : report.began) {
-    log->Warning(
-        "a pod's NICs are not as it was told",
-        Error{ErrorCode::kConflict, drift, "railctl handoff verify; a new pod gets what is right", 0},
-        {{"attachment", key.ToString()}});
+    log->Warning("a pod's NICs differ from its NCCL configuration",
+                 Error{ErrorCode::kConflict, drift,
+                       "see railctl nccl verify; restart the pod to get a new configuration", 0},
+                 {{"attachment", key.ToString()}});
   }
   for (const AttachmentKey& key : report.over)
-    log->Info("a pod's NICs are as it was told again, or it is gone", {{"attachment", key.ToString()}});
+    log->Info("a pod's NICs match its NCCL configuration again, or the pod is gone",
+              {{"attachment", key.ToString()}});
 }
 
-void LogRepeated(Log* log, const AttachmentKey& key, const Result<attachment::Repeated>& repeated) {
+void LogResend(Log* log, const AttachmentKey& key, const Result<attachment::ResendResult>& resent) {
   const std::string name = key.container_id.empty() ? std::string() : key.ToString();
-  if (!repeated) return log->Warning("announcement not repeated", repeated.error(), {{"attachment", name}});
-  const char* outcome = *repeated == attachment::Repeated::kSent   ? "sent"
-                        : *repeated == attachment::Repeated::kBusy ? "busy"
-                                                                   : "gone";
-  log->Debug("announcement repeated", {{"attachment", name}, {"outcome", outcome}});
+  if (!resent) return log->Warning("announcement not resent", resent.error(), {{"attachment", name}});
+  const char* outcome = *resent == attachment::ResendResult::kSent   ? "sent"
+                        : *resent == attachment::ResendResult::kBusy ? "busy"
+                                                                     : "gone";
+  log->Debug("announcement resent", {{"attachment", name}, {"outcome", outcome}});
 }
 
 void ReportLog::LogAddressEvent(const ipam::AddressEvent& event) {
@@ -131,11 +134,11 @@ void ReportLog::Write(const reconcile::ReconcileReport& report) {
   if (report.addresses) {
     for (const ipam::AddressEvent& event : report.addresses->events) LogAddressEvent(event);
   }
-  for (const Claimant& claimant : report.claimants) {
-    log_->Warning("one station claims many addresses; ADDs use them nevertheless",
-                  Error{ErrorCode::kConflict, claimant.ToString(),
+  for (const ConflictSource& source : report.conflict_sources) {
+    log_->Warning("one host answers for many addresses; ADDs use them nevertheless",
+                  Error{ErrorCode::kConflict, source.ToString(),
                         "if it is a pod, delete it; if it is a router, switch proxy ARP off", 0},
-                  {{"mac", claimant.source.ToString()}, {"pod", claimant.pod}});
+                  {{"mac", source.mac.ToString()}, {"pod", source.pod}});
   }
   std::set<std::string> failures;
   for (const auto& action : report.actions) {
@@ -174,14 +177,14 @@ void AttachCounts::Append(Exposition* page) {
   if (const auto timings = tail_.Next()) {
     for (const AttachTiming& timing : *timings) Count(timing);
   }
-  page->Begin(MetricType::kCounter, "railhead_attaches", "ADDs of the CNI plugin, by how they ended");
+  page->Begin(MetricType::kCounter, "railhead_cni_adds", "ADDs of the CNI plugin, by outcome");
   page->Sample({{"outcome", "attached"}}, attached_);
   page->Sample({{"outcome", "failed"}}, failed_);
-  page->Begin(MetricType::kHistogram, "railhead_attach_duration_seconds",
-              "Time that ADDs took which attached their devices");
+  page->Begin(MetricType::kHistogram, "railhead_cni_add_duration_seconds",
+              "Duration of ADDs that attached their devices");
   page->Sample({}, duration_);
-  page->Begin(MetricType::kCounter, "railhead_attach_phase_seconds",
-              "Of that time, what each phase of ADD took");
+  page->Begin(MetricType::kCounter, "railhead_cni_add_phase_seconds",
+              "Part of that duration, by phase of ADD");
   for (const auto& [phase, took] : phases_)
     page->Sample({{"phase", phase}}, std::chrono::duration<double>(took).count());
 }

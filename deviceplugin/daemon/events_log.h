@@ -1,4 +1,4 @@
-// What the daemon's parts report, as lines of its log.
+// Writes the reports of the daemon's parts to its log.
 // Threads: as Log.
 #pragma once
 
@@ -9,9 +9,9 @@
 #include <set>
 #include <string>
 
-#include "cni/attachment/announce_repeat.h"
+#include "cni/attachment/announcement_resend.h"
 #include "cni/state/attach_log.h"
-#include "deviceplugin/daemon/advertiser.h"
+#include "deviceplugin/daemon/node_watcher.h"
 #include "deviceplugin/node/resources/advertised.h"
 #include "deviceplugin/services/kubelet/registrar.h"
 #include "deviceplugin/services/reconcile/reconciler.h"
@@ -28,9 +28,9 @@ void LogBinding(Log* log, const BindRequest& request, const Result<Bindings>& an
 void LogHealth(Log* log, const health::HealthTick& tick);
 
 void LogDrift(Log* log, const reconcile::DriftReport& report);
-void LogRepeated(Log* log, const AttachmentKey& key, const Result<attachment::Repeated>& repeated);
+void LogResend(Log* log, const AttachmentKey& key, const Result<attachment::ResendResult>& resent);
 
-// Of one pass after the other. A failure that stays the same is a warning only once.
+// Logs the reports of reconcile passes. A failure that stays the same is a warning only once.
 class ReportLog {
  public:
   explicit ReportLog(Log* log) : log_(log) {}
@@ -43,10 +43,10 @@ class ReportLog {
   std::set<std::string> known_failures_;
 };
 
-// How ADDs end and what they spend their time with, out of the CNI plugin's log of timings.
+// AttachCounts: outcomes and durations of ADDs, from the CNI plugin's log of timings.
 //
-// Counts what was logged since the daemon started; the log is read when somebody asks.
-// Threads: thread-safe. What cannot be read is counted when it can.
+// Counts the lines since the daemon started; reads the log on each request for the page.
+// Threads: thread-safe. Lines that cannot be read now are counted later.
 
 class AttachCounts {
  public:
@@ -55,7 +55,7 @@ class AttachCounts {
   void Append(Exposition* page);
 
  private:
-  // The log says what phases there are; a page stays short whatever it says.
+  // The log names the phases. This limit keeps the page short.
   static constexpr std::size_t kMostPhases = 64;
 
   void Count(const AttachTiming& timing);

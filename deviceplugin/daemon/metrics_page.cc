@@ -18,7 +18,7 @@ namespace {
 using Type = MetricType;
 using Resources = std::vector<std::shared_ptr<const kubelet::ResourceActivity>>;
 
-// Of one pool, by what kubelet sees and what is in pods.
+// The devices of one pool, by health and use.
 struct Devices {
   // [unhealthy][in use]
   std::array<std::array<std::uint64_t, 2>, 2> count{};
@@ -32,7 +32,7 @@ Devices Count(const resources::ResourcePool& pool, const std::set<std::string>* 
   Devices devices;
   for (const resources::PoolMember& member : pool.members) {
     const std::string& id = member.function.id;
-    // A slot is in use when the device is that it is paired with.
+    // A slot is in use when its paired device is.
     const bool in_use = in_pods.contains(pool.spec.late ? member.function.address.ToString() : id);
     ++devices.count.at(unhealthy != nullptr && unhealthy->contains(id) ? 1 : 0).at(in_use ? 1 : 0);
   }
@@ -45,21 +45,21 @@ void AppendBuild(Exposition* page) {
 }
 
 void AppendDevices(Exposition* page, const MetricsSources& sources) {
-  const kubelet::Offer offer = sources.activity->offer();
+  const kubelet::Advertisement advertisement = sources.activity->advertisement();
   const auto in_pods = Journal(sources.root).HeldDevices();
   std::vector<std::pair<const resources::ResourcePool*, Devices>> pools;
-  pools.reserve(offer.pools.size());
-  for (const auto& pool : offer.pools)
-    pools.emplace_back(pool.get(), Count(*pool, offer.unhealthy.get(), in_pods));
+  pools.reserve(advertisement.pools.size());
+  for (const auto& pool : advertisement.pools)
+    pools.emplace_back(pool.get(), Count(*pool, advertisement.unhealthy.get(), in_pods));
   page->Begin(Type::kGauge, "railhead_devices",
-              "Devices that kubelet is offered, by their health and whether a pod has them");
+              "Devices advertised to kubelet, by their health and whether a pod has them");
   for (const auto& [pool, devices] : pools) {
-    for (const bool ill : {false, true}) {
+    for (const bool unhealthy : {false, true}) {
       for (const bool used : {false, true}) {
         page->Sample({{"resource", pool->spec.resource},
-                      {"health", ill ? "unhealthy" : "healthy"},
+                      {"health", unhealthy ? "unhealthy" : "healthy"},
                       {"use", used ? "in_use" : "free"}},
-                     devices.count.at(ill ? 1 : 0).at(used ? 1 : 0));
+                     devices.count.at(unhealthy ? 1 : 0).at(used ? 1 : 0));
       }
     }
   }
@@ -80,7 +80,7 @@ std::array<NamedCalls, 3> CallsOf(const kubelet::ResourceActivity& resource) {
 }
 
 void AppendCalls(Exposition* page, const Resources& resources) {
-  page->Begin(Type::kCounter, "railhead_kubelet_calls", "Calls of kubelet's, by how they ended");
+  page->Begin(Type::kCounter, "railhead_kubelet_calls", "Calls of kubelet, by outcome");
   for (const auto& resource : resources) {
     for (const auto& [name, calls] : CallsOf(*resource)) {
       page->Sample({{"resource", resource->resource}, {"call", name}, {"outcome", "answered"}},
@@ -90,7 +90,7 @@ void AppendCalls(Exposition* page, const Resources& resources) {
     }
   }
   page->Begin(Type::kHistogram, "railhead_kubelet_call_duration_seconds",
-              "From the arrival of a call of kubelet's to its answer, durable writes included");
+              "Time from the arrival of a call of kubelet to its answer, durable writes included");
   for (const auto& resource : resources) {
     for (const auto& [name, calls] : CallsOf(*resource))
       page->Sample({{"resource", resource->resource}, {"call", name}}, calls->duration);
@@ -107,49 +107,49 @@ void AppendPerResource(Exposition* page, const Resources& resources, Type type, 
 
 void AppendRegistration(Exposition* page, const Resources& resources) {
   AppendPerResource(page, resources, Type::kGauge, "railhead_registered",
-                    "1 while the resource is registered with the kubelet that runs",
+                    "1 while the resource is registered with the running kubelet",
                     [](const kubelet::ResourceActivity& one) { return one.registered ? 1 : 0; });
-  AppendPerResource(page, resources, Type::kGauge, "railhead_standing_by",
+  AppendPerResource(page, resources, Type::kGauge, "railhead_standby",
                     "1 while a newer railheadd serves the resource",
-                    [](const kubelet::ResourceActivity& one) { return one.standing_by ? 1 : 0; });
+                    [](const kubelet::ResourceActivity& one) { return one.standby ? 1 : 0; });
   AppendPerResource(page, resources, Type::kCounter, "railhead_registrations", "Registrations with kubelet",
                     [](const kubelet::ResourceActivity& one) { return one.registrations.value(); });
   AppendPerResource(page, resources, Type::kCounter, "railhead_registration_failures",
                     "Registrations that kubelet refused or did not answer",
                     [](const kubelet::ResourceActivity& one) { return one.registration_failures.value(); });
-  AppendPerResource(page, resources, Type::kGauge, "railhead_streams",
-                    "Open ListAndWatch streams; 1 when all is well",
+  AppendPerResource(page, resources, Type::kGauge, "railhead_listandwatch_streams",
+                    "Open ListAndWatch streams; normally 1",
                     [](const kubelet::ResourceActivity& one) { return one.streams.load(); });
-  AppendPerResource(page, resources, Type::kCounter, "railhead_cdi_specs_rewritten",
+  AppendPerResource(page, resources, Type::kCounter, "railhead_cdi_spec_rewrites",
                     "CDI specs that PreStartContainer found missing or changed and wrote again",
-                    [](const kubelet::ResourceActivity& one) { return one.specs_rewritten.value(); });
-  AppendPerResource(page, resources, Type::kCounter, "railhead_cdi_specs_unread",
+                    [](const kubelet::ResourceActivity& one) { return one.spec_rewrites.value(); });
+  AppendPerResource(page, resources, Type::kCounter, "railhead_cdi_spec_read_timeouts",
                     "Calls of PreStartContainer for which no container runtime read the CDI specs in time",
-                    [](const kubelet::ResourceActivity& one) { return one.specs_unread.value(); });
-  AppendPerResource(page, resources, Type::kCounter, "railhead_lists_sent",
-                    "Lists of devices sent to kubelet",
-                    [](const kubelet::ResourceActivity& one) { return one.lists_sent.value(); });
+                    [](const kubelet::ResourceActivity& one) { return one.spec_read_timeouts.value(); });
+  AppendPerResource(page, resources, Type::kCounter, "railhead_listandwatch_updates",
+                    "Device lists sent to kubelet",
+                    [](const kubelet::ResourceActivity& one) { return one.list_updates.value(); });
 }
 
 void AppendNode(Exposition* page, const NodeActivity& node) {
-  page->Begin(Type::kCounter, "railhead_node_events",
-              "Reasons to look at the node again, by where they came from");
+  page->Begin(Type::kCounter, "railhead_discovery_triggers",
+              "Events that caused a discovery of the node, by source");
   page->Sample({{"source", "hardware"}}, node.hardware_events.value());
   page->Sample({{"source", "files"}}, node.file_events.value());
   page->Sample({{"source", "signal"}}, node.requests.value());
-  page->Begin(Type::kGauge, "railhead_follows_hardware",
-              "1 while the kernel tells what happens to the hardware; 0: it is looked at every ten seconds");
-  page->Sample({}, std::uint64_t{node.follows_hardware ? 1U : 0U});
-  page->Begin(Type::kCounter, "railhead_looks", "Looks at hardware and configuration");
-  page->Sample({}, node.looks_over.value());
-  page->Begin(Type::kCounter, "railhead_failed_looks",
-              "Looks that made no plan: the configuration is wrong or the node could not be asked");
-  page->Sample({}, node.failed_looks.value());
+  page->Begin(Type::kGauge, "railhead_uevents_connected",
+              "1 while railheadd gets the kernel's device events; 0: discovery runs every ten seconds");
+  page->Sample({}, std::uint64_t{node.uevents_connected ? 1U : 0U});
+  page->Begin(Type::kCounter, "railhead_discovery_runs", "Discoveries of hardware and configuration");
+  page->Sample({}, node.discoveries_done.value());
+  page->Begin(Type::kCounter, "railhead_discovery_failures",
+              "Discoveries that failed: the configuration is invalid or the node could not be read");
+  page->Sample({}, node.discovery_failures.value());
   page->Begin(Type::kGauge, "railhead_config_ok",
-              "1 when the latest look made a plan; 0: the last good one goes on");
+              "1 when the latest discovery succeeded; 0: the last valid configuration stays in use");
   page->Sample({}, std::uint64_t{node.config_ok ? 1U : 0U});
   page->Begin(Type::kGauge, "railhead_config_last_good_timestamp_seconds",
-              "When a look last made a plan, in seconds since 1970");
+              "Time of the last discovery that succeeded, in seconds since 1970");
   page->Sample({}, node.last_good.seconds());
 }
 
@@ -167,14 +167,13 @@ void AppendBinding(Exposition* page, const Activity& activity) {
 }
 
 void AppendReconciler(Exposition* page, const Activity& activity) {
-  page->Begin(Type::kCounter, "railhead_reconcile_passes",
-              "Looks for NICs, addresses and files without a pod");
+  page->Begin(Type::kCounter, "railhead_reconcile_passes", "Reconcile passes over NICs, addresses and files");
   page->Sample({}, activity.passes.value());
   page->Begin(Type::kGauge, "railhead_reconcile_last_pass_timestamp_seconds",
-              "When the latest pass was over, in seconds since 1970");
+              "Time of the end of the latest pass, in seconds since 1970");
   page->Sample({}, activity.last_pass.seconds());
   page->Begin(Type::kCounter, "railhead_reconcile_actions",
-              "What passes ended that had no pod any more, by kind and outcome");
+              "Items without a pod that passes cleaned up, by kind and outcome");
   for (const auto& [kind, count] : activity.reconcile_actions()) {
     page->Sample({{"kind", kind.what}, {"outcome", kind.failed ? "failed" : "done"}}, count);
   }
@@ -185,64 +184,64 @@ void AppendReconciler(Exposition* page, const Activity& activity) {
       "Journal entries that could not be read when the latest pass began; their devices are Unhealthy");
   page->Sample({}, static_cast<std::uint64_t>(activity.unreadable_entries));
   page->Begin(Type::kGauge, "railhead_displaced_devices",
-              "Devices under a substitute name on the host when the latest pass was over");
+              "Devices under a substitute name on the host at the end of the latest pass");
   page->Sample({}, static_cast<std::uint64_t>(activity.displaced_devices));
   page->Begin(Type::kCounter, "railhead_announcements",
-              "Repeated announcements of pods' addresses, by outcome");
+              "Resent announcements of pods' addresses, by outcome");
   constexpr std::array<const char*, 3> kOutcomes = {"sent", "busy", "gone"};
   for (std::size_t i = 0; i < kOutcomes.size(); ++i)
     page->Sample({{"outcome", kOutcomes.at(i)}}, activity.announced.at(i).value());
   page->Sample({{"outcome", "failed"}}, activity.not_announced.value());
 }
 
-void AppendHandoffs(Exposition* page, const Activity& activity) {
-  page->Begin(
-      Type::kGauge, "railhead_handoffs",
-      "Attachments of running pods whose NICs NCCL was told about, by whether they still are as it was told");
-  page->Sample({{"state", "as_told"}}, static_cast<std::uint64_t>(activity.as_told));
+void AppendNcclConfigs(Exposition* page, const Activity& activity) {
+  page->Begin(Type::kGauge, "railhead_nccl_configs",
+              "Attachments of running pods with an NCCL configuration, by whether their NICs still match it");
+  page->Sample({{"state", "matching"}}, static_cast<std::uint64_t>(activity.matching));
   page->Sample({{"state", "drifted"}}, static_cast<std::uint64_t>(activity.drifted));
-  page->Begin(Type::kCounter, "railhead_handoff_drifts", "Attachments seen to be no longer as NCCL was told");
+  page->Begin(Type::kCounter, "railhead_nccl_config_drifts",
+              "Attachments whose NICs began to differ from their NCCL configuration");
   page->Sample({}, activity.drifts.value());
 }
 
 void AppendAddresses(Exposition* page, const Activity& activity) {
   const std::vector<reconcile::PoolFacts> pools = activity.address_pools();
-  page->Begin(Type::kGauge, "railhead_addresses",
+  page->Begin(Type::kGauge, "railhead_ipam_addresses",
               "Addresses of a rail's subnet that are not free on this node, by state");
   for (const reconcile::PoolFacts& pool : pools) {
     page->Sample({{"pool", pool.pool}, {"state", "held"}}, pool.held);
-    page->Sample({{"pool", pool.pool}, {"state", "resting"}}, pool.resting);
+    page->Sample({{"pool", pool.pool}, {"state", "cooling_down"}}, pool.cooling_down);
     page->Sample({{"pool", pool.pool}, {"state", "quarantined"}}, pool.quarantined);
   }
   const auto counter = [&](const char* name, const char* help, std::uint64_t ipam::PoolCounters::*which) {
     page->Begin(Type::kCounter, name, help);
     for (const reconcile::PoolFacts& pool : pools) page->Sample({{"pool", pool.pool}}, pool.counters.*which);
   };
-  counter("railhead_addresses_given", "Addresses given to pods", &ipam::PoolCounters::given);
-  counter("railhead_addresses_released", "Addresses put to rest", &ipam::PoolCounters::released);
-  counter("railhead_address_rests_shortened",
-          "Addresses given before their rest was over, because there was no other",
-          &ipam::PoolCounters::rest_shortened);
-  counter("railhead_address_exhaustions", "ADDs refused because there was no address",
+  counter("railhead_ipam_allocations", "Addresses allocated to pods", &ipam::PoolCounters::allocated);
+  counter("railhead_ipam_releases", "Addresses released; their reuse delay began",
+          &ipam::PoolCounters::released);
+  counter("railhead_ipam_early_reuses",
+          "Addresses allocated before their reuse delay was over, because no other was free",
+          &ipam::PoolCounters::early_reuses);
+  counter("railhead_ipam_exhaustions", "ADDs refused because no address was free",
           &ipam::PoolCounters::exhausted);
-  counter("railhead_address_quarantines", "Addresses found in use by another machine",
+  counter("railhead_ipam_quarantines", "Addresses put into quarantine, because another machine uses them",
           &ipam::PoolCounters::quarantined);
-  page->Begin(Type::kCounter, "railhead_address_claims_ignored",
-              "Answers to address probes that ADDs ignored, because one station claims many addresses");
-  page->Sample({}, activity.claims_ignored.value());
-  page->Begin(Type::kCounter, "railhead_address_store_extensions",
+  page->Begin(Type::kCounter, "railhead_ipam_conflicts_ignored",
+              "Answers to address probes that ADDs ignored, because one host answers for many addresses");
+  page->Sample({}, activity.ignored_answers.value());
+  page->Begin(Type::kCounter, "railhead_ipam_store_extensions",
               "Times that the address store's file was shorter than it counts, without damage");
   page->Sample({}, activity.address_store().extended);
 }
 
 void AppendHealth(Exposition* page, const MetricsSources& sources) {
   page->Begin(Type::kCounter, "railhead_health_changes",
-              "Times that a rule of health took hold of a device or let go of it");
+              "Changes of health rules, by the state that they changed a device to");
   for (const health::HealthRule rule : health::AllHealthRules()) {
     const auto index = static_cast<std::size_t>(rule);
-    page->Sample({{"rule", NameOf(rule)}, {"to", "unhealthy"}},
-                 sources.activity->took_hold.at(index).value());
-    page->Sample({{"rule", NameOf(rule)}, {"to", "healthy"}}, sources.activity->let_go.at(index).value());
+    page->Sample({{"rule", NameOf(rule)}, {"to", "unhealthy"}}, sources.activity->fired.at(index).value());
+    page->Sample({{"rule", NameOf(rule)}, {"to", "healthy"}}, sources.activity->cleared.at(index).value());
   }
   std::array<std::uint64_t, health::kHealthRuleCount> held{};
   for (const health::DeviceHealth& device : sources.health) {
@@ -251,20 +250,20 @@ void AppendHealth(Exposition* page, const MetricsSources& sources) {
     for (const health::HealthRule rule : rules) ++held.at(static_cast<std::size_t>(rule));
   }
   page->Begin(Type::kGauge, "railhead_unhealthy_devices",
-              "PFs and VFs that a rule of health has hold of, in a pool or not");
+              "PFs and VFs for which a health rule is active, in a pool or not");
   for (const health::HealthRule rule : health::AllHealthRules())
     page->Sample({{"rule", NameOf(rule)}}, held.at(static_cast<std::size_t>(rule)));
 }
 
-void AppendParts(Exposition* page, const Heartbeats& beats) {
-  page->Begin(Type::kGauge, "railhead_part_alive", "1 while this part of railheadd makes progress");
-  const auto part = [&](const char* name, const Heartbeat& beat) {
-    page->Sample({{"part", name}}, std::uint64_t{beat.IsLate() ? 0U : 1U});
+void AppendThreads(Exposition* page, const Heartbeats& beats) {
+  page->Begin(Type::kGauge, "railhead_thread_alive", "1 while this thread of railheadd makes progress");
+  const auto thread = [&](const char* name, const Heartbeat& beat) {
+    page->Sample({{"thread", name}}, std::uint64_t{beat.IsLate() ? 0U : 1U});
   };
-  part("advertiser", beats.advertiser);
-  part("registrar", beats.registrar);
-  part("reconciler", beats.reconciler);
-  part("binder", beats.binder);
+  thread("node_watcher", beats.node_watcher);
+  thread("registrar", beats.registrar);
+  thread("reconciler", beats.reconciler);
+  thread("binder", beats.binder);
 }
 
 }  // namespace
@@ -279,15 +278,15 @@ std::string MetricsPage(const MetricsSources& sources, ExpositionFormat format) 
   AppendBinding(&page, *sources.activity);
   AppendReconciler(&page, *sources.activity);
   if (sources.attaches != nullptr) sources.attaches->Append(&page);
-  AppendHandoffs(&page, *sources.activity);
+  AppendNcclConfigs(&page, *sources.activity);
   AppendAddresses(&page, *sources.activity);
   AppendHealth(&page, sources);
   AppendLeasing(&page, sources.leasing);
-  AppendLeaves(&page, sources.leaves);
-  AppendReach(&page, sources.reach);
-  if (sources.isolation != nullptr) sources.isolation->Append(&page);
+  AppendLldpMetrics(&page, sources.lldp_report);
+  AppendReachability(&page, sources.reach);
+  if (sources.node_status_service != nullptr) sources.node_status_service->Append(&page);
   if (sources.budget != nullptr) sources.budget->Append(&page);
-  AppendParts(&page, sources.activity->heartbeats);
+  AppendThreads(&page, sources.activity->heartbeats);
   AppendProcessMetrics(&page);
   return std::move(page).Finish();
 }

@@ -20,7 +20,7 @@ Result<void> Pages::Serve(http::HttpServer::Handler handler) {
         if (address) {
           log->Info("serving metrics and probes", {{"address", *address}});
         } else {
-          log->Warning("metrics and probes are not served", address.error());
+          log->Warning("serving metrics and probes failed", address.error());
         }
       },
       [](const http::HttpRequest& request) { return request.path == kNicsPath; }));
@@ -32,8 +32,8 @@ http::HttpResponse Pages::Answer(const http::HttpRequest& request) {
   return handler_(request);
 }
 
-void Pages::Want(bool wanted) {
-  if (server_) server_->Want(wanted);
+void Pages::SetEnabled(bool enabled) {
+  if (server_) server_->SetEnabled(enabled);
 }
 
 void Pages::Stop() {
@@ -53,7 +53,7 @@ http::HttpResponse JsonAnswer(int status, const nlohmann::ordered_json& json) {
   http::HttpResponse response;
   response.status = status;
   response.content_type = "application/json";
-  // What is not UTF-8 is replaced, not refused.
+  // Invalid UTF-8 is replaced.
   response.body = json.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace) + "\n";
   return response;
 }
@@ -61,15 +61,15 @@ http::HttpResponse JsonAnswer(int status, const nlohmann::ordered_json& json) {
 std::string WhyNotRegistered(const kubelet::ResourceActivity& resource) {
   std::string problem = resource.problem();
   if (!problem.empty()) return problem;
-  return resource.serving ? "kubelet's socket is not there, or kubelet has dropped the resource just now"
+  return resource.serving ? "kubelet's socket does not exist, or kubelet has just dropped the resource"
                           : "it is not served yet";
 }
 
 }  // namespace
 
-std::vector<std::string_view> StuckParts(const Heartbeats& beats) {
+std::vector<std::string_view> StuckThreads(const Heartbeats& beats) {
   std::vector<std::string_view> stuck;
-  if (beats.advertiser.IsLate()) stuck.emplace_back("advertiser");
+  if (beats.node_watcher.IsLate()) stuck.emplace_back("node_watcher");
   if (beats.registrar.IsLate()) stuck.emplace_back("registrar");
   if (beats.reconciler.IsLate()) stuck.emplace_back("reconciler");
   if (beats.binder.IsLate()) stuck.emplace_back("binder");
@@ -79,19 +79,18 @@ std::vector<std::string_view> StuckParts(const Heartbeats& beats) {
 
 Readiness ReadinessOf(const Activity& activity, const ResourceActivities& resources) {
   Readiness readiness;
-  if (!activity.node.follows_hardware) {
-    readiness.warnings.emplace_back(
-        "the kernel's device events cannot be followed: the hardware is looked at every ten seconds");
+  if (!activity.node.uevents_connected) {
+    readiness.warnings.emplace_back("the kernel sends no device events: discovery runs every ten seconds");
   }
   if (!activity.serving) {
-    readiness.missing.push_back({"", "the first look for what has no pod any more is not over"});
+    readiness.missing.push_back({"", "the first reconcile pass is not done"});
     return readiness;
   }
   for (const auto& resource : resources) {
     if (resource->registered) {
       ++readiness.registered;
-    } else if (resource->standing_by) {
-      ++readiness.standing_by;
+    } else if (resource->standby) {
+      ++readiness.standby;
     } else {
       readiness.missing.push_back({resource->resource, WhyNotRegistered(*resource)});
     }
@@ -99,33 +98,34 @@ Readiness ReadinessOf(const Activity& activity, const ResourceActivities& resour
   return readiness;
 }
 
-bool StandsBy(const ResourceActivities& resources) {
+bool IsStandby(const ResourceActivities& resources) {
   return !resources.empty() &&
-         std::ranges::all_of(resources, [](const auto& resource) { return resource->standing_by.load(); });
+         std::ranges::all_of(resources, [](const auto& resource) { return resource->standby.load(); });
 }
 
 std::string StatusLine(const Readiness& readiness) {
-  const std::size_t all = readiness.registered + readiness.standing_by + readiness.missing.size();
+  const std::size_t all = readiness.registered + readiness.standby + readiness.missing.size();
   if (!readiness.ready()) {
     const Readiness::Missing& first = readiness.missing.front();
     return first.resource.empty() ? "Not ready: " + first.because
                                   : "Not registered with kubelet: " + first.resource + ": " + first.because;
   }
-  if (readiness.standing_by > 0 && readiness.registered == 0) return "Standing by for a newer railheadd";
+  if (readiness.standby > 0 && readiness.registered == 0)
+    return "Standby: a newer railheadd serves the resources";
   return std::to_string(readiness.registered) + " of " + std::to_string(all) +
          " resources are registered with kubelet";
 }
 
 http::HttpResponse HealthzAnswer(const Heartbeats& beats) {
-  const auto stuck = StuckParts(beats);
+  const auto stuck = StuckThreads(beats);
   if (stuck.empty()) return JsonAnswer(kGood, {{"status", "alive"}});
-  return JsonAnswer(kBad, {{"status", "stuck"}, {"parts", stuck}});
+  return JsonAnswer(kBad, {{"status", "stuck"}, {"threads", stuck}});
 }
 
 http::HttpResponse ReadyzAnswer(const Readiness& readiness) {
   nlohmann::ordered_json json{{"status", readiness.ready() ? "ready" : "not ready"},
                               {"registered", readiness.registered},
-                              {"standingBy", readiness.standing_by}};
+                              {"standby", readiness.standby}};
   if (!readiness.warnings.empty()) json["warnings"] = readiness.warnings;
   if (readiness.ready()) return JsonAnswer(kGood, json);
   auto missing = nlohmann::ordered_json::array();

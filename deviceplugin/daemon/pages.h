@@ -1,7 +1,7 @@
-// Pages: what answers on the HTTP address, from the start of a long start to the daemon's end.
+// Pages: the HTTP server of railheadd, from the begin of a long start to the daemon's end.
 //
-// There is one server, so that the address is not given up when another part takes over the
-// answering. Without an address it does nothing.
+// There is one server for both, so that the address stays bound when the daemon replaces the handler of the
+// start. Without an address it does nothing.
 // Ownership: owns the server; borrows the log. Threads: Serve(), Want() and Stop() from any; a
 // handler runs in the server's threads, two at once where a page is slow, and not any more when Serve() with
 // another one or, unless AwaitEnd() says otherwise, Stop() has returned. Errors: kIo when there are no
@@ -25,18 +25,18 @@
 
 namespace railhead::daemon {
 
-// What NICs count: a driver may take long over it.
+// The NICs' counters: a driver may take long to read them.
 inline constexpr const char* kNicsPath = "/metrics/nics";
 
 class Pages {
  public:
   Pages(const std::optional<http::HttpAddress>& address, Log* log) : address_(address), log_(log) {}
 
-  // From now on with this handler. The first call takes the address, as soon as it is free.
+  // Sets the handler. The first call binds the address, as soon as it is free.
   Result<void> Serve(http::HttpServer::Handler handler);
-  void Want(bool wanted);
+  void SetEnabled(bool enabled);
   void Stop();
-  // Whether the slow pages have come to their end, too.
+  // Whether the slow pages have ended, too.
   bool AwaitEnd(std::chrono::milliseconds limit);
 
  private:
@@ -52,9 +52,9 @@ class Pages {
 // Whether railheadd is alive and whether it is ready, for /healthz, /readyz and the service
 // manager.
 //
-//   alive   every part has been heard of within the time that it gave itself
-//   ready   every resource is registered with kubelet, or left to a newer railheadd. That
-//           the configuration was good once is given: without, there is no daemon.
+//   alive   every thread has made progress within the time that it set itself
+//   ready   every resource is registered with kubelet, or a newer railheadd serves it. The
+//           configuration was valid once: without that there is no daemon.
 //
 // Threads: thread-safe, as what they read is.
 
@@ -62,21 +62,21 @@ using ResourceActivities = std::vector<std::shared_ptr<const kubelet::ResourceAc
 
 struct Readiness {
   struct Missing {
-    std::string resource;  // "" for what concerns all
+    std::string resource;  // "": all
     std::string because;
   };
   std::vector<Missing> missing;
-  std::vector<std::string> warnings;  // what is not as it should be and does not stop it
+  std::vector<std::string> warnings;  // problems that do not make it unready
   std::size_t registered = 0;
-  std::size_t standing_by = 0;
+  std::size_t standby = 0;
   [[nodiscard]] bool ready() const { return missing.empty(); }
 };
 
-// The names of the parts that hang.
-std::vector<std::string_view> StuckParts(const Heartbeats& beats);
+// The names of the threads that are stuck.
+std::vector<std::string_view> StuckThreads(const Heartbeats& beats);
 Readiness ReadinessOf(const Activity& activity, const ResourceActivities& resources);
-// There are resources, and a newer process serves all of them, whatever kubelet still has of ours.
-bool StandsBy(const ResourceActivities& resources);
+// There are resources, and a newer process serves all of them, even if kubelet still has our streams.
+bool IsStandby(const ResourceActivities& resources);
 // For people: "2 of 2 resources are registered with kubelet".
 std::string StatusLine(const Readiness& readiness);
 

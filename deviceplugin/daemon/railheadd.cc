@@ -19,7 +19,7 @@
 #include "deviceplugin/daemon/daemon.h"
 #include "deviceplugin/daemon/events_log.h"
 #include "deviceplugin/daemon/pages.h"
-#include "deviceplugin/daemon/service.h"
+#include "deviceplugin/daemon/systemd.h"
 #include "deviceplugin/node/resources/allocate.h"
 #include "deviceplugin/services/address_leasing/leasing_service.h"
 #include "deviceplugin/services/node_status/rail_states.h"
@@ -37,8 +37,8 @@
 namespace railhead::daemon {
 namespace {
 
-// The signals that end the daemon, and the one that makes it look again, blocked in every
-// thread and waited for in one.
+// The signals that end the daemon, and the one that requests a discovery. All threads block them; one waits
+// for them.
 sigset_t BlockSignals() {
   sigset_t signals;
   sigemptyset(&signals);
@@ -50,8 +50,7 @@ sigset_t BlockSignals() {
   return signals;
 }
 
-// gRPC prints what goes wrong in a form of its own, among our lines; whatever matters of it reaches
-// us as a status.
+// gRPC would print its errors in a form of its own, among our lines. railheadd gets them as a status.
 void QuietGrpc() {
   if (std::getenv("GRPC_VERBOSITY") == nullptr) ::gpr_set_log_function([](gpr_log_func_args*) {});
 }
@@ -61,20 +60,21 @@ std::string Environment(const char* name) {
   return value != nullptr ? value : "";
 }
 
-// Deleted and hidden look alike, so railheadd leaves the attachments there alone.
+// railheadd cannot distinguish a deleted namespace from a hidden one, so it keeps the attachments there.
 void WarnOfHiddenNamespaces(const Root& root, Log* log) {
   for (const char* directory : kNetnsDirectories) {
     const auto sees = SeesMountsOfHost(root, directory);
     if (!Exists(root.Path(directory)) || sees.value_or(true)) continue;
-    log->Warning("NICs of pods that are gone will not come back",
-                 Error{ErrorCode::kUnsupported,
-                       std::string(directory) +
-                           " is on a private mount: namespaces that the host makes later do not show here",
-                       "mount it with mountPropagation: HostToContainer (rslave)", 0});
+    log->Warning(
+        "NICs of deleted pods will not be restored",
+        Error{ErrorCode::kUnsupported,
+              std::string(directory) +
+                  " is on a private mount: railheadd does not see namespaces that the host makes later",
+              "mount it with mountPropagation: HostToContainer (rslave)", 0});
   }
 }
 
-int RunDaemon(const Root& root, Kernel& kernel, const CommandLine& line, Daemon::Outlets outlets,
+int RunDaemon(const Root& root, Kernel& kernel, const CommandLine& line, Daemon::Interfaces interfaces,
               const sigset_t& signals, Log* log) {
   const auto node = PlanNode(root, kernel, line.source);
   if (!node) {
@@ -85,12 +85,12 @@ int RunDaemon(const Root& root, Kernel& kernel, const CommandLine& line, Daemon:
   WarnOfHiddenNamespaces(root, log);
   for (const std::string& directory : {line.kubelet_directory, line.registry_directory}) {
     for (const std::string& name : kubelet::RemoveStaleSockets(root.Path(directory)))
-      log->Info("removed a socket that nobody listened on", {{"socket", name}});
+      log->Info("removed a stale socket", {{"socket", name}});
   }
-  // kubelet does not allocate again after a reboot, which empties their directory.
+  // kubelet does not call Allocate again after a reboot, which empties the directory of device files.
   if (const auto restored = RestoreAllocated(root, node->plan.pools); !restored)
-    log->Warning("cannot restore what an allocated device had", restored.error());
-  auto daemon = Daemon::Start(root, kernel, line, *node, std::move(outlets), log);
+    log->Warning("restoring an allocation failed", restored.error());
+  auto daemon = Daemon::Start(root, kernel, line, *node, std::move(interfaces), log);
   if (!daemon) {
     log->Failure("cannot start", daemon.error());
     return kFailed;
@@ -102,22 +102,23 @@ int RunDaemon(const Root& root, Kernel& kernel, const CommandLine& line, Daemon:
 
 int Serve(const Root& root, Kernel& kernel, const CommandLine& line, Log* log) {
   const sigset_t signals = BlockSignals();
-  Daemon::Outlets outlets{Notify::TakeEnvironment(),
-                          std::make_unique<Pages>(line.http_address, log),
-                          {Environment("KUBERNETES_SERVICE_HOST"), Environment("KUBERNETES_SERVICE_PORT")}};
+  Daemon::Interfaces interfaces{
+      SystemdNotifier::TakeEnvironment(),
+      std::make_unique<Pages>(line.http_address, log),
+      {Environment("KUBERNETES_SERVICE_HOST"), Environment("KUBERNETES_SERVICE_PORT")}};
   // Answers on the pages until the daemon does.
-  Starting starting(outlets.environment, *outlets.pages, signals, log);
+  StartupResponder starting(interfaces.environment, *interfaces.pages, signals, log);
   const auto provisioned = ProvisionAtStart(root, kernel, line.source, starting.Watch(), log);
   if (const int signal = starting.End(); signal != 0) {
     log->Info("stopped", {{"signal", ::sigabbrev_np(signal)}});
-    outlets.pages.reset();  // they ask `starting`
+    interfaces.pages.reset();  // they call `starting`
     return kStopped;
   }
   if (!provisioned) {
     log->Failure("cannot start", provisioned.error());
     return kBadConfig;
   }
-  return RunDaemon(root, kernel, line, std::move(outlets), signals, log);
+  return RunDaemon(root, kernel, line, std::move(interfaces), signals, log);
 }
 
 int List(const Root& root, Kernel& kernel, const CommandLine& line, Log* log) {
@@ -161,7 +162,7 @@ int RunRailheadd(int argc, char** argv) {
   const Root root(prefix != nullptr ? prefix : "");
   Log log(line.log_level, line.log_format);
   for (const std::string& argument : line.dropped_arguments)
-    log.Info("ignored an argument that only steers glog's files", {{"argument", argument}});
+    log.Info("ignored an argument of glog's files", {{"argument", argument}});
   LinuxKernel kernel(root, LinuxKernel::Bpf::kLeftAlone);
   if (line.reconcile_once) return ReconcileOnce(root, kernel);
   if (line.timings) return ShowTimings(root, &log);
@@ -194,18 +195,18 @@ Result<void> JudgeNodesInExclusiveMode(Kernel& kernel, resources::Plan* plan) {
   }
   if (resources.empty() || !RH_TRY(IsExclusive(kernel))) return {};
   const std::string gives = plan->config_path + ": " + Join(resources, ", ") +
-                            " gives out plain RDMA device nodes, but the node's RDMA mode is exclusive";
+                            " delivers plain RDMA device nodes, but the node's RDMA mode is exclusive";
   if (plan->of_fabric) {
-    return Fail(ErrorCode::kInvalid, gives, R"(use "delivery": "cdi", or: rdma system set netns shared)");
+    return Fail(ErrorCode::kInvalid, gives, R"(use "deviceNodes": "cdi", or: rdma system set netns shared)");
   }
   plan->warnings.push_back({ErrorCode::kInvalid, gives + ": the nodes may have other numbers after the move",
-                            "a pool of fabric.json with \"delivery\": \"cdi\" names them after it", 0});
+                            "a pool of fabric.json with \"deviceNodes\": \"cdi\" names them after it", 0});
   return {};
 }
 
-Result<void> CheckIsolation(const Root& root, const std::string& path) {
+Result<void> CheckNodeStatusSettings(const Root& root, const std::string& path) {
   const auto fabric = RH_TRY(ReadFabric(root, path));
-  if (fabric) RH_TRY(node_status::ParseIsolation(fabric->isolation, path, fabric->rails.size()));
+  if (fabric) RH_TRY(node_status::ParseNodeStatusSettings(fabric->node_status, path, fabric->rails.size()));
   return {};
 }
 
@@ -214,16 +215,16 @@ Result<void> CheckIsolation(const Root& root, const std::string& path) {
 Result<NodePlan> PlanNode(const Root& root, Kernel& kernel, const resources::ConfigSource& source,
                           const resources::DdpLookup& ddp) {
   const inventory::HostNetwork host =
-      RH_TRY_WRAP(AskHostNetwork(kernel), "asking which NICs the host itself needs");
+      RH_TRY_WRAP(AskHostNetwork(kernel), "reading which NICs the host itself needs");
   resources::Plan plan = RH_TRY(MakePlan(root, source, host, ddp));
   RH_TRY(JudgeNodesInExclusiveMode(kernel, &plan));
   health::HealthRules health = RH_TRY(health::ParseHealthRules(plan.health, plan.config_path));
-  // Others carry these out, some at start only; but a mistake is to be told now.
+  // Other parts apply these, some at start only; but report a mistake now.
   if (plan.of_fabric) {
     RH_TRY(provision::ReadProvision(root, plan.config_path));
     RH_TRY(address_leasing::CheckLeasing(root, plan.config_path));
-    RH_TRY(reachability::ReadConnectivity(root, plan.config_path));
-    RH_TRY(CheckIsolation(root, plan.config_path));
+    RH_TRY(reachability::ReadReachabilitySettings(root, plan.config_path));
+    RH_TRY(CheckNodeStatusSettings(root, plan.config_path));
   }
   return NodePlan{std::move(plan), std::move(health)};
 }
@@ -235,11 +236,11 @@ void LogOutcome(const provision::PfOutcome& pf, Log* log) {
   const std::string device = actual.address.ToString();
   const std::string steps = Join(StepsOf(pf.plan), "; ");
   if (pf.error) {
-    log->Warning(pf.plan.refused ? "the PF's VFs are not as the fabric states, and are not changed"
-                                 : "the PF's VFs could not be made as the fabric states",
+    log->Warning(pf.plan.refused ? "the PF's VFs differ from the fabric, and are not changed"
+                                 : "making the PF's VFs as in the fabric failed",
                  *pf.error, {{"pf", device}, {"rail", actual.rail}, {"steps", steps}});
   } else if (pf.Changed()) {
-    log->Info("made the PF's VFs as the fabric states",
+    log->Info("made the PF's VFs as in the fabric",
               {{"pf", device}, {"rail", actual.rail}, {"steps", steps}});
   }
 }
@@ -255,7 +256,7 @@ Result<void> ProvisionAtStart(const Root& root, Kernel& kernel, const resources:
   const auto outcome =
       ApplyVfs(root, kernel, control, *provision, std::nullopt, provision::kProvisionLimit, watch);
   if (!outcome) {
-    log->Warning("cannot make VFs as the fabric states", outcome.error());
+    log->Warning("making VFs as in the fabric failed", outcome.error());
     return {};
   }
   for (const provision::PfOutcome& pf : outcome->pfs) LogOutcome(pf, log);

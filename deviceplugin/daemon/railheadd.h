@@ -25,8 +25,8 @@ namespace railhead::daemon {
 
 int RunRailheadd(int argc, char** argv);
 
-// What this node shall advertise now: its configuration applied to its hardware and to what
-// the host itself needs. At start, and whenever one of these may have changed.
+// Discovers the node: applies its configuration to its hardware, without the NICs that the host itself needs.
+// At start, and whenever one of these may have changed.
 // Threads: thread-safe.
 
 struct NodePlan {
@@ -36,8 +36,8 @@ struct NodePlan {
 
 // Errors: those of MakePlan for the configuration; kInvalid also for pools of fabric.json that
 // deliver RDMA device nodes by "mount" while the node is in exclusive mode. Resources of a
-// config.json do so there as well, as their users know it: that is a warning. Others say that the host
-// could not be asked: without that a NIC that the node lives on could be given to a pod.
+// config.json do so there as well, as their users know it: that is a warning. Others mean that the host's
+// network could not be read: a NIC that the host needs could be allocated to a pod otherwise.
 Result<NodePlan> PlanNode(const Root& root, Kernel& kernel, const resources::ConfigSource& source,
                           const resources::DdpLookup& ddp);
 // With drivers as they answer now.
@@ -45,19 +45,18 @@ inline Result<NodePlan> PlanNode(const Root& root, Kernel& kernel, const resourc
   return PlanNode(root, kernel, source, resources::DdpOfKernel(root));
 }
 
-// The VFs that fabric.json states, before the first look at what the node has.
+// Makes the VFs that fabric.json states, before the first discovery of the node.
 //
-// Logs what was changed, and as warnings what was refused or failed: what is there is
-// served all the same. Where nothing is to be done this is one look at the PFs.
-// `watch` hears what is done as soon as something is, and may stop it.
-// Threads: as Kernel. Errors: only those of the configuration.
+// Logs changes, and refusals and failures as warnings: existing VFs are served all the same. Without work
+// this only reads the PFs. `watch` gets the progress of changes, and may stop them. Threads: as Kernel.
+// Errors: only those of the configuration.
 
 // Does nothing when the daemon serves sriov-network-device-plugin's configuration, and
-// when the fabric does not ask for it.
+// when the fabric has no such settings.
 Result<void> ProvisionAtStart(const Root& root, Kernel& kernel, const resources::ConfigSource& source,
                               const provision::ApplyWatch& watch, Log* log);
 
-// What railheadd is asked to do by its command line.
+// The command line of railheadd.
 // Threads: values.
 
 enum ExitStatus : int { kStopped = 0, kFailed = 1, kUsage = 2, kBadConfig = 3 };
@@ -94,7 +93,7 @@ std::optional<int> ParseCommandLine(int argc, char** argv, CommandLine* line);
 
 struct ForeignArguments {
   std::vector<std::string> arguments;  // as railheadd's own
-  std::vector<std::string> dropped;    // as they were given
+  std::vector<std::string> dropped;    // as they were written
 };
 
 // `arguments`: without the program's name. What is not theirs stays as it is.

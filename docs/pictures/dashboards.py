@@ -26,7 +26,7 @@ NOW, SPAN, STEP = 1_767_261_600, 7200, 60
 CONGESTED = range(NOW - 4500, NOW - 2700)
 NODES = {"gpu-001": ("gpu-001", "gpu-003"), "gpu-002": ("gpu-002", "gpu-004")}
 TROUBLE = re.compile(r"pause|discard|timeout|out_of_sequence|packet_seq|rnr|cnp|ecn|retr")
-ALERTS = ['alertname="RailheadPauseReceived",severity="warning",node="gpu-003",rail="rail1",leaf="leaf1"',
+ALERTS = ['alertname="RailheadPauseReceived",severity="warning",node="gpu-003",rail="rail1",switch="leaf1"',
           'alertname="RailheadPodRailSlow",severity="warning",node="gpu-001",rail="rail1",namespace="train",pod="llm-worker-0"']
 UNIT, WIDTH, TITLE = 26, 1248, 18
 COLOURS = ["#3274d9", "#e0752d", "#37872d", "#c4162a", "#8f3bb8", "#b8860b", "#148a8a", "#7c2855"]

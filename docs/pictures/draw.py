@@ -153,7 +153,7 @@ def add():
          ("kernel", "railhead", "GID index, port ACTIVE"),
          ("railhead", "journal", "CDI specs, files; done"),
          ("railhead", "runtime", "addresses, routes")],
-        ["Killed anywhere after 3: the journal says how the devices were, and everybody who comes by brings them home."])
+        ["Killed anywhere after 3: the next ADD, DEL or reconcile pass restores the devices from the journal."])
 
 
 def late():

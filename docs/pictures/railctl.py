@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 """railctl.py - draws what railctl says as JSON, as SVG on standard output.
 
-usage: railctl topo -o json | docs/pictures/railctl.py >node.svg
-       railctl net -o json FILE... | docs/pictures/railctl.py >matrix.svg
+usage: railctl topology -o json | docs/pictures/railctl.py >node.svg
+       railctl reachability -o json FILE... | docs/pictures/railctl.py >matrix.svg
 exit status: 0; 1 the input is neither of the two
 """
 import json
@@ -132,7 +132,7 @@ def draw(report):
         return node(report)
     if "marks" in report and "rails" in report:
         return matrix(report)
-    raise ValueError("neither `railctl topo -o json` nor `railctl net -o json FILE...`")
+    raise ValueError("neither `railctl topology -o json` nor `railctl reachability -o json FILE...`")
 
 
 def main():

@@ -7,21 +7,21 @@
 namespace railhead::ipam {
 namespace {
 
-constexpr std::size_t kShownOwners = 4;
+constexpr std::size_t kListedOwners = 4;
 
-// The node's own blocks, in use or not: its right is older than any claim on probation.
+// The node's own blocks, in use or not: its right is older than any provisional allocation.
 bool HasRight(BlockState state) {
-  return state == BlockState::kUsable || state == BlockState::kFormer || state == BlockState::kLost;
+  return state == BlockState::kUsable || state == BlockState::kOrphaned || state == BlockState::kLost;
 }
 
-std::string Shown(const std::vector<AddressRecord>& held) {
-  if (held.empty()) return "nothing of it is in use here";
+std::string DescribeHeld(const std::vector<AddressRecord>& held) {
+  if (held.empty()) return "none of its addresses is in use here";
   std::string text = std::to_string(held.size()) + " of its addresses are in use here: ";
-  for (std::size_t i = 0; i < held.size() && i < kShownOwners; ++i) {
+  for (std::size_t i = 0; i < held.size() && i < kListedOwners; ++i) {
     if (i != 0) text += ", ";
     text += held[i].address.ToString() + " by container " + held[i].owner.container;
   }
-  return held.size() > kShownOwners ? text + ", ..." : text;
+  return held.size() > kListedOwners ? text + ", ..." : text;
 }
 
 }  // namespace
@@ -37,7 +37,7 @@ Result<bool> BlockCheck::Run() {
   for (const auto& [name, block] : context_.blocks) blocks.push_back(block);
   for (const NodeBlock& block : blocks) {
     if (done_.contains(NameOf(block))) continue;
-    if (context_.Spent()) return false;
+    if (context_.OutOfCalls()) return false;
     RH_TRY_WRAP(CheckOne(block), "checking " + Describe(KeyOf(block)));
     done_.insert(NameOf(block));
   }
@@ -76,16 +76,16 @@ Result<void> BlockCheck::CheckLayout(const PoolLayout& layout, bool insist) {
   return Fail(ErrorCode::kConflict,
               "subnet " + layout.pool() + " is divided into blocks of " + std::to_string(size) +
                   " addresses in the cluster store, and of " + std::to_string(layout.size()) + " here",
-              "give all nodes the same blockSize; to change it, return all blocks of the subnet first and "
+              "set the same blockSize on all nodes; to change it, return all blocks of the subnet first and "
               "remove its layout record");
 }
 
 Result<void> BlockCheck::CheckOne(const NodeBlock& block) {
   const auto entry = RH_TRY(context_.cluster.Get(KeyOf(block)));
-  if (!entry) return Missing(block);
+  if (!entry) return RestoreMissing(block);
   const BlockRecord record = RH_TRY(ParseBlockRecord(*entry));
-  if (record.node == context_.settings.node) return Ours(block, *entry, record);
-  return Others(block, *entry, record);
+  if (record.node == context_.settings.node) return CheckOwn(block, *entry, record);
+  return CheckForeign(block, *entry, record);
 }
 
 Result<void> BlockCheck::Keep(NodeBlock block, BlockState state) {
@@ -93,61 +93,62 @@ Result<void> BlockCheck::Keep(NodeBlock block, BlockState state) {
   return state == block.state ? context_.Put(block) : context_.SetState(block, state);
 }
 
-Result<void> BlockCheck::Missing(NodeBlock block) {
-  // A claim that did not come to be, or was not old enough: it is made anew elsewhere.
+Result<void> BlockCheck::RestoreMissing(NodeBlock block) {
+  // An allocation that failed or was not old enough: another block replaces it.
   if (!HasRight(block.state)) return context_.Erase(block);
   if (block.nonce.empty()) block.nonce = context_.Nonce();
   RH_TRY(context_.cluster.Create(KeyOf(block), Encode(context_.RecordOf(block, true))));
-  context_.Tell(LeaseEvent::Kind::kTakenBack, block, "it was missing in the cluster store");
+  context_.AddEvent(LeaseEvent::Kind::kReacquired, block, "the cluster store did not have it");
   return Keep(block, block.state == BlockState::kLost ? BlockState::kUsable : block.state);
 }
 
-Result<void> BlockCheck::Ours(NodeBlock block, const LeaseEntry& entry, const BlockRecord& record) {
-  const bool claim = block.state == BlockState::kClaiming || block.state == BlockState::kProbation;
-  if (claim && record.nonce != block.nonce) {
-    // Of a claim that this node has forgotten, or of a time before.
+Result<void> BlockCheck::CheckOwn(NodeBlock block, const LeaseEntry& entry, const BlockRecord& record) {
+  const bool unconfirmed = block.state == BlockState::kAllocating || block.state == BlockState::kProvisional;
+  if (unconfirmed && record.nonce != block.nonce) {
+    // Of an allocation that this node does not know, or of an earlier one.
     block.nonce.clear();
     return Keep(block, BlockState::kReturning);
   }
   if (block.nonce.empty() && block.state != BlockState::kReturning) block.nonce = record.nonce;
-  BlockRecord wanted = context_.RecordOf(block, claim ? record.leased : true);
-  if (block.state == BlockState::kReturning) wanted.nonce = record.nonce;
-  if (record != wanted) RH_TRY(context_.cluster.Update(entry, Encode(wanted)));
+  BlockRecord expected = context_.RecordOf(block, unconfirmed ? record.leased : true);
+  if (block.state == BlockState::kReturning) expected.nonce = record.nonce;
+  if (record != expected) RH_TRY(context_.cluster.Update(entry, Encode(expected)));
   return Keep(block, block.state == BlockState::kLost ? BlockState::kUsable : block.state);
 }
 
-Result<void> BlockCheck::Others(NodeBlock block, const LeaseEntry& entry, const BlockRecord& record) {
+Result<void> BlockCheck::CheckForeign(NodeBlock block, const LeaseEntry& entry, const BlockRecord& record) {
   if (!HasRight(block.state)) {
     if (block.state != BlockState::kReturning)
-      context_.Tell(LeaseEvent::Kind::kGivenUp, block, "node " + record.node + " has it");
+      context_.AddEvent(LeaseEvent::Kind::kAbandoned, block, "node " + record.node + " has it");
     return context_.Erase(block);
   }
-  if (record.leased) return Lose(block, record);
+  if (record.leased) return MarkLost(block, record);
   if (block.nonce.empty()) block.nonce = context_.Nonce();
   RH_TRY(context_.cluster.Update(entry, Encode(context_.RecordOf(block, true))));
-  context_.Tell(LeaseEvent::Kind::kTakenBack, block, "node " + record.node + " had it on probation");
+  context_.AddEvent(LeaseEvent::Kind::kReacquired, block, "node " + record.node + " had it provisionally");
   return Keep(block, block.state == BlockState::kLost ? BlockState::kUsable : block.state);
 }
 
-Result<void> BlockCheck::Lose(const NodeBlock& block, const BlockRecord& record) {
+Result<void> BlockCheck::MarkLost(const NodeBlock& block, const BlockRecord& record) {
   if (block.state == BlockState::kLost) return {};
-  const auto held = RH_TRY(context_.book.Held(block));
+  const auto held = RH_TRY(context_.lease_state.HeldIn(block));
   RH_TRY(context_.SetState(block, BlockState::kLost));
-  context_.Tell(LeaseEvent::Kind::kLost, block, "node " + record.node + " leases it; " + Shown(held));
+  context_.AddEvent(LeaseEvent::Kind::kLost, block,
+                    "node " + record.node + " leases it; " + DescribeHeld(held));
   return {};
 }
 
-Result<void> BlockCheck::LookAtLost() {
-  if (lost_looked_at_ == context_.lease.counter) return {};
+Result<void> BlockCheck::RecheckLost() {
+  if (lost_checked_ == context_.lease.counter) return {};
   std::vector<NodeBlock> lost;
   for (const auto& [name, block] : context_.blocks) {
     if (block.state == BlockState::kLost && context_.LayoutOf(name.pool) != nullptr) lost.push_back(block);
   }
   for (const NodeBlock& block : lost) {
-    if (context_.Spent()) return {};
-    RH_TRY_WRAP(CheckOne(block), "looking at " + Describe(KeyOf(block)));
+    if (context_.OutOfCalls()) return {};
+    RH_TRY_WRAP(CheckOne(block), "checking " + Describe(KeyOf(block)));
   }
-  lost_looked_at_ = context_.lease.counter;
+  lost_checked_ = context_.lease.counter;
   return {};
 }
 

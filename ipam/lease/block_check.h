@@ -1,14 +1,12 @@
-// BlockCheck: whether the cluster store still says what the node's book does about its blocks.
+// BlockCheck: compares the node's local lease state with the cluster store.
 //
-// Run while the lease says `checking`: the store was restored to an earlier state, the node was
-// silent for so long that others began to take its blocks, or its disk was lost. A block that is
-// missing there is made again; one that another node has on probation is taken back, which
-// makes that node give its claim up; one that another has as leased is lost: it is never handed
-// out from again unless that node gives it back.
-// A lost block with addresses in use here is looked at with each renewal: the record that took it
-// from us may itself have come back with a restore, and its node removes it then.
-// Errors: as ClusterStore and NodeBook; kBusy when a record changed meanwhile (again at once).
-// Threads: none.
+// Runs while the lease says `checking`: the store was restored to an earlier state, the node was silent for
+// so long that others began to reclaim its blocks, or its disk was lost. A block that the store lacks is
+// created again. If another node holds one of our blocks only provisionally, we overwrite its record. That
+// node then abandons the allocation. A block that another node leases is lost: no address of it is allocated
+// unless that node returns it. A lost block with addresses in use here is checked again after each renewal.
+// The other node's record may itself come from a restored store, and that node removes it then. Errors: as
+// ClusterStore and LeaseStateStore; kBusy when a record changed meanwhile (again at once). Threads: none.
 #pragma once
 
 #include <set>
@@ -22,28 +20,28 @@ class BlockCheck {
  public:
   explicit BlockCheck(LeaseContext& context) : context_(context) {}
 
-  // Some of what is to be checked; true when all is, and the lease says no more `checking`.
+  // Checks some of the blocks; true when all are checked, and the lease does not say `checking` any more.
   Result<bool> Run();
-  // Once for each renewal.
-  Result<void> LookAtLost();
-  // The cluster's layout of a pool is ours: kConflict when it is another. Made where there is
-  // none. `insist`: ours is in use, so another one, which came with a restore, gives way.
+  // After each renewal.
+  Result<void> RecheckLost();
+  // kConflict when the cluster's layout of a pool differs from ours. Creates it where there is none.
+  // `insist`: ours is in use, so it replaces another one, which came with a restore.
   Result<void> CheckLayout(const PoolLayout& layout, bool insist);
 
  private:
   Result<void> CheckLayouts();
   Result<void> CheckOne(const NodeBlock& block);
-  Result<void> Missing(NodeBlock block);
-  Result<void> Ours(NodeBlock block, const LeaseEntry& entry, const BlockRecord& record);
-  Result<void> Others(NodeBlock block, const LeaseEntry& entry, const BlockRecord& record);
-  Result<void> Lose(const NodeBlock& block, const BlockRecord& record);
+  Result<void> RestoreMissing(NodeBlock block);
+  Result<void> CheckOwn(NodeBlock block, const LeaseEntry& entry, const BlockRecord& record);
+  Result<void> CheckForeign(NodeBlock block, const LeaseEntry& entry, const BlockRecord& record);
+  Result<void> MarkLost(const NodeBlock& block, const BlockRecord& record);
   Result<void> Keep(NodeBlock block, BlockState state);
 
   LeaseContext& context_;
   std::set<BlockName> done_;
   std::string round_;  // the instance that done_ is of
   bool layouts_done_ = false;
-  std::uint64_t lost_looked_at_ = 0;  // counter of the renewal
+  std::uint64_t lost_checked_ = 0;  // counter of the renewal
 };
 
 }  // namespace railhead::ipam

@@ -5,14 +5,14 @@
 namespace railhead::ipam {
 namespace {
 
-// All that is wrong with it is that it is no record of ours.
+// Any error means: this is not a record of Railhead.
 template <typename T>
 Result<T> Parse(const LeaseEntry& entry) {
   auto record = ParseRecord<T>(entry.value, Describe(entry.key));
   if (record) return record;
   return Fail(ErrorCode::kMalformed, "cluster store: " + record.error().message,
-              "something else writes " + Describe(entry.key) +
-                  ", or a newer version: remove it when no node uses it");
+              "another program or a newer version writes " + Describe(entry.key) +
+                  ": remove it when no node uses it");
 }
 
 }  // namespace

@@ -1,13 +1,12 @@
-// What block leasing asks of a cluster's store: small records, each replaced only by
-// whoever has seen its latest state. etcd and the Kubernetes API both have no more in
-// common than this, and leasing needs no more: no clocks, locks or leases of theirs.
+// The interface of block leasing to a cluster's store: small records with compare-and-swap. Only a caller
+// that has read the latest state of a record can replace it. etcd and the Kubernetes API have this in common,
+// and leasing needs no more: no clocks, locks or leases of theirs.
 //
-// Every operation is linearizable and one request. A block's record is what makes the
-// block its owner's: there is one record of a name, and Create() fails when it is there.
-// Errors: kConflict when the record is not as the caller has seen it (Create: it exists;
-// Update, Remove: changed since, or gone), and nothing has changed; kPermission and
-// kInvalid when the store refuses; kMalformed for an answer that is none. kTimeout and
-// kUnavailable leave it open whether the change was made: read the record to find out.
+// Every operation is linearizable and one request. A block belongs to the node in its record: there is one
+// record of a name, and Create() fails when it exists.
+// Errors: kConflict when the record has changed since the caller read it (Create: it exists; Update, Remove:
+// changed, or gone), and nothing has changed; kPermission and kInvalid when the store refuses; kMalformed for
+// an invalid answer. After kTimeout and kUnavailable the change may have been made: read the record.
 // Threads: one caller at a time; calls block until their deadline at most.
 #pragma once
 
@@ -28,8 +27,8 @@ namespace railhead::ipam {
 // A record's name. A pool is named by its subnet ("10.100.0.0/16"), as in ipam/store/address_record.h.
 struct LeaseKey {
   enum class Kind : std::uint8_t {
-    kBlock,  // of `pool`, number `index`: who leases it
-    kNode,   // `node`: what it has, and its latest sign of life
+    kBlock,  // of `pool`, number `index`: the node that leases it
+    kNode,   // `node`: its blocks and its latest heartbeat
   };
   Kind kind = Kind::kBlock;
   std::string pool;
@@ -64,22 +63,22 @@ class ClusterStore {
   virtual Result<LeaseEntry> Update(const LeaseEntry& seen, const std::string& value) = 0;
   virtual Result<void> Remove(const LeaseEntry& seen) = 0;
 
-  // Which blocks of `pool` from number `from` on are taken, in their order: at most
+  // The allocated blocks of `pool` from number `from` on, in their order: at most
   // `limit` of them, from one state of the store.
   virtual Result<std::vector<LeaseEntry>> Blocks(const std::string& pool, std::uint64_t from,
                                                  std::size_t limit) = 0;
   // Nodes behind `after` (empty: from the first) by name, at most `limit`.
   virtual Result<std::vector<LeaseEntry>> Nodes(const std::string& after, std::size_t limit) = 0;
 
-  // How many requests were sent since the store was made.
+  // How many requests this object has sent.
   [[nodiscard]] virtual std::uint64_t calls() const = 0;
 };
 
 // The values of a cluster store's records, as JSON objects:
 //
-//   block   {"node": "n1", "instance": "..", "nonce": "..", "state": "probation" | "leased"}
+//   block   {"node": "n1", "instance": "..", "nonce": "..", "state": "provisional" | "leased"}
 //   node    {"instance": "..", "previous": "..", "session": "..", "machine": "..", "boot": "..",
-//            "counter": 7, "blocks": {"10.7.0.0/16": [3, 4]}, "takenBy": "n2"}
+//            "counter": 7, "blocks": {"10.7.0.0/16": [3, 4]}, "reclaimedBy": "n2"}
 //   layout  {"blockSize": 64}: block number kLayoutIndex of a pool. Nodes that divide a
 //           subnet differently would lease the same addresses as different blocks.
 //
@@ -91,8 +90,8 @@ inline constexpr std::uint64_t kLayoutIndex = PoolLayout::kMaxBlocks;
 struct BlockRecord {
   std::string node;
   std::string instance;  // of the node, see NodeLease
-  std::string nonce;     // of this claim: whose it was is known after a timeout too
-  bool leased = false;   // else on probation
+  std::string nonce;     // of this allocation: identifies it even after a timeout
+  bool leased = false;   // else provisional
 
   bool operator==(const BlockRecord&) const = default;
 };
@@ -104,8 +103,8 @@ struct NodeRecord {
   std::string machine;
   std::string boot;
   std::uint64_t counter = 0;
-  std::map<std::string, std::vector<std::uint64_t>> blocks;  // what it has or is about to claim
-  std::string taken_by;  // the node that takes its blocks, because it has been silent for long
+  std::map<std::string, std::vector<std::uint64_t>> blocks;  // those it has or is about to allocate
+  std::string reclaimed_by;  // the node that reclaims its blocks, because it was silent for too long
 
   bool operator==(const NodeRecord&) const = default;
 };
@@ -136,7 +135,7 @@ struct railhead::Shape<railhead::ipam::BlockRecord> {
     f("node", &Block::node, kRequiredField);
     f("instance", &Block::instance, kRequiredField);
     f("nonce", &Block::nonce, kRequiredField);
-    f("state", &Block::leased, {.need = Need::kRequired, .no = "probation", .yes = "leased"});
+    f("state", &Block::leased, {.need = Need::kRequired, .no = "provisional", .yes = "leased"});
   }
 };
 
@@ -151,7 +150,7 @@ struct railhead::Shape<railhead::ipam::NodeRecord> {
     f("boot", &Node::boot);
     f("counter", &Node::counter);
     f("blocks", &Node::blocks);
-    f("takenBy", &Node::taken_by, kSparseField);
+    f("reclaimedBy", &Node::reclaimed_by, kSparseField);
   }
 };
 

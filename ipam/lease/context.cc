@@ -12,7 +12,7 @@
 namespace railhead::ipam {
 namespace {
 
-// Few enough that other work of the daemon's thread, its stop above all, is not kept waiting.
+// Few enough that other work of the daemon's thread, above all its stop, does not wait long.
 constexpr std::uint64_t kCallsPerStep = 32;
 
 }  // namespace
@@ -20,45 +20,46 @@ constexpr std::uint64_t kCallsPerStep = 32;
 std::string_view NameOf(LeaseEvent::Kind kind) {
   using Kind = LeaseEvent::Kind;
   switch (kind) {
-    case Kind::kClaimed:
-      return "block claimed";
+    case Kind::kAllocated:
+      return "block allocated";
     case Kind::kUsable:
       return "block usable";
     case Kind::kReturned:
       return "block returned";
-    case Kind::kGivenUp:
-      return "claim given up";
-    case Kind::kTakenBack:
-      return "block taken back";
+    case Kind::kAbandoned:
+      return "block allocation abandoned";
+    case Kind::kReacquired:
+      return "block reacquired";
     case Kind::kLost:
       return "block lost";
     case Kind::kRestored:
       return "cluster store restored";
-    case Kind::kStranger:
-      return "node record not ours";
-    case Kind::kWasTaken:
-      return "blocks were taken";
-    case Kind::kReclaimed:
+    case Kind::kUnknownWriter:
+      return "node record has unknown writer";
+    case Kind::kReclaimedByOthers:
+      return "blocks reclaimed by others";
+    case Kind::kDeadNodeReclaimed:
       return "dead node reclaimed";
     case Kind::kPoolFull:
       return "no block left";
-    case Kind::kOtherLayout:
+    case Kind::kOtherBlockSize:
       return "other block size";
-    case Kind::kStoodStill:
-      return "machine stood still";
+    case Kind::kMachinePaused:
+      return "machine was paused";
   }
   return "unknown";
 }
 
 bool IsProblem(LeaseEvent::Kind kind) {
   using Kind = LeaseEvent::Kind;
-  constexpr std::array<Kind, 6> kProblems = {Kind::kLost,     Kind::kRestored, Kind::kStranger,
-                                             Kind::kWasTaken, Kind::kPoolFull, Kind::kOtherLayout};
+  constexpr std::array<Kind, 6> kProblems = {Kind::kLost,          Kind::kRestored,
+                                             Kind::kUnknownWriter, Kind::kReclaimedByOthers,
+                                             Kind::kPoolFull,      Kind::kOtherBlockSize};
   return Contains(kProblems, kind);
 }
 
-Result<void> LeaseContext::Save(const BookChange& change) {
-  RH_TRY(book.Write(change));
+Result<void> LeaseContext::Save(const LeaseStateChange& change) {
+  RH_TRY(lease_state.Write(change));
   if (change.lease) lease = *change.lease;
   for (const NodeBlock& block : change.put) blocks[NameOf(block)] = block;
   for (const BlockName& name : change.erase) blocks.erase(name);
@@ -72,7 +73,7 @@ Result<void> LeaseContext::SetState(NodeBlock block, BlockState state) {
   return Put(block);
 }
 
-bool LeaseContext::Spent() {
+bool LeaseContext::OutOfCalls() {
   if (cluster.calls() - calls_at_start < kCallsPerStep) return false;
   more = true;
   return true;
@@ -98,22 +99,23 @@ const PoolLayout* LeaseContext::LayoutOf(const std::string& pool) const {
   return found == settings.pools.end() ? nullptr : &*found;
 }
 
-void LeaseContext::Tell(LeaseEvent::Kind kind, const NodeBlock& block, std::string detail) {
+void LeaseContext::AddEvent(LeaseEvent::Kind kind, const NodeBlock& block, std::string detail) {
   events.push_back({kind, block.pool, block.index, std::move(detail)});
 }
 
-void LeaseContext::Tell(LeaseEvent::Kind kind, std::string detail) {
+void LeaseContext::AddEvent(LeaseEvent::Kind kind, std::string detail) {
   events.push_back({kind, {}, {}, std::move(detail)});
 }
 
 Result<LeaseStoreConfig> ParseLeaseSettings(const std::string& json, const std::string& what,
-                                            std::chrono::seconds rest, std::vector<Error>* all) {
+                                            std::chrono::seconds reuse_delay, std::vector<Error>* all) {
   return ParseSection<LeaseStoreConfig>(
       json, what, "/addresses/store", all,
       [&](const LeaseStoreConfig& config, const record::Complain& complain) {
-        if (config.reclaim.count() == 0 || config.reclaim > rest) return;
-        complain("reclaimSeconds", "is not more than restSeconds (" + std::to_string(rest.count()) + ")",
-                 "what was released last on a dead node has to rest as well");
+        if (config.reclaim.count() == 0 || config.reclaim > reuse_delay) return;
+        complain("reclaimSeconds",
+                 "is not more than reuseDelaySeconds (" + std::to_string(reuse_delay.count()) + ")",
+                 "addresses that a dead node released last have their reuse delay, too");
       });
 }
 
@@ -128,13 +130,13 @@ void railhead::Shape<railhead::ipam::LeaseStoreConfig>::Check(const T& config,
   // A node that renewed just in time is not to be fenced by one lost request.
   constexpr int kRenewalsPerFence = 4;
   if (!std::has_single_bit(config.block_size))
-    complain("blockSize", std::to_string(config.block_size) + " is no power of two", "such as 64");
+    complain("blockSize", std::to_string(config.block_size) + " is not a power of two", "such as 64");
   if (config.fence < kRenewalsPerFence * config.renew) {
     complain("fenceSeconds", "is less than " + std::to_string(kRenewalsPerFence) + " times renewSeconds",
              "a lost request must not stop a node");
   }
   if (config.reclaim.count() != 0 && config.reclaim < 2 * config.fence) {
     complain("reclaimSeconds", "is less than twice fenceSeconds",
-             "a node stops handing out long before others take its blocks; 0: they never do");
+             "a node stops allocating long before others reclaim its blocks; 0: they never do");
   }
 }

@@ -1,7 +1,7 @@
-// What the parts of the leaser share during a step: node_sign, block_check, claims, returns,
-// dead_nodes. Each of them remembers on its own only what it can do without; what must not be
-// lost is in the node's book, of which this is the copy that is at hand.
-// Ownership: borrows cluster store and book. Threads: none.
+// The state that the parts of the leaser share during a step: heartbeat, block check, block allocation and
+// return, dead nodes. Each part may lose its own members at any time. The local lease state is durable; this
+// is the copy in memory.
+// Ownership: borrows cluster store and lease state. Threads: none.
 #pragma once
 
 #include <array>
@@ -28,9 +28,9 @@
 
 namespace railhead::ipam {
 
-// NodeBook: what the leaser keeps on its node, and what it asks about addresses there.
+// LeaseStateStore: the local lease state, and the leaser's questions about the node's addresses.
 //
-// OpenNodeBook() keeps it in the node's address store. Each call is one transaction,
+// OpenLeaseStateStore() keeps the state in the node's address store. Each call is one transaction,
 // durable when it returns; the store is open during the call only.
 // Errors: as AddressStore. Threads: one caller at a time; one leaser per node.
 
@@ -43,38 +43,39 @@ inline BlockName NameOf(const NodeBlock& block) {
   return {block.pool, block.index};
 }
 
-struct BookState {
+struct LeaseState {
   std::optional<NodeLease> lease;
   std::vector<NodeBlock> blocks;
 };
 
-struct BookChange {
+struct LeaseStateChange {
   std::optional<NodeLease> lease;
   std::vector<NodeBlock> put;
   std::vector<BlockName> erase;
 };
 
-class NodeBook {
+class LeaseStateStore {
  public:
-  NodeBook() = default;
-  NodeBook(const NodeBook&) = delete;
-  NodeBook& operator=(const NodeBook&) = delete;
-  virtual ~NodeBook() = default;
+  LeaseStateStore() = default;
+  LeaseStateStore(const LeaseStateStore&) = delete;
+  LeaseStateStore& operator=(const LeaseStateStore&) = delete;
+  virtual ~LeaseStateStore() = default;
 
-  virtual Result<BookState> Read() = 0;
-  virtual Result<void> Write(const BookChange& change) = 0;
-  // How many addresses of each block are held or resting.
-  virtual Result<std::vector<std::uint64_t>> Taken(const std::vector<NodeBlock>& blocks) = 0;
-  // Which are held.
-  virtual Result<std::vector<AddressRecord>> Held(const NodeBlock& block) = 0;
-  // Makes the block kReturning, unless an address of it is held or resting: false.
+  virtual Result<LeaseState> Read() = 0;
+  virtual Result<void> Write(const LeaseStateChange& change) = 0;
+  // How many addresses of each block are not free.
+  virtual Result<std::vector<std::uint64_t>> CountInUse(const std::vector<NodeBlock>& blocks) = 0;
+  // The held addresses.
+  virtual Result<std::vector<AddressRecord>> HeldIn(const NodeBlock& block) = 0;
+  // Makes the block kReturning. false: an address of it is not free, and nothing has changed.
   virtual Result<bool> Retire(const NodeBlock& block) = 0;
 };
 
-// `rest`: after it a released address is free again. `clocks`: as AddressStore::Open().
-std::unique_ptr<NodeBook> OpenNodeBook(const Root& root, std::chrono::seconds rest, ClockSource clocks = {});
+// `clocks`: as AddressStore::Open().
+std::unique_ptr<LeaseStateStore> OpenLeaseStateStore(const Root& root, std::chrono::seconds reuse_delay,
+                                                     ClockSource clocks = {});
 
-// What leasing needs to know: who this node is, which subnets, how long everything takes.
+// The settings of leasing: node, subnets, times.
 //
 // ParseLeaseSettings() reads fabric.json's `addresses.store` (docs/reference/fabric.md), whose parts of
 // one kind of store only, `etcd` and `kubernetes`, are passed on as they stand.
@@ -82,21 +83,21 @@ std::unique_ptr<NodeBook> OpenNodeBook(const Root& root, std::chrono::seconds re
 
 struct LeaseTimes {
   using Milliseconds = std::chrono::milliseconds;
-  Milliseconds renew = std::chrono::seconds(60);  // a sign of life at least this often
-  Milliseconds fence = std::chrono::hours(12);    // without an answer nothing is handed out
-  Milliseconds reclaim = std::chrono::hours(24);  // of silence, then blocks are taken; 0: never
-  Milliseconds rest = std::chrono::minutes(10);   // after a release nobody gets the address
+  Milliseconds renew = std::chrono::seconds(60);        // a heartbeat at least this often
+  Milliseconds fence = std::chrono::hours(12);          // without an answer no address is allocated
+  Milliseconds reclaim = std::chrono::hours(24);        // of silence, then blocks are reclaimed; 0: never
+  Milliseconds reuse_delay = std::chrono::minutes(10);  // a released address stays unused
 
-  // How long a claim rests: whoever had the block before the cluster store was restored has
-  // renewed meanwhile, and has found out.
-  [[nodiscard]] Milliseconds Probation() const { return 2 * renew; }
+  // How long a new block stays provisional: a node that had it before the cluster store was restored renews
+  // within that time, and notices.
+  [[nodiscard]] Milliseconds ProvisionalTime() const { return 2 * renew; }
 };
 
 struct LeaseSettings {
   std::string node;
   std::string machine;  // tells a copied disk from the one it was copied from
   LeaseTimes times;
-  std::uint64_t low_water = 0;  // free addresses of a pool below which a block is claimed
+  std::uint64_t low_water = 0;  // free addresses of a pool below which a block is allocated
   std::vector<PoolLayout> pools;
 };
 
@@ -145,46 +146,52 @@ struct railhead::Shape<railhead::ipam::LeaseStoreConfig> {
 namespace railhead::ipam {
 
 // `json`: Fabric::address_store; "" is the default, a node store. `what` names the fabric's file in errors,
-// of which the result has the first and `all` gets all. `rest`: the fabric's.
+// of which the result has the first and `all` gets all. `reuse_delay`: the fabric's.
 Result<LeaseStoreConfig> ParseLeaseSettings(const std::string& json, const std::string& what,
-                                            std::chrono::seconds rest, std::vector<Error>* all = nullptr);
+                                            std::chrono::seconds reuse_delay,
+                                            std::vector<Error>* all = nullptr);
 
-// What has changed, for the log.
+// A change, for the log.
 struct LeaseEvent {
   enum class Kind : std::uint8_t {
-    kClaimed,      // on probation
-    kUsable,       // handed out from now on
-    kReturned,     // given back to the cluster
-    kGivenUp,      // a claim: somebody was first
-    kTakenBack,    // made again, or taken back from another's probation, after a restore
-    kLost,         // another node has it: `detail` says what is still held here
-    kRestored,     // the cluster store is in an earlier state than it was
-    kStranger,     // the node's record was written by somebody who is not this store
-    kWasTaken,     // others have begun to take this node's blocks: it was silent for long
-    kReclaimed,    // the blocks of a dead node are free
-    kPoolFull,     // no block is left
-    kOtherLayout,  // the cluster divides the subnet differently
-    kStoodStill,   // this machine did, or its clock was set: nothing is given before the next renewal
+    kAllocated,          // provisional
+    kUsable,             // its addresses are allocated from now on
+    kReturned,           // to the cluster
+    kAbandoned,          // an allocation: another node was first
+    kReacquired,         // after a restore: created again, or taken from a provisional allocation
+    kLost,               // another node has it; `detail` has the addresses that are still held here
+    kRestored,           // the cluster store is in an earlier state than it was
+    kUnknownWriter,      // another writer than this store has written the node's record
+    kReclaimedByOthers,  // others have begun to reclaim this node's blocks: it was silent for too long
+    kDeadNodeReclaimed,  // the blocks of a dead node are free
+    kPoolFull,           // no block is left
+    kOtherBlockSize,     // the cluster divides the subnet differently
+    kMachinePaused,      // or its clock was set: no address is allocated before the next renewal
   };
   Kind kind;
   std::string pool;
   std::optional<std::uint64_t> index;
   std::string detail;
 };
-inline constexpr std::size_t kLeaseEventKinds = static_cast<std::size_t>(LeaseEvent::Kind::kStoodStill) + 1;
+inline constexpr std::size_t kLeaseEventKinds =
+    static_cast<std::size_t>(LeaseEvent::Kind::kMachinePaused) + 1;
 std::string_view NameOf(LeaseEvent::Kind kind);
-// Something that people have to see to.
+// Whether an operator has to act.
 bool IsProblem(LeaseEvent::Kind kind);
 
 using LeaseRandom = std::function<std::uint64_t()>;
 
 struct LeaseContext {
-  LeaseContext(LeaseSettings of_node, ClusterStore& of_cluster, NodeBook& of_node_book, LeaseRandom source)
-      : settings(std::move(of_node)), cluster(of_cluster), book(of_node_book), random(std::move(source)) {}
+  LeaseContext(LeaseSettings of_node, ClusterStore& of_cluster, LeaseStateStore& of_lease_state,
+               LeaseRandom source)
+      : settings(std::move(of_node)),
+        cluster(of_cluster),
+        lease_state(of_lease_state),
+        random(std::move(source)) {}
 
   const LeaseSettings settings;
   ClusterStore& cluster;
-  NodeBook& book;
+  LeaseStateStore& lease_state;
   LeaseRandom random;
 
   // Of this step.
@@ -193,27 +200,27 @@ struct LeaseContext {
   std::map<BlockName, NodeBlock> blocks;
   std::vector<LeaseEvent> events;
   std::uint64_t calls_at_start = 0;
-  bool more = false;  // something was put off because the step had made its calls
+  bool more = false;  // work is left because the step had made its calls
 
-  // To the book, then here.
-  Result<void> Save(const BookChange& change);
+  // To the store of the lease state, then here.
+  Result<void> Save(const LeaseStateChange& change);
   Result<void> Put(const NodeBlock& block) { return Save({{}, {block}, {}}); }
   Result<void> Erase(const NodeBlock& block) { return Save({{}, {}, {NameOf(block)}}); }
   Result<void> SetState(NodeBlock block, BlockState state);
 
   // Whether the step has made all its calls; then it comes again at once.
-  bool Spent();
+  bool OutOfCalls();
   // 128 bits.
   [[nodiscard]] std::string Nonce() const;
-  // The node is another one to the cluster store from now on: blocks have to be looked at.
+  // The node is a new instance for the cluster store from now on: its blocks have to be checked.
   void NewInstance();
   [[nodiscard]] LeaseEntry Unseen(const LeaseKey& key) const { return {key, {}, {}}; }
   [[nodiscard]] BlockRecord RecordOf(const NodeBlock& block, bool leased) const {
     return {settings.node, lease.instance, block.nonce, leased};
   }
   [[nodiscard]] const PoolLayout* LayoutOf(const std::string& pool) const;
-  void Tell(LeaseEvent::Kind kind, const NodeBlock& block, std::string detail = {});
-  void Tell(LeaseEvent::Kind kind, std::string detail);
+  void AddEvent(LeaseEvent::Kind kind, const NodeBlock& block, std::string detail = {});
+  void AddEvent(LeaseEvent::Kind kind, std::string detail);
 };
 
 inline LeaseKey KeyOf(const NodeBlock& block) {

@@ -12,12 +12,13 @@ constexpr int kMaxDoublings = 16;
 
 }  // namespace
 
-Leaser::Leaser(LeaseSettings settings, ClusterStore& cluster, NodeBook& book, LeaseRandom random)
-    : context_(std::move(settings), cluster, book, std::move(random)),
-      sign_(context_),
+Leaser::Leaser(LeaseSettings settings, ClusterStore& cluster, LeaseStateStore& lease_state,
+               LeaseRandom random)
+    : context_(std::move(settings), cluster, lease_state, std::move(random)),
+      heartbeat_(context_),
       check_(context_),
-      claims_(context_, sign_, check_),
-      returns_(context_),
+      allocator_(context_, heartbeat_, check_),
+      returner_(context_),
       dead_nodes_(context_) {}
 
 Leaser::Outcome Leaser::Step(const ClockReading& now) {
@@ -49,22 +50,22 @@ Leaser::Outcome Leaser::Step(const ClockReading& now) {
 }
 
 Result<void> Leaser::Work() {
-  RH_TRY(sign_.Begin());
-  RH_TRY(claims_.BeginProbations());
-  if (sign_.Due()) RH_TRY(sign_.Renew());
+  RH_TRY(heartbeat_.Load());
+  RH_TRY(allocator_.StartProvisional());
+  if (heartbeat_.IsDue()) RH_TRY(heartbeat_.Renew());
   if (context_.lease.checking) {
     if (!RH_TRY(check_.Run())) return {};
-    RH_TRY(sign_.Renew());
+    RH_TRY(heartbeat_.Renew());
     if (context_.lease.checking) {
       context_.more = true;
       return {};
     }
   }
-  RH_TRY(claims_.Confirm());
-  RH_TRY(check_.LookAtLost());
-  RH_TRY(returns_.Count());
-  RH_TRY(returns_.Run());
-  RH_TRY(claims_.Claim(returns_.free()));
+  RH_TRY(allocator_.Confirm());
+  RH_TRY(check_.RecheckLost());
+  RH_TRY(returner_.CountFree());
+  RH_TRY(returner_.Run());
+  RH_TRY(allocator_.Allocate(returner_.free()));
   return dead_nodes_.Run();
 }
 
@@ -80,8 +81,8 @@ milliseconds Leaser::Pause() {
 
 milliseconds Leaser::UntilNext() {
   if (context_.more) return milliseconds(0);
-  std::uint64_t next = sign_.next_ms();
-  for (const auto& other : {claims_.next_ms(), dead_nodes_.next_ms()})
+  std::uint64_t next = heartbeat_.next_ms();
+  for (const auto& other : {allocator_.next_ms(), dead_nodes_.next_ms()})
     next = std::min(next, other.value_or(next));
   return milliseconds(next > context_.now.boottime_ms ? next - context_.now.boottime_ms : 0);
 }
@@ -90,13 +91,13 @@ LeaseStatus Leaser::Status(const ClockReading& now) const {
   LeaseStatus status;
   for (const auto& [name, block] : context_.blocks) ++status.blocks[{name.pool, block.state}];
   for (const PoolLayout& layout : context_.settings.pools) status.free[layout.pool()] = 0;
-  for (const auto& [pool, free] : returns_.free()) status.free[pool] = free;
+  for (const auto& [pool, free] : returner_.free()) status.free[pool] = free;
   const NodeLease& lease = context_.lease;
   if (!lease.boot_id.empty() && lease.boot_id == now.boot_id)
     status.since_renewal_ms = now.boottime_ms - std::min(now.boottime_ms, lease.renewed_ms);
   status.fenced = !lease.CheckValid(now).has_value();
-  status.store_calls = context_.cluster.calls();
-  status.failed_steps = failed_steps_;
+  status.store_requests = context_.cluster.calls();
+  status.failures = failed_steps_;
   return status;
 }
 

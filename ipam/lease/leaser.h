@@ -1,19 +1,18 @@
 // Leaser: leases blocks of the rails' subnets for this node, and keeps them.
 //
-// Step() does what is to be done by the given time: at most a few dozen requests to the cluster
-// store, one after the other, and short transactions on the node's book. It has no thread and
-// no clock: its caller calls it again after `wait`, or earlier when addresses were handed out
-// or released. Killed anywhere, it goes on from the book.
+// Step() does the work that is due at the given time: at most a few dozen requests to the cluster
+// store, one after the other, and short transactions on the local lease state. It has no thread and
+// no clock: its caller calls it again after `wait`, or earlier when addresses were allocated
+// or released. After a kill at any point it continues from the local lease state.
 //
-// What holds (node_sign.h, block_check.h and Claims below say why):
-// no address is handed out by two nodes, whatever requests are lost, delayed or made without an
-// answer, whatever is killed, rebooted, cut off, copied or put back to an earlier state, with
-// two exceptions. A node that is cut off for longer than reclaimSeconds hands out nothing any
-// more, but what runs on it may still use addresses that others get. And when the cluster store
-// is restored from a backup, each node that has claimed blocks since must reach it within
-// renewSeconds: later, it may find them leased by another.
+// Guarantee (node_heartbeat.h, block_check.h and BlockAllocator below say why): no two nodes allocate the
+// same address. Requests may be lost, delayed or unanswered; nodes and stores may be killed, rebooted, cut
+// off, copied or put back to an earlier state. There are two exceptions. A node that is cut off for longer
+// than reclaimSeconds allocates nothing any more, but its pods may still use addresses that others get. And
+// when the cluster store is restored from a backup, each node that has allocated blocks since must reach it
+// within renewSeconds: later, another node may lease them.
 //
-// Ownership: borrows cluster store and book. Threads: one.
+// Ownership: borrows cluster store and lease state. Threads: one.
 // Errors: a step that failed says so and comes again later, with growing pauses.
 #pragma once
 
@@ -27,91 +26,91 @@
 
 #include "ipam/lease/block_check.h"
 #include "ipam/lease/context.h"
-#include "ipam/lease/node_sign.h"
+#include "ipam/lease/node_heartbeat.h"
 
 namespace railhead::ipam {
 
-// Claims: more blocks while a pool has too few free addresses.
+// BlockAllocator: allocates more blocks while a pool has too few free addresses.
 //
-// A claim is written in the node's book, then listed in the node's record, and only then made:
-// killed or cut off anywhere, the node finds it again, and so does whoever takes the blocks of a
-// dead node. It is on probation for two renewSeconds and at least until the node's record was
-// written once more: a copy of the cluster store that has that record has the claim as well.
-// Errors: as ClusterStore and NodeBook; a full pool is an event, once, and asked again later.
+// A new block is written to the local lease state, then listed in the node's record, and only then created:
+// after a kill or a cut connection the node finds it again, and so does a node that reclaims the blocks of a
+// dead node. It is provisional for two renewSeconds and at least until the node's record was
+// written once more: a copy of the cluster store that has that record has the block as well.
+// Errors: as ClusterStore and LeaseStateStore; a full pool is an event, once, and tried again later.
 // Threads: none.
 
-class Claims {
+class BlockAllocator {
  public:
-  Claims(LeaseContext& context, NodeSign& sign, BlockCheck& check)
-      : context_(context), sign_(sign), check_(check) {}
+  BlockAllocator(LeaseContext& context, NodeHeartbeat& heartbeat, BlockCheck& check)
+      : context_(context), heartbeat_(heartbeat), check_(check) {}
 
-  // Blocks that were claimed in the step before are on probation from now on.
-  Result<void> BeginProbations();
-  // Probations that are over.
+  // Blocks that the step before allocated are provisional from now on.
+  Result<void> StartProvisional();
+  // Makes blocks usable whose provisional time is over.
   Result<void> Confirm();
   // `free`: addresses of the usable blocks, by pool.
-  Result<void> Claim(const std::map<std::string, std::uint64_t>& free);
-  // When the next probation is over, or a full pool is asked again; by CLOCK_BOOTTIME.
+  Result<void> Allocate(const std::map<std::string, std::uint64_t>& free);
+  // When the next provisional time is over, or a full pool is tried again; by CLOCK_BOOTTIME.
   [[nodiscard]] std::optional<std::uint64_t> next_ms() const;
 
  private:
   struct Search {
-    std::optional<std::uint64_t> from;   // the next block to look at
-    std::optional<std::uint64_t> begin;  // where the search that goes on has begun
+    std::optional<std::uint64_t> from;   // the next block to try
+    std::optional<std::uint64_t> begin;  // where the present search has begun
     bool wrapped = false;
     bool layout_known = false;
     std::uint64_t not_before_ms = 0;
-    std::string told;  // why there is no block
+    std::string reported;  // the last reported reason
   };
 
-  [[nodiscard]] bool IsOver(const NodeBlock& block) const;
+  [[nodiscard]] bool IsProvisionalTimeOver(const NodeBlock& block) const;
   Result<void> ConfirmOne(const NodeBlock& block);
-  Result<void> Want(const PoolLayout& layout);
+  Result<void> StartAllocation(const PoolLayout& layout);
   [[nodiscard]] std::optional<std::uint64_t> NextUnknown(const PoolLayout& layout, std::uint64_t from) const;
   Result<std::optional<std::uint64_t>> FirstGap(const PoolLayout& layout, std::uint64_t from, bool* unsure);
   Result<std::optional<std::uint64_t>> FindFree(const PoolLayout& layout, Search& search);
-  void PoolFull(const PoolLayout& layout, Search& search);
-  Result<void> Make();
-  Result<void> MakeOne(NodeBlock block);
-  Result<void> GiveUp(const NodeBlock& block, const std::string& why);
-  void PutOff(Search& search, LeaseEvent why);
+  void ReportPoolFull(const PoolLayout& layout, Search& search);
+  Result<void> CreateRecords();
+  Result<void> CreateRecord(NodeBlock block);
+  Result<void> Abandon(const NodeBlock& block, const std::string& why);
+  void Postpone(Search& search, LeaseEvent why);
 
   LeaseContext& context_;
-  NodeSign& sign_;
+  NodeHeartbeat& heartbeat_;
   BlockCheck& check_;
   std::map<std::string, Search> searches_;   // by pool
-  std::map<BlockName, LeaseEntry> claimed_;  // as last seen
+  std::map<BlockName, LeaseEntry> created_;  // as last seen
 };
 
-// Returns: blocks that a node does not need go back to the cluster.
+// BlockReturner: returns blocks that a node does not need to the cluster.
 //
-// A block is marked in the book first, in the same transaction that sees that no address of it
-// is held or resting; from then on nothing of it is handed out. Then its record is removed from
-// the cluster store, and then it is forgotten: killed anywhere, the next step goes on.
-// What this node had before it lost its store is given back when the machine was restarted since,
-// or after reclaimSeconds. What another node has is forgotten when nothing of it is in use here.
-// Errors: as ClusterStore and NodeBook. Threads: none.
+// A block is marked in the local lease state first, in the same transaction that finds all its addresses
+// free; from then on no address of it is allocated. Then its record is removed from the cluster store, and
+// then from the local state: after a kill at any point the next step continues.
+// Orphaned blocks, those of before the node lost its store, are returned after a restart of the machine,
+// or after reclaimSeconds. A lost block is erased when none of its addresses is in use here.
+// Errors: as ClusterStore and LeaseStateStore. Threads: none.
 
-class Returns {
+class BlockReturner {
  public:
-  explicit Returns(LeaseContext& context) : context_(context) {}
+  explicit BlockReturner(LeaseContext& context) : context_(context) {}
 
   // How many addresses of the usable blocks are free, by pool.
-  Result<void> Count();
+  Result<void> CountFree();
   [[nodiscard]] const std::map<std::string, std::uint64_t>& free() const { return free_; }
 
-  // Marks what is not needed, and gives back what is marked.
+  // Marks the blocks that are not needed, and returns the marked ones.
   Result<void> Run();
 
  private:
   Result<void> RetireEmpty();
-  Result<void> RetireFormer();
-  Result<void> ForgetLost();
-  Result<void> GiveBack(const NodeBlock& block);
+  Result<void> RetireOrphaned();
+  Result<void> EraseLost();
+  Result<void> ReturnBlock(const NodeBlock& block);
   Result<bool> Retire(const NodeBlock& block);
 
   LeaseContext& context_;
-  std::map<BlockName, std::uint64_t> taken_;
+  std::map<BlockName, std::uint64_t> in_use_;
   std::map<std::string, std::uint64_t> free_;
 };
 
@@ -119,14 +118,14 @@ struct LeaseStatus {
   std::map<std::pair<std::string, BlockState>, std::uint64_t> blocks;  // by pool and state
   std::map<std::string, std::uint64_t> free;                           // addresses of usable blocks
   std::optional<std::uint64_t> since_renewal_ms;                       // nullopt: not in this boot
-  bool fenced = true;                                                  // nothing is handed out
-  std::uint64_t store_calls = 0;
-  std::uint64_t failed_steps = 0;
+  bool fenced = true;                                                  // no address is allocated
+  std::uint64_t store_requests = 0;
+  std::uint64_t failures = 0;
 };
 
 class Leaser {
  public:
-  Leaser(LeaseSettings settings, ClusterStore& cluster, NodeBook& book, LeaseRandom random);
+  Leaser(LeaseSettings settings, ClusterStore& cluster, LeaseStateStore& lease_state, LeaseRandom random);
   Leaser(const Leaser&) = delete;
   Leaser& operator=(const Leaser&) = delete;
 
@@ -145,10 +144,10 @@ class Leaser {
   [[nodiscard]] std::chrono::milliseconds UntilNext();
 
   LeaseContext context_;
-  NodeSign sign_;
+  NodeHeartbeat heartbeat_;
   BlockCheck check_;
-  Claims claims_;
-  Returns returns_;
+  BlockAllocator allocator_;
+  BlockReturner returner_;
   DeadNodes dead_nodes_;
   std::uint64_t not_before_ms_ = 0;  // after a failure
   std::string boot_id_;

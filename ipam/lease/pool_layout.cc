@@ -19,7 +19,7 @@ IpRange RangeFrom(const IpPrefix& subnet, std::uint64_t index, std::uint64_t siz
 
 Result<PoolLayout> PoolLayout::Make(RangeSet ranges, std::uint64_t size) {
   if (!std::has_single_bit(size) || size > kMaxBlockSize) {
-    return Fail(ErrorCode::kInvalid, "blockSize " + std::to_string(size) + " is no power of two up to " +
+    return Fail(ErrorCode::kInvalid, "blockSize " + std::to_string(size) + " is not a power of two up to " +
                                          std::to_string(kMaxBlockSize));
   }
   return PoolLayout(std::move(ranges), size);

@@ -1,8 +1,8 @@
 // A subnet divided into blocks: block i is the `size` addresses from base + i * size on.
 //
-// Only blocks with at least one address to hand out count; IPv6 subnets have more blocks
-// than anybody needs, so they end at kMaxBlocks.
-// Threads: immutable value. Errors: kInvalid for a size that is no power of two.
+// Only blocks with at least one usable address count. IPv6 subnets have more blocks than any cluster
+// needs, so they end at kMaxBlocks.
+// Threads: immutable value. Errors: kInvalid for a size that is not a power of two.
 #pragma once
 
 #include <cstdint>
@@ -19,20 +19,20 @@ class PoolLayout {
  public:
   static constexpr std::uint64_t kMaxBlocks = std::uint64_t{1} << 40;
 
-  // `ranges`: what of the subnet may be handed out at all.
+  // `ranges`: the usable addresses of the subnet.
   static Result<PoolLayout> Make(RangeSet ranges, std::uint64_t size);
 
   [[nodiscard]] const std::string& pool() const { return pool_; }
   [[nodiscard]] std::uint64_t size() const { return size_; }
   [[nodiscard]] IpRange Block(std::uint64_t index) const;
-  // How many of its addresses may be handed out.
+  // How many of its addresses are usable.
   [[nodiscard]] std::uint64_t AddressesOf(std::uint64_t index) const;
   // The first block from `from` on that has any; nullopt behind the last.
   [[nodiscard]] std::optional<std::uint64_t> NextFrom(std::uint64_t from) const;
-  // How many blocks there are, those without addresses among them.
+  // The number of blocks, including those without usable addresses.
   [[nodiscard]] std::uint64_t Count() const;
-  // Where a node begins to look: spread over the subnet, so that nodes that start together
-  // seldom want the same block.
+  // Where the search of a node begins: spread over the subnet, so that nodes that start together
+  // seldom try the same block.
   [[nodiscard]] std::uint64_t StartOf(std::string_view node) const;
 
  private:

@@ -61,7 +61,7 @@ RangeFields RangeOf(const SubnetFields& fields, std::string where) {
   return range;
 }
 
-// The rests and exclusions of `ipam` hold for all.
+// The reuse delays and exclusions of `ipam` hold for all.
 std::vector<PoolFields> PoolsOfLinks(const IpamObject& ipam) {
   std::vector<PoolFields> pools;
   for (const LinkFields& link : *ipam.links) {
@@ -73,8 +73,8 @@ std::vector<PoolFields> PoolsOfLinks(const IpamObject& ipam) {
       pool.ranges.back().gateway = pool.gateway;
     }
     pool.exclude_of_all = ipam.common.exclude;
-    if (!pool.rest_seconds) pool.rest_seconds = ipam.common.rest_seconds;
-    if (!pool.min_rest_seconds) pool.min_rest_seconds = ipam.common.min_rest_seconds;
+    if (!pool.reuse_delay_seconds) pool.reuse_delay_seconds = ipam.common.reuse_delay_seconds;
+    if (!pool.min_reuse_delay_seconds) pool.min_reuse_delay_seconds = ipam.common.min_reuse_delay_seconds;
     pools.push_back(std::move(pool));
   }
   return pools;
@@ -218,7 +218,7 @@ Result<IpamFields> ReadIpamFields(const std::string& config, const CniArgs& args
   // fields are their own.
   if (root.String("type") == "railhead") fields.fabric = root.String("fabric").value_or(fields.fabric);
   if (!ipam.fabric.empty()) fields.fabric = ipam.fabric;
-  fields.requests = ReadAddressRequests(root, args);
+  fields.requests = ReadFixedAddresses(root, args);
   RH_TRY(root.status());
   fields.listed = ipam.links.has_value();
   fields.pools = RH_TRY(PoolsOf(ipam, runtime));

@@ -47,8 +47,8 @@ struct PoolFields {
   std::vector<IpRange> exclude;
   std::vector<IpRange> exclude_of_all;  // of all links: those of another family do not matter
   std::optional<std::vector<RouteFields>> routes;
-  std::optional<std::int64_t> rest_seconds;
-  std::optional<std::int64_t> min_rest_seconds;
+  std::optional<std::int64_t> reuse_delay_seconds;
+  std::optional<std::int64_t> min_reuse_delay_seconds;
   std::optional<int> vf;          // the index of the VF that the address is for
   std::optional<int> node_slice;  // of ranges that all nodes share
 };
@@ -58,7 +58,7 @@ struct IpamFields {
   bool listed = false;  // there is a `links`
   // In their order; none when neither rail nor subnet, ranges nor links are given.
   std::vector<PoolFields> pools;
-  std::vector<AddressRequest> requests;
+  std::vector<FixedAddress> requests;
   std::vector<CniIp> also;  // whereabouts' `addresses`: in every answer, kept nowhere
   std::string dns;          // whereabouts': a JSON object; empty: none
   std::string resolv_conf;  // host-local's: a path; empty: none

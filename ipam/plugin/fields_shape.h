@@ -145,8 +145,8 @@ struct railhead::Shape<railhead::ipam::PoolFields> {
     f("vf", &T::vf, {.min = 0, .max = 65535});  // sriov_numvfs has 16 bits
     f("exclude", &T::exclude);
     f("routes", &T::routes);
-    f("restSeconds", &T::rest_seconds, {.min = 0, .max = kMaxRestSeconds});
-    f("minRestSeconds", &T::min_rest_seconds, {.min = 0, .max = kMaxRestSeconds});
+    f("reuseDelaySeconds", &T::reuse_delay_seconds, {.min = 0, .max = kMaxReuseDelaySeconds});
+    f("minReuseDelaySeconds", &T::min_reuse_delay_seconds, {.min = 0, .max = kMaxReuseDelaySeconds});
   }
 };
 

@@ -19,20 +19,21 @@
 namespace railhead::ipam {
 namespace {
 
-struct Rests {
-  std::chrono::seconds rest;
-  std::chrono::seconds min_rest;
+struct ReuseDelays {
+  std::chrono::seconds reuse_delay;
+  std::chrono::seconds min_reuse_delay;
 };
 
-Rests RestsOf(const PoolFields& fields, std::int64_t rest, std::int64_t min_rest) {
-  return {std::chrono::seconds(fields.rest_seconds.value_or(rest)),
-          std::chrono::seconds(fields.min_rest_seconds.value_or(min_rest))};
+ReuseDelays ReuseDelaysOf(const PoolFields& fields, std::int64_t reuse_delay, std::int64_t min_reuse_delay) {
+  return {std::chrono::seconds(fields.reuse_delay_seconds.value_or(reuse_delay)),
+          std::chrono::seconds(fields.min_reuse_delay_seconds.value_or(min_reuse_delay))};
 }
 
-Result<PoolChoice> MakeChoice(const RangeSpec& spec, const std::string& where, const Rests& rests) {
+Result<PoolChoice> MakeChoice(const RangeSpec& spec, const std::string& where, const ReuseDelays& delays) {
   RangeSet ranges = RH_TRY_WRAP(RangeSet::Make(spec), where);
   std::string name = ranges.subnet().ToString();
-  return PoolChoice{{std::move(name), std::move(ranges), rests.rest, rests.min_rest}, spec.gateway};
+  return PoolChoice{{std::move(name), std::move(ranges), delays.reuse_delay, delays.min_reuse_delay},
+                    spec.gateway};
 }
 
 std::vector<IpRange> ExclusionsFor(const IpPrefix& subnet, const PoolFields& fields) {
@@ -79,8 +80,8 @@ Result<AddressPlan> PlanInline(const PoolFields& fields, FabricSource& source) {
   AddressPlan plan;
   plan.ifname = fields.ifname;
   if (fields.routes) plan.routes.assign(fields.routes->begin(), fields.routes->end());
-  const Rests rests = RestsOf(fields, kDefaultRestSeconds, kDefaultMinRestSeconds);
-  for (const auto& [where, spec] : specs) plan.choices.push_back(RH_TRY(MakeChoice(spec, where, rests)));
+  const ReuseDelays delays = ReuseDelaysOf(fields, kDefaultReuseDelaySeconds, kDefaultMinReuseDelaySeconds);
+  for (const auto& [where, spec] : specs) plan.choices.push_back(RH_TRY(MakeChoice(spec, where, delays)));
   return plan;
 }
 
@@ -148,12 +149,12 @@ Result<AddressPlan> PlanByRail(const PoolFields& fields, bool listed, FabricSour
   } else if (!listed) {
     plan.routes = RoutesOf(rail, spec.gateway);
   }
-  const Rests rests =
-      RestsOf(fields, fabric.rest_seconds.value_or(kDefaultRestSeconds), fabric.min_rest_seconds);
-  auto choice = RH_TRY(MakeChoice(spec, where, rests));
+  const ReuseDelays delays = ReuseDelaysOf(
+      fields, fabric.reuse_delay_seconds.value_or(kDefaultReuseDelaySeconds), fabric.min_reuse_delay_seconds);
+  auto choice = RH_TRY(MakeChoice(spec, where, delays));
   plan.deterministic = fabric.address_policy == AddressPolicy::kDeterministic;
   if (plan.deterministic && fields.vf) {
-    plan.wanted = RH_TRY(AddressOfVf(choice.pool.ranges, *fields.vf, where));
+    plan.fixed_address = RH_TRY(AddressOfVf(choice.pool.ranges, *fields.vf, where));
   }
   choice.pool.leased = leased;
   plan.choices.push_back(std::move(choice));
@@ -211,14 +212,14 @@ Result<IpamPlan> ResolveIpam(const std::string& config, const CniArgs& args, con
   for (std::size_t i = 0; i < plan.addresses.size(); ++i) {
     RH_TRY(CheckRoutes(fields.pools[i], plan.addresses[i], plan));
   }
-  RH_TRY(AssignRequests(fields.requests, plan.addresses));
+  RH_TRY(AssignFixedAddresses(fields.requests, plan.addresses));
   return plan;
 }
 
 Result<IpamPlan> ResolvePools(const std::string& config, const CniArgs& args, const Root& root) {
   IpamPlan plan = RH_TRY(ResolveIpam(config, args, root));
   for (const AddressPlan& address : plan.addresses) {
-    if (!address.deterministic || address.wanted) continue;
+    if (!address.deterministic || address.fixed_address) continue;
     return Fail(ErrorCode::kInvalid,
                 address.where +
                     ": the fabric's policy 'deterministic' needs the index of the VF ('vf'), and "

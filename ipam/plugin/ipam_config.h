@@ -1,7 +1,7 @@
 // The `ipam` object of a network configuration, resolved into pools.
 //
 // A pool comes either by `rail`: subnet, this node's range, exclusions, gateway,
-// routes and rest time from fabric.json; or inline, by `subnet`. With `links` there
+// routes and reuse delay from fabric.json; or inline, by `subnet`. With `links` there
 // is one for each of them, and a rail's routes are left to the fabric's reader.
 // Reads files, changes nothing.
 // Errors: kMalformed, kInvalid with the JSON pointer and what to do. A rail
@@ -33,10 +33,10 @@ struct PoolChoice {
 
 // One address to be given.
 struct AddressPlan {
-  std::string ifname;               // of the link; empty without `links`: the attachment itself
-  std::vector<PoolChoice> choices;  // never empty; alternatives in their order
-  std::optional<IpAddress> wanted;  // this address or none
-  bool deterministic = false;       // by the fabric's policy `wanted` alone can be given
+  std::string ifname;                      // of the link; empty without `links`: the attachment itself
+  std::vector<PoolChoice> choices;         // never empty; alternatives in their order
+  std::optional<IpAddress> fixed_address;  // this address or none
+  bool deterministic = false;              // by the fabric's policy `fixed_address` alone can be allocated
   std::vector<CniRoute> routes;
   std::string where;  // "network configuration: /ipam/links/0", for messages
 };

@@ -6,12 +6,13 @@ int main(int argc, char** argv) {
   const char* root = std::getenv("RAILHEAD_ROOT");
   railhead::ipam::IpamPlugin plugin(railhead::Root(root == nullptr ? "" : root));
   const railhead::CniPluginInfo info{
-      "railhead-ipam", "addresses of rail subnets: incrementing, resting after use, durable",
+      "railhead-ipam", "addresses of rail subnets: incrementing, with a reuse delay, durable",
       "Configuration: the 'ipam' object of the network configuration, either\n"
       "  {\"type\": \"railhead-ipam\", \"rail\": \"rail0\"}             as /etc/railhead/fabric.json says\n"
       "  {\"type\": \"railhead-ipam\", \"subnet\": \"10.0.0.0/24\", ...}  with rangeStart, rangeEnd, "
       "gateway,\n"
-      "                                exclude, routes, restSeconds (default 600), minRestSeconds (60)\n"
+      "                                exclude, routes, reuseDelaySeconds (default 600), "
+      "minReuseDelaySeconds (60)\n"
       "  {\"type\": \"railhead-ipam\", \"ranges\": [[{\"subnet\": ...}]]}  one address of each set\n"
       "  {\"type\": \"railhead-ipam\", \"links\": [{\"ifname\": \"rail0\", \"rail\": \"rail0\"}, ...]}\n"
       "                                several addresses in one call, each as above\n"

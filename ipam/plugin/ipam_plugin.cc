@@ -39,16 +39,16 @@ Result<std::optional<CniResult>> PreviousResult(const CniRequest& request) {
   return RH_TRY(ParseCniResult(previous->dump(), "network configuration: /prevResult"));
 }
 
-// The claims of an attachment, in the order of the plan.
-std::vector<OwnerClaim> ClaimsOf(const AddressOwner& attachment, const IpamPlan& plan) {
-  std::vector<OwnerClaim> claims;
-  claims.reserve(plan.addresses.size());
+// The requests of an attachment, in the order of the plan.
+std::vector<AddressRequest> RequestsOf(const AddressOwner& attachment, const IpamPlan& plan) {
+  std::vector<AddressRequest> requests;
+  requests.reserve(plan.addresses.size());
   for (const AddressPlan& address : plan.addresses) {
-    OwnerClaim claim{LinkOwner(attachment, address.ifname), {}, address.wanted, plan.listed};
-    for (const PoolChoice& choice : address.choices) claim.pools.push_back(choice.pool);
-    claims.push_back(std::move(claim));
+    AddressRequest request{LinkOwner(attachment, address.ifname), {}, address.fixed_address, plan.listed};
+    for (const PoolChoice& choice : address.choices) request.pools.push_back(choice.pool);
+    requests.push_back(std::move(request));
   }
-  return claims;
+  return requests;
 }
 
 // The pool that `held`, given for `asked`, is of.
@@ -58,10 +58,11 @@ const PoolChoice& ChoiceOf(const AddressPlan& asked, const AddressRecord& held) 
   return found == asked.choices.end() ? asked.choices.front() : *found;
 }
 
-// Whether the record is what the claim asks for.
-bool Meets(const OwnerClaim& claim, const AddressRecord& record) {
-  if (record.owner != claim.owner || (claim.wanted && record.address != *claim.wanted)) return false;
-  return std::ranges::any_of(claim.pools, [&](const AddressPool& pool) {
+// Whether the record is what the request asks for.
+bool Answers(const AddressRequest& request, const AddressRecord& record) {
+  if (record.owner != request.owner || (request.fixed_address && record.address != *request.fixed_address))
+    return false;
+  return std::ranges::any_of(request.pools, [&](const AddressPool& pool) {
     return pool.name == record.pool && pool.ranges.Contains(record.address);
   });
 }
@@ -73,14 +74,15 @@ std::string NamesOf(const std::vector<AddressPool>& pools) {
   return Join(names, " or ");
 }
 
-Result<void> CheckOne(const CniRequest& request, const OwnerClaim& claim,
+Result<void> CheckOne(const CniRequest& request, const AddressRequest& address,
                       const std::vector<AddressRecord>& records, const std::optional<CniResult>& previous) {
   const auto held =
-      std::ranges::find_if(records, [&](const AddressRecord& record) { return Meets(claim, record); });
+      std::ranges::find_if(records, [&](const AddressRecord& record) { return Answers(address, record); });
   if (held == records.end()) {
     return Fail(ErrorCode::kNotFound,
-                (claim.wanted ? claim.wanted->ToString() : "no address") + " of " + NamesOf(claim.pools) +
-                    " is" + (claim.wanted ? " not" : "") + " held by " + NameOf(request, claim.owner.ifname),
+                (address.fixed_address ? address.fixed_address->ToString() : "no address") + " of " +
+                    NamesOf(address.pools) + " is" + (address.fixed_address ? " not" : "") + " held by " +
+                    NameOf(request, address.owner.ifname),
                 "delete the container's network and add it again");
   }
   const bool told = !previous || std::ranges::any_of(previous->ips, [&](const CniIp& ip) {
@@ -88,7 +90,7 @@ Result<void> CheckOne(const CniRequest& request, const OwnerClaim& claim,
   });
   if (told) return {};
   return Fail(ErrorCode::kConflict,
-              held->address.ToString() + " is held by " + NameOf(request, claim.owner.ifname) +
+              held->address.ToString() + " is held by " + NameOf(request, address.owner.ifname) +
                   ", but prevResult does not have it",
               "delete the container's network and add it again");
 }
@@ -155,7 +157,7 @@ Result<std::string> IpamPlugin::Add(const CniRequest& request) {
   RH_TRY(RefuseUnpermitted(root_, request));
   const IpamPlan plan = RH_TRY(ResolvePools(request.config, request.args, root_));
   AddressStore store = RH_TRY(AddressStore::Open(root_));
-  const auto held = RH_TRY(store.Allocate(ClaimsOf(OwnerOf(request), plan)));
+  const auto held = RH_TRY(store.Allocate(RequestsOf(OwnerOf(request), plan)));
 
   CniResult result;
   for (std::size_t i = 0; i < held.size(); ++i) {
@@ -189,8 +191,8 @@ Result<void> IpamPlugin::Check(const CniRequest& request) {
   if (const auto store = RH_TRY(AddressStore::OpenExisting(root_)); store) {
     records = RH_TRY(store->Find(OwnerOf(request)));
   }
-  for (const OwnerClaim& claim : ClaimsOf(OwnerOf(request), plan)) {
-    RH_TRY(CheckOne(request, claim, records, previous));
+  for (const AddressRequest& address : RequestsOf(OwnerOf(request), plan)) {
+    RH_TRY(CheckOne(request, address, records, previous));
   }
   return {};
 }
@@ -219,26 +221,25 @@ Result<void> IpamPlugin::CanAdd(const CniRequest& request) {
   const IpamPlan plan = RH_TRY(ResolveIpam(request.config, request.args, root_));
   auto store = RH_TRY(AddressStore::OpenExisting(root_));
   if (!store) return AddressStore::CheckPlace(root_);
-  auto claims = ClaimsOf({request.network, kNobody, kNobody}, plan);
-  // One address that a pod has, or that rests, says nothing of the network.
-  for (OwnerClaim& claim : claims) claim.wanted.reset();
-  return store->TryAllocate(claims);
+  auto requests = RequestsOf({request.network, kNobody, kNobody}, plan);
+  // A fixed address that a pod has, or that cools down, says nothing about the network.
+  for (AddressRequest& address : requests) address.fixed_address.reset();
+  return store->TryAllocate(requests);
 }
 
 namespace {
 
-std::optional<AddressRequest> ParseRequest(const std::string& text) {
-  if (const auto address = IpAddress::Parse(text); address) return AddressRequest{*address, {}};
-  if (const auto prefix = IpPrefix::Parse(text); prefix)
-    return AddressRequest{prefix->address, prefix->length};
+std::optional<FixedAddress> ParseFixedAddress(const std::string& text) {
+  if (const auto address = IpAddress::Parse(text); address) return FixedAddress{*address, {}};
+  if (const auto prefix = IpPrefix::Parse(text); prefix) return FixedAddress{prefix->address, prefix->length};
   return std::nullopt;
 }
 
-std::vector<AddressRequest> Parsed(JsonReader& reader, const std::string& key,
-                                   const std::vector<std::string>& texts) {
-  std::vector<AddressRequest> requests;
+std::vector<FixedAddress> ParseFixedAddresses(JsonReader& reader, const std::string& key,
+                                              const std::vector<std::string>& texts) {
+  std::vector<FixedAddress> requests;
   for (const std::string& text : texts) {
-    const auto request = ParseRequest(text);
+    const auto request = ParseFixedAddress(text);
     if (request) {
       requests.push_back(*request);
     } else {
@@ -248,62 +249,63 @@ std::vector<AddressRequest> Parsed(JsonReader& reader, const std::string& key,
   return requests;
 }
 
-std::vector<AddressRequest> ReadIps(JsonReader& reader) {
-  return Parsed(reader, "ips", reader.Strings("ips").value_or(std::vector<std::string>{}));
+std::vector<FixedAddress> ReadIps(JsonReader& reader) {
+  return ParseFixedAddresses(reader, "ips", reader.Strings("ips").value_or(std::vector<std::string>{}));
 }
 
-bool InSubnet(const PoolChoice& choice, const AddressRequest& request) {
+bool InSubnet(const PoolChoice& choice, const FixedAddress& request) {
   return choice.pool.ranges.subnet().Contains(request.address);
 }
 
-std::string Shown(const AddressRequest& request) {
+std::string DisplayName(const FixedAddress& request) {
   return "requested address " + request.address.ToString();
 }
 
-Result<void> CheckLength(const PoolChoice& choice, const AddressRequest& request) {
+Result<void> CheckLength(const PoolChoice& choice, const FixedAddress& request) {
   const IpPrefix& subnet = choice.pool.ranges.subnet();
   if (!request.length || *request.length == subnet.length) return {};
   return Fail(ErrorCode::kInvalid,
-              Shown(request) + "/" + std::to_string(*request.length) + " is of another prefix length than " +
-                  "its subnet " + subnet.ToString(),
+              DisplayName(request) + "/" + std::to_string(*request.length) +
+                  " is of another prefix length than " + "its subnet " + subnet.ToString(),
               "write " + request.address.ToString());
 }
 
 // Why nothing has the address: of the plans, `near` has it in its subnet.
-Error Refusal(const std::vector<AddressPlan>& plans, const AddressPlan* near, const AddressRequest& request) {
+Error Refusal(const std::vector<AddressPlan>& plans, const AddressPlan* near, const FixedAddress& request) {
   if (near == nullptr) {
     std::vector<std::string> subnets;
     for (const AddressPlan& plan : plans) {
       for (const PoolChoice& choice : plan.choices) subnets.push_back(choice.pool.name);
     }
-    return {ErrorCode::kInvalid, Shown(request) + " is in none of the subnets of this attachment",
+    return {ErrorCode::kInvalid, DisplayName(request) + " is in none of the subnets of this attachment",
             "it has: " + Join(subnets, ", "), 0};
   }
-  if (near->deterministic && near->wanted) {
+  if (near->deterministic && near->fixed_address) {
+    return {ErrorCode::kInvalid,
+            DisplayName(request) + ": by the fabric's policy 'deterministic' this VF's is " +
+                near->fixed_address->ToString(),
+            "ask for that one or for none", 0};
+  }
+  if (near->fixed_address) {
     return {
         ErrorCode::kInvalid,
-        Shown(request) + ": by the fabric's policy 'deterministic' this VF's is " + near->wanted->ToString(),
-        "ask for that one or for none", 0};
-  }
-  if (near->wanted) {
-    return {ErrorCode::kInvalid,
-            Shown(request) + ": " + near->wanted->ToString() + " is asked for in its place already",
-            "ask for as many addresses of a subnet as the attachment has links in it", 0};
+        DisplayName(request) + ": " + near->fixed_address->ToString() + " is asked for in its place already",
+        "ask for as many addresses of a subnet as the attachment has links in it", 0};
   }
   std::vector<std::string> ranges;
   for (const PoolChoice& choice : near->choices) ranges.push_back(choice.pool.ranges.ToString());
   return {ErrorCode::kInvalid,
-          Shown(request) + " is in subnet " + near->choices.front().pool.name +
+          DisplayName(request) + " is in subnet " + near->choices.front().pool.name +
               ", but not one that may be given: gateway, excluded, or of another node",
           "this node gives " + Join(ranges, ", "), 0};
 }
 
 }  // namespace
 
-std::vector<AddressRequest> ReadAddressRequests(JsonReader& root, const CniArgs& args) {
-  std::vector<AddressRequest> requests;
+std::vector<FixedAddress> ReadFixedAddresses(JsonReader& root, const CniArgs& args) {
+  std::vector<FixedAddress> requests;
   if (const auto text = args.find("IP"); text != args.end() && !text->second.empty()) {
-    requests = Parsed(root, "CNI_ARGS IP", Split(text->second, ','));
+    requests = ParseFixedAddresses(root, "CNI_ARGS IP", Split(text->second, ','));
   }
   if (auto in_config = root.Object("args"); in_config) {
     if (auto cni = in_config->Object("cni"); cni) {
@@ -316,8 +318,9 @@ std::vector<AddressRequest> ReadAddressRequests(JsonReader& root, const CniArgs&
   return requests;
 }
 
-Result<void> AssignRequests(const std::vector<AddressRequest>& requests, std::vector<AddressPlan>& plans) {
-  for (const AddressRequest& request : requests) {
+Result<void> AssignFixedAddresses(const std::vector<FixedAddress>& requests,
+                                  std::vector<AddressPlan>& plans) {
+  for (const FixedAddress& request : requests) {
     const AddressPlan* near = nullptr;
     AddressPlan* taker = nullptr;
     for (AddressPlan& plan : plans) {
@@ -326,12 +329,13 @@ Result<void> AssignRequests(const std::vector<AddressRequest>& requests, std::ve
         RH_TRY(CheckLength(choice, request));
         if (near == nullptr) near = &plan;
         // By the fabric's policy it is that one anyway.
-        if (plan.deterministic && plan.wanted == request.address) taker = &plan;
-        if (!plan.wanted && taker == nullptr && choice.pool.ranges.Contains(request.address)) taker = &plan;
+        if (plan.deterministic && plan.fixed_address == request.address) taker = &plan;
+        if (!plan.fixed_address && taker == nullptr && choice.pool.ranges.Contains(request.address))
+          taker = &plan;
       }
     }
     if (taker == nullptr) return Fail(Refusal(plans, near, request));
-    taker->wanted = request.address;
+    taker->fixed_address = request.address;
   }
   return {};
 }

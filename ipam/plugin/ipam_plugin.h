@@ -59,15 +59,15 @@ struct AddressPlan;
 // CNI_ARGS
 using CniArgs = std::map<std::string, std::string>;
 
-struct AddressRequest {
+struct FixedAddress {
   IpAddress address;
   std::optional<int> length;  // of the prefix that it was written with
 };
 
 // `root` is the whole network configuration; errors stick to it.
-std::vector<AddressRequest> ReadAddressRequests(JsonReader& root, const CniArgs& args);
+std::vector<FixedAddress> ReadFixedAddresses(JsonReader& root, const CniArgs& args);
 
 // Puts every request into the plan that can meet it.
-Result<void> AssignRequests(const std::vector<AddressRequest>& requests, std::vector<AddressPlan>& plans);
+Result<void> AssignFixedAddresses(const std::vector<FixedAddress>& requests, std::vector<AddressPlan>& plans);
 
 }  // namespace railhead::ipam

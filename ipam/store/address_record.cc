@@ -19,7 +19,7 @@ using bytes::Text;
 constexpr char kPoolTable = 'P';
 constexpr char kRunTable = 'R';
 constexpr char kHeaderTable = 'S';
-constexpr char kRestTable = 'T';
+constexpr char kReuseQueueTable = 'T';
 constexpr char kQuarantineTable = 'U';
 constexpr char kAddressTable = 'A';
 constexpr char kOwnerTable = 'O';
@@ -135,12 +135,12 @@ std::string RunPrefix(std::string_view pool) {
   return Prefix(kRunTable, pool);
 }
 
-std::string RestPrefix(std::string_view pool) {
-  return Prefix(kRestTable, pool);
+std::string ReuseQueuePrefix(std::string_view pool) {
+  return Prefix(kReuseQueueTable, pool);
 }
 
-std::string RestKey(std::string_view pool, std::uint64_t since_ms, const IpAddress& address) {
-  return RestPrefix(pool) + Number(since_ms) + Encode(address);
+std::string ReuseQueueKey(std::string_view pool, std::uint64_t since_ms, const IpAddress& address) {
+  return ReuseQueuePrefix(pool) + Number(since_ms) + Encode(address);
 }
 
 std::string QuarantinePrefix(std::string_view pool) {
@@ -215,9 +215,9 @@ std::string AllOwnersPrefix() {
   return {kOwnerTable};
 }
 
-Result<RestEntry> DecodeRestKey(std::string_view pool, std::string_view key) {
-  Reader reader(key.substr(RestPrefix(pool).size()));
-  RestEntry entry;
+Result<QueueEntry> DecodeQueueKey(std::string_view pool, std::string_view key) {
+  Reader reader(key.substr(ReuseQueuePrefix(pool).size()));
+  QueueEntry entry;
   entry.at_ms = reader.Number();
   entry.address = RH_TRY(DecodeAddress(reader.Rest()));
   return entry;

@@ -3,13 +3,13 @@
 // One LMDB table; the first byte of a key says what the entry is, numbers are
 // big-endian, so that bytes sort as values do:
 //   header (store)    'S'                                -> StoreHeader
-//   pool              'P' pool                           -> last address given
+//   pool              'P' pool                           -> last allocated address
 //   run               'R' pool NUL first                 -> last
-//   rest              'T' pool NUL since address         -> (empty)
+//   reuse queue       'T' pool NUL since address         -> (empty)
 //   quarantine        'U' pool NUL until address         -> (empty)
 //   address           'A' pool NUL address               -> AddressRecord
 //   owner             'O' network NUL container NUL ifname NUL pool -> address, which is held or
-//                                                           rests since a reboot
+//                                                           was released by a reboot
 //   counters, events  'Q' ..., 'X', 'E' ...              -> ipam/store/events.h
 //   blocks            'B' ...                            -> ipam/store/node_blocks.h
 // A pool is named by its subnet ("10.100.0.0/24"): networks that share a
@@ -45,8 +45,8 @@ struct AddressOwner {
 
 enum class AddressState : std::uint8_t {
   kHeld = 1,
-  kResting = 2,      // released; not handed out before its rest is over
-  kQuarantined = 3,  // found in use by another machine; not handed out before `until_ms`
+  kCoolingDown = 2,  // released; not allocated before its reuse delay is over
+  kQuarantined = 3,  // found in use by another machine; not allocated before `until_ms`
 };
 
 // The owner of one link's address; of the attachment's own for an empty link.
@@ -60,7 +60,7 @@ struct AddressRecord {
   std::string pool;
   IpAddress address;
   AddressState state = AddressState::kHeld;
-  AddressOwner owner;             // of a resting address: the last one
+  AddressOwner owner;             // of a released address: the last one
   std::string boot_id;            // the boot in which it was asked for last
   std::uint64_t since_ms = 0;     // store time of the last change of state
   std::int64_t wall_seconds = 0;  // Unix time of the same, for people
@@ -81,7 +81,7 @@ struct StoreMoment {
   ClockReading clocks;
   std::uint64_t store_ms = 0;
 
-  // Since `record` was given, released or put into quarantine.
+  // Since `record` was allocated, released or put into quarantine.
   [[nodiscard]] std::chrono::milliseconds AgeOf(const AddressRecord& record) const {
     return std::chrono::milliseconds(store_ms - std::min(store_ms, record.since_ms));
   }
@@ -116,8 +116,8 @@ Result<IpAddress> DecodeAddress(std::string_view bytes);
 std::string HeaderKey();
 std::string PoolKey(std::string_view pool);
 std::string RunPrefix(std::string_view pool);
-std::string RestPrefix(std::string_view pool);
-std::string RestKey(std::string_view pool, std::uint64_t since_ms, const IpAddress& address);
+std::string ReuseQueuePrefix(std::string_view pool);
+std::string ReuseQueueKey(std::string_view pool, std::uint64_t since_ms, const IpAddress& address);
 std::string QuarantinePrefix(std::string_view pool);
 std::string QuarantineKey(std::string_view pool, std::uint64_t until_ms, const IpAddress& address);
 std::string AddressPrefix(std::string_view pool);
@@ -131,11 +131,11 @@ std::string OwnerPrefix(const AddressOwner& owner);
 std::string LinkOwnersPrefix(const AddressOwner& owner);
 std::string AllOwnersPrefix();
 
-struct RestEntry {
-  std::uint64_t at_ms = 0;  // since when it rests, or until when it is in quarantine
+struct QueueEntry {
+  std::uint64_t at_ms = 0;  // since when it cools down, or until when it is in quarantine
   IpAddress address;
 };
-// `key` starts with RestPrefix(pool) or QuarantinePrefix(pool).
-Result<RestEntry> DecodeRestKey(std::string_view pool, std::string_view key);
+// `key` starts with ReuseQueuePrefix(pool) or QuarantinePrefix(pool).
+Result<QueueEntry> DecodeQueueKey(std::string_view pool, std::string_view key);
 
 }  // namespace railhead::ipam

@@ -14,149 +14,152 @@
 namespace railhead::ipam {
 namespace {
 
-// A transaction frees at most this many rested addresses unless it needs more:
-// no allocation pays for a mass deletion before it.
-constexpr std::size_t kWakeLimit = 32;
+// A transaction frees at most this many addresses whose reuse delay is over, unless it needs more: no
+// allocation pays for a mass deletion before it.
+constexpr std::size_t kFreeLimit = 32;
 
 // Whether the owner may keep what it holds of `pool`.
-bool Fits(const OwnerClaim& claim, const AddressPool& pool, const AddressRecord& held) {
-  if (claim.wanted) return held.address == *claim.wanted;
+bool Fits(const AddressRequest& request, const AddressPool& pool, const AddressRecord& held) {
+  if (request.fixed_address) return held.address == *request.fixed_address;
   return pool.ranges.Contains(held.address);
 }
 
-// What the owner holds already. Of the rest of what it has in the claim's pools, nothing
-// stays held.
-Result<std::optional<AddressRecord>> KeepHeld(AddressLedger& ledger, const OwnerClaim& claim, bool& changed) {
+// The address that the owner holds already. Its other addresses of the request's pools are released.
+Result<std::optional<AddressRecord>> KeepHeld(AddressLedger& ledger, const AddressRequest& request,
+                                              bool& changed) {
   std::optional<AddressRecord> kept;
-  auto owned = RH_TRY(ledger.HeldBy(claim.owner));
+  auto owned = RH_TRY(ledger.HeldBy(request.owner));
   for (AddressRecord& held : owned) {
-    const auto pool = std::ranges::find(claim.pools, held.pool, &AddressPool::name);
-    if (pool == claim.pools.end()) continue;
-    if (!kept && Fits(claim, *pool, held)) {
+    const auto pool = std::ranges::find(request.pools, held.pool, &AddressPool::name);
+    if (pool == request.pools.end()) continue;
+    if (!kept && Fits(request, *pool, held)) {
       kept = std::move(held);
     } else {
-      RH_TRY(ledger.Rest(held));
+      RH_TRY(ledger.Release(held));
       changed = true;
     }
   }
   return kept;
 }
 
-// What the owner had before a reboot: some runtimes start the same containers again.
-Result<std::optional<AddressRecord>> HoldAgain(AddressLedger& ledger, const OwnerClaim& claim) {
-  for (const AddressPool& pool : claim.pools) {
-    const auto had = RH_TRY(ledger.HadBefore(pool, claim.owner));
-    if (had && Fits(claim, pool, *had)) return RH_TRY(ledger.HoldAgain(pool, *had));
+// The owner's address of before a reboot: some runtimes start the same containers again.
+Result<std::optional<AddressRecord>> AllocatePrevious(AddressLedger& ledger, const AddressRequest& request) {
+  for (const AddressPool& pool : request.pools) {
+    const auto previous = RH_TRY(ledger.FindPrevious(pool, request.owner));
+    if (previous && Fits(request, pool, *previous)) return RH_TRY(ledger.AllocatePrevious(pool, *previous));
   }
   return std::nullopt;
 }
 
-Result<AddressRecord> HoldWanted(AddressLedger& ledger, const OwnerClaim& claim, const IpAddress& wanted) {
-  for (const AddressPool& pool : claim.pools) {
-    if (!pool.ranges.Contains(wanted)) continue;
-    RH_TRY(ledger.Wake(pool, kWakeLimit));
-    return ledger.HoldThis(pool, claim.owner, wanted);
+Result<AddressRecord> AllocateFixed(AddressLedger& ledger, const AddressRequest& request,
+                                    const IpAddress& address) {
+  for (const AddressPool& pool : request.pools) {
+    if (!pool.ranges.Contains(address)) continue;
+    RH_TRY(ledger.FreeExpired(pool, kFreeLimit));
+    return ledger.AllocateSpecific(pool, request.owner, address);
   }
   // Where the pool is leased, blocks come and go; elsewhere the configuration was checked.
   return Fail(ErrorCode::kBusy,
-              "address " + wanted.ToString() + " is in no range that this node may give: " +
-                  claim.pools.front().ranges.ToString() + " of " + claim.pools.front().name,
-              "ask for another address, or for one on the node that has its block");
+              "address " + address.ToString() +
+                  " is outside of the ranges that this node may allocate from: " +
+                  request.pools.front().ranges.ToString() + " of " + request.pools.front().name,
+              "request another address, or run the pod on the node that leases its block");
 }
 
-Result<std::optional<AddressRecord>> HoldNextOf(AddressLedger& ledger, const AddressPool& pool,
-                                                const AddressOwner& owner) {
+Result<std::optional<AddressRecord>> AllocateNextOf(AddressLedger& ledger, const AddressPool& pool,
+                                                    const AddressOwner& owner) {
   for (;;) {
-    const std::size_t woken = RH_TRY(ledger.Wake(pool, kWakeLimit));
-    if (auto given = RH_TRY(ledger.HoldNext(pool, owner)); given) return given;
-    if (woken == 0) return std::nullopt;
+    const std::size_t freed = RH_TRY(ledger.FreeExpired(pool, kFreeLimit));
+    if (auto next = RH_TRY(ledger.AllocateNext(pool, owner)); next) return next;
+    if (freed == 0) return std::nullopt;
   }
 }
 
-Result<AddressRecord> HoldNew(AddressLedger& ledger, const OwnerClaim& claim) {
-  if (claim.wanted) return HoldWanted(ledger, claim, *claim.wanted);
-  for (const AddressPool& pool : claim.pools) {
-    if (auto given = RH_TRY(HoldNextOf(ledger, pool, claim.owner)); given) return std::move(*given);
+Result<AddressRecord> AllocateNew(AddressLedger& ledger, const AddressRequest& request) {
+  if (request.fixed_address) return AllocateFixed(ledger, request, *request.fixed_address);
+  for (const AddressPool& pool : request.pools) {
+    if (auto next = RH_TRY(AllocateNextOf(ledger, pool, request.owner)); next) return std::move(*next);
   }
-  for (const AddressPool& pool : claim.pools) {
-    if (auto given = RH_TRY(ledger.HoldRested(pool, claim.owner)); given) return std::move(*given);
+  for (const AddressPool& pool : request.pools) {
+    if (auto early = RH_TRY(ledger.AllocateFromReuseDelay(pool, request.owner)); early)
+      return std::move(*early);
   }
-  Error error = RH_TRY(ledger.Explain(claim.pools.front()));
-  for (std::size_t i = 1; i < claim.pools.size(); ++i) {
-    error.message += "; " + RH_TRY(ledger.Explain(claim.pools[i])).message;
+  Error error = RH_TRY(ledger.Explain(request.pools.front()));
+  for (std::size_t i = 1; i < request.pools.size(); ++i) {
+    error.message += "; " + RH_TRY(ledger.Explain(request.pools[i])).message;
   }
   return Fail(std::move(error));
 }
 
-// The error of a claim says which link it is of.
+// Puts the request's link in front of an error.
 template <typename T>
-Result<T> Named(const OwnerClaim& claim, Result<T> result) {
-  const std::string_view link = LinkName(claim.owner);
+Result<T> WithLink(const AddressRequest& request, Result<T> result) {
+  const std::string_view link = LinkName(request.owner);
   if (result || link.empty()) return result;
   return Fail(Wrap(std::move(result.error()), link));
 }
 
-// The claims of one Allocate(), and what meets them so far.
-class Meeting {
+// The requests of one Allocate(), and the addresses allocated for them so far.
+class AllocationSession {
  public:
-  Meeting(AddressLedger& ledger, const std::vector<OwnerClaim>& claims)
-      : ledger_(ledger), claims_(claims), met_(claims.size()) {}
+  AllocationSession(AddressLedger& ledger, const std::vector<AddressRequest>& requests)
+      : ledger_(ledger), requests_(requests), allocated_(requests.size()) {}
 
-  Result<void> Keep() {
-    for (std::size_t i = 0; i < claims_.size(); ++i) {
-      for (const AddressPool& pool : claims_[i].pools) {
-        RH_TRY(Named(claims_[i], CheckOwner(claims_[i].owner, pool.name)));
+  Result<void> KeepAllHeld() {
+    for (std::size_t i = 0; i < requests_.size(); ++i) {
+      for (const AddressPool& pool : requests_[i].pools) {
+        RH_TRY(WithLink(requests_[i], CheckOwner(requests_[i].owner, pool.name)));
       }
-      met_[i] = RH_TRY(Named(claims_[i], KeepHeld(ledger_, claims_[i], changed_)));
-      if (met_[i]) continue;
-      met_[i] = RH_TRY(Named(claims_[i], HoldAgain(ledger_, claims_[i])));
+      allocated_[i] = RH_TRY(WithLink(requests_[i], KeepHeld(ledger_, requests_[i], changed_)));
+      if (allocated_[i]) continue;
+      allocated_[i] = RH_TRY(WithLink(requests_[i], AllocatePrevious(ledger_, requests_[i])));
       changed_ = true;
     }
     return {};
   }
-  // What `which` says of what is not met yet, in the order of the claims.
+  // For the requests without an address that `which` selects, in their order.
   template <typename Which>
-  Result<void> HoldEach(const Which& which) {
-    for (std::size_t i = 0; i < claims_.size(); ++i) {
-      if (met_[i] || !which(claims_[i])) continue;
-      auto held = HoldNew(ledger_, claims_[i]);
-      if (!held && held.error().code == ErrorCode::kExhausted) refused_ = &claims_[i];
-      met_[i] = RH_TRY(Named(claims_[i], std::move(held)));
+  Result<void> AllocateEach(const Which& which) {
+    for (std::size_t i = 0; i < requests_.size(); ++i) {
+      if (allocated_[i] || !which(requests_[i])) continue;
+      auto held = AllocateNew(ledger_, requests_[i]);
+      if (!held && held.error().code == ErrorCode::kExhausted) refused_ = &requests_[i];
+      allocated_[i] = RH_TRY(WithLink(requests_[i], std::move(held)));
       changed_ = true;
     }
     return {};
   }
   // Two devices of each rail are two groups.
-  Result<void> HoldAlignedGroups() {
-    std::vector<bool> tried(claims_.size(), false);
+  Result<void> AllocateAlignedGroups() {
+    std::vector<bool> tried(requests_.size(), false);
     for (;;) {
       const std::vector<std::size_t> group = NextGroup(tried);
       if (group.empty()) return {};
-      if (group.size() > 1) RH_TRY(HoldGroup(group));
+      if (group.size() > 1) RH_TRY(AllocateGroup(group));
     }
   }
-  // The claim whose pools have no address.
-  [[nodiscard]] const OwnerClaim* refused() const { return refused_; }
-  Holding Finish() {
-    Holding holding;
-    holding.changed = changed_;
-    for (auto& record : met_) holding.records.push_back(std::move(*record));
-    return holding;
+  // The request whose pools have no address.
+  [[nodiscard]] const AddressRequest* refused() const { return refused_; }
+  AllocationResult Finish() {
+    AllocationResult result;
+    result.changed = changed_;
+    for (auto& record : allocated_) result.records.push_back(std::move(*record));
+    return result;
   }
 
  private:
   [[nodiscard]] bool CanBeAligned(std::size_t i) const {
-    return !met_[i] && claims_[i].aligned && claims_[i].pools.size() == 1;
+    return !allocated_[i] && requests_[i].aligned && requests_[i].pools.size() == 1;
   }
-  // The first claim of each pool that is not in a group yet, of one family.
+  // The first request of each pool that is not in a group yet, of one family.
   [[nodiscard]] std::vector<std::size_t> NextGroup(std::vector<bool>& tried) const {
     std::vector<std::size_t> group;
     std::set<std::string_view> pools;
-    for (std::size_t i = 0; i < claims_.size(); ++i) {
+    for (std::size_t i = 0; i < requests_.size(); ++i) {
       if (tried[i] || !CanBeAligned(i)) continue;
-      const AddressPool& pool = claims_[i].pools.front();
+      const AddressPool& pool = requests_[i].pools.front();
       const bool same_family =
-          group.empty() || claims_[group.front()].pools.front().ranges.subnet().address.IsV4() ==
+          group.empty() || requests_[group.front()].pools.front().ranges.subnet().address.IsV4() ==
                                pool.ranges.subnet().address.IsV4();
       if (!same_family || !pools.insert(pool.name).second) continue;
       tried[i] = true;
@@ -164,39 +167,40 @@ class Meeting {
     }
     return group;
   }
-  Result<void> HoldGroup(const std::vector<std::size_t>& group) {
-    std::vector<const OwnerClaim*> claims;
+  Result<void> AllocateGroup(const std::vector<std::size_t>& group) {
+    std::vector<const AddressRequest*> requests;
     for (const std::size_t i : group) {
-      RH_TRY(ledger_.Wake(claims_[i].pools.front(), kWakeLimit));
-      claims.push_back(&claims_[i]);
+      RH_TRY(ledger_.FreeExpired(requests_[i].pools.front(), kFreeLimit));
+      requests.push_back(&requests_[i]);
     }
-    auto held = RH_TRY(ledger_.HoldAligned(claims));
+    auto held = RH_TRY(ledger_.AllocateAligned(requests));
     if (!held) return {};
-    for (std::size_t i = 0; i < group.size(); ++i) met_[group[i]] = std::move((*held)[i]);
+    for (std::size_t i = 0; i < group.size(); ++i) allocated_[group[i]] = std::move((*held)[i]);
     changed_ = true;
     return {};
   }
 
   AddressLedger& ledger_;
-  const std::vector<OwnerClaim>& claims_;
-  std::vector<std::optional<AddressRecord>> met_;  // one for each claim
+  const std::vector<AddressRequest>& requests_;
+  std::vector<std::optional<AddressRecord>> allocated_;  // one for each request
   bool changed_ = false;
-  const OwnerClaim* refused_ = nullptr;
+  const AddressRequest* refused_ = nullptr;
 };
 
 }  // namespace
 
-Result<Holding> HoldAll(AddressLedger& ledger, const std::vector<OwnerClaim>& claims,
-                        const OwnerClaim** refused) {
-  Meeting meeting(ledger, claims);
-  RH_TRY(meeting.Keep());
-  // Before any other takes it.
-  RH_TRY(meeting.HoldEach([](const OwnerClaim& claim) { return claim.wanted.has_value(); }));
-  RH_TRY(meeting.HoldAlignedGroups());
-  auto held = meeting.HoldEach([](const OwnerClaim&) { return true; });
-  if (held) return meeting.Finish();
-  if (refused != nullptr) *refused = meeting.refused();
-  return Fail(std::move(held.error()));
+Result<AllocationResult> AllocateAll(AddressLedger& ledger, const std::vector<AddressRequest>& requests,
+                                     const AddressRequest** refused) {
+  AllocationSession session(ledger, requests);
+  RH_TRY(session.KeepAllHeld());
+  // First: another request could get a fixed address otherwise.
+  RH_TRY(
+      session.AllocateEach([](const AddressRequest& request) { return request.fixed_address.has_value(); }));
+  RH_TRY(session.AllocateAlignedGroups());
+  auto done = session.AllocateEach([](const AddressRequest&) { return true; });
+  if (done) return session.Finish();
+  if (refused != nullptr) *refused = session.refused();
+  return Fail(std::move(done.error()));
 }
 
 Result<HeldAddresses> ListHeld(const Root& root) {
@@ -215,7 +219,7 @@ Result<HeldAddresses> ListHeld(const Root& root) {
 Result<std::vector<AddressRecord>> ReleaseEarlierBoots(const Root& root) {
   auto store = RH_TRY(AddressStore::OpenExisting(root));
   if (!store) return std::vector<AddressRecord>{};
-  return store->RestEarlierBoots();
+  return store->ReleaseEarlierBoots();
 }
 
 Result<std::size_t> ReleaseOwner(const Root& root, const AddressOwner& owner) {
@@ -232,8 +236,8 @@ Result<std::uint64_t> CountQuarantined(const LmdbTxn& txn, const AddressPool& po
   std::uint64_t count = 0;
   const auto entries = RH_TRY(txn.Under(QuarantinePrefix(pool.name)));
   for (const KeyValue& entry : entries) {
-    const RestEntry apart = RH_TRY(DecodeRestKey(pool.name, entry.key));
-    if (pool.ranges.Contains(apart.address)) ++count;
+    const QueueEntry quarantined = RH_TRY(DecodeQueueKey(pool.name, entry.key));
+    if (pool.ranges.Contains(quarantined.address)) ++count;
   }
   return count;
 }
@@ -242,7 +246,7 @@ std::string InSeconds(std::uint64_t ms) {
   return std::to_string((ms + kMillisecondsPerSecond - 1) / kMillisecondsPerSecond) + " s";
 }
 
-std::string ShownOwner(const AddressOwner& owner) {
+std::string Describe(const AddressOwner& owner) {
   return "container " + owner.container + ", interface " + owner.ifname + ", network " + owner.network;
 }
 
@@ -254,35 +258,36 @@ std::uint64_t Milliseconds(std::chrono::seconds time) {
 
 Error HeldByAnother(const AddressRecord& held) {
   return {ErrorCode::kBusy,
-          "address " + held.address.ToString() + " of " + held.pool + " is held by " +
-              ShownOwner(held.owner) + " since " + UtcText(held.wall_seconds),
-          "delete that container, or ask for another address", 0};
+          "address " + held.address.ToString() + " of " + held.pool + " is held by " + Describe(held.owner) +
+              " since " + UtcText(held.wall_seconds),
+          "delete that container, or request another address", 0};
 }
 
-Error StillResting(const AddressRecord& resting, std::uint64_t left_ms) {
-  const std::string which = "address " + resting.address.ToString() + " of " + resting.pool;
-  if (resting.state == AddressState::kQuarantined) {
+Error NotYetReusable(const AddressRecord& record, std::uint64_t left_ms) {
+  const std::string which = "address " + record.address.ToString() + " of " + record.pool;
+  if (record.state == AddressState::kQuarantined) {
     return {ErrorCode::kBusy,
             which + " is in quarantine for another " + InSeconds(left_ms) + ": it was found in use at " +
-                UtcText(resting.wall_seconds) + ", when it was given to " + ShownOwner(resting.owner),
-            "find out which machine uses it, or ask for another address", 0};
+                UtcText(record.wall_seconds) + ", when it was allocated to " + Describe(record.owner),
+            "find the machine that uses it, or request another address", 0};
   }
   return {ErrorCode::kBusy,
-          which + " rests for another " + InSeconds(left_ms) + ": it was released at " +
-              UtcText(resting.wall_seconds) + " by " + ShownOwner(resting.owner),
-          "try again then, or shorten restSeconds", 0};
+          which + " is in its reuse delay for another " + InSeconds(left_ms) + ": it was released at " +
+              UtcText(record.wall_seconds) + " by " + Describe(record.owner),
+          "try again then, or shorten reuseDelaySeconds", 0};
 }
 
 Result<Error> ExplainExhausted(const LmdbTxn& txn, const AddressPool& pool, std::uint64_t store_ms) {
-  const std::string prefix = RestPrefix(pool.name);
-  const std::uint64_t rest_ms = Milliseconds(std::min(pool.rest, pool.min_rest.value_or(pool.rest)));
-  std::uint64_t resting = 0;
+  const std::string prefix = ReuseQueuePrefix(pool.name);
+  const std::uint64_t delay_ms =
+      Milliseconds(std::min(pool.reuse_delay, pool.min_reuse_delay.value_or(pool.reuse_delay)));
+  std::uint64_t cooling_down = 0;
   std::uint64_t first_ms = 0;
   for (std::string at = prefix;;) {
     const auto entry = RH_TRY(txn.AtOrAfter(at));
     if (!entry || !entry->key.starts_with(prefix)) break;
-    const RestEntry rest = RH_TRY(DecodeRestKey(pool.name, entry->key));
-    if (pool.ranges.Contains(rest.address) && resting++ == 0) first_ms = rest.at_ms + rest_ms;
+    const QueueEntry released = RH_TRY(DecodeQueueKey(pool.name, entry->key));
+    if (pool.ranges.Contains(released.address) && cooling_down++ == 0) first_ms = released.at_ms + delay_ms;
     at = entry->key + '\0';
   }
   const std::uint64_t quarantined = RH_TRY(CountQuarantined(txn, pool));
@@ -291,17 +296,18 @@ Result<Error> ExplainExhausted(const LmdbTxn& txn, const AddressPool& pool, std:
   error.code = ErrorCode::kExhausted;
   error.message = "no free address in " + pool.ranges.ToString() + " of subnet " + pool.name + ": size " +
                   std::to_string(size) + ", in use " +
-                  std::to_string(size - std::min(size, resting + quarantined)) + ", resting " +
-                  std::to_string(resting);
+                  std::to_string(size - std::min(size, cooling_down + quarantined)) + ", cooling down " +
+                  std::to_string(cooling_down);
   if (quarantined != 0) error.message += ", in quarantine " + std::to_string(quarantined);
   if (pool.leased) {
     error.hint = "try again later: railheadd leases another block by itself while the cluster store answers";
-  } else if (resting == 0) {
+  } else if (cooling_down == 0) {
     error.hint = "delete pods or widen the range";
   } else {
     const std::uint64_t wait_ms = first_ms > store_ms ? first_ms - store_ms : 0;
     error.hint = "the next address is free again in " + InSeconds(wait_ms) +
-                 "; widen the range or shorten restSeconds (" + std::to_string(pool.rest.count()) + ")";
+                 "; widen the range or shorten reuseDelaySeconds (" +
+                 std::to_string(pool.reuse_delay.count()) + ")";
   }
   return error;
 }

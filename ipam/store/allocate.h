@@ -1,10 +1,10 @@
-// How the claims of one Allocate() are met, within its transaction.
+// One Allocate(), within its transaction.
 //
-// A claim is met by what its owner holds, else by the address that it wants, else by one
-// that is aligned with the others', else by the next one of the first of its pools that has any.
-// Cost: as the ledger's steps; a claim of several pools pays for those before the one
-// that gives. Errors: as AddressStore::Allocate(), with the link's name in front; the
-// caller aborts the transaction. Threads: none.
+// A request gets the first that there is: the address that its owner holds, the fixed address that it
+// names, one that is aligned with those of the other requests, the next one of its first pool that has any.
+// Cost: as the ledger's steps. A request of several pools pays for each pool that is tried.
+// Errors: as AddressStore::Allocate(), with the link's name in front; the caller aborts the transaction.
+// Threads: none.
 #pragma once
 
 #include <chrono>
@@ -21,41 +21,40 @@
 
 namespace railhead::ipam {
 
-struct Holding {
-  std::vector<AddressRecord> records;  // one for each claim
+struct AllocationResult {
+  std::vector<AddressRecord> records;  // one for each request
   bool changed = false;
 };
 
-// After kExhausted `*refused` is the claim whose pools have no address.
-Result<Holding> HoldAll(AddressLedger& ledger, const std::vector<OwnerClaim>& claims,
-                        const OwnerClaim** refused);
+// After kExhausted `*refused` is the request whose pools have no address.
+Result<AllocationResult> AllocateAll(AddressLedger& ledger, const std::vector<AddressRequest>& requests,
+                                     const AddressRequest** refused);
 
-// Addresses that nobody can have any more, for the node's reconciler.
+// Addresses whose container is gone, for the node's reconciler.
 //
-// What happened to a container without its DEL is not in the store, so the caller
-// decides: by the boot (no network namespace survives one) or by the owner. What is
-// released rests as after a DEL. No store: nothing is held and none is made.
+// The store does not know of a container that went without its DEL. So the caller decides: by the boot (no
+// network namespace survives a reboot) or by the owner. The reuse delay begins as after a DEL.
+// No store: nothing is held and none is made.
 // Errors: as AddressStore; after an error nothing has changed.
 // Threads: none; excludes other processes by the store's lock, so each call is short.
 
-// What is held, links included; AttachmentIfname() of an owner is its CNI_IFNAME.
-// A holder of this boot may have died too: whether it lives, only the caller knows.
+// All held addresses, those of links included; AttachmentIfname() of an owner is its CNI_IFNAME.
+// A holder of this boot may be dead, too: only the caller knows.
 struct HeldAddresses {
   StoreMoment now;  // when they were listed
   std::vector<AddressRecord> records;
 };
 Result<HeldAddresses> ListHeld(const Root& root);
 
-// Releases what was handed out before this boot; these, as they were. Whoever asked for an address
-// or released one in this boot before has done so already: then there are none.
+// Releases the addresses of earlier boots; returns their earlier records. The first allocation or release
+// of this boot does the same: then none is left.
 Result<std::vector<AddressRecord>> ReleaseEarlierBoots(const Root& root);
 
-// Releases what the attachment `owner` (ifname: CNI_IFNAME) and its links hold, as
-// DEL does; how many.
+// Releases the addresses of the attachment `owner` (ifname: CNI_IFNAME) and of its links, as DEL does.
+// BlockReturner how many.
 Result<std::size_t> ReleaseOwner(const Root& root, const AddressOwner& owner);
 
-// Why an address is not given: the errors of the address store, with who has it, since when, and
-// what to do.
+// The errors of the address store: why an address is not allocated, its owner, since when, what to do.
 // Threads: pure functions, but for reading within the caller's transaction.
 
 struct AddressPool;
@@ -64,9 +63,9 @@ std::uint64_t Milliseconds(std::chrono::seconds time);
 
 // kBusy
 Error HeldByAnother(const AddressRecord& held);
-// kBusy; `resting` may be in quarantine.
-Error StillResting(const AddressRecord& resting, std::uint64_t left_ms);
-// kExhausted: how many are held, resting, and until when. Walks over what rests.
+// kBusy; `record` is in its reuse delay or in quarantine.
+Error NotYetReusable(const AddressRecord& record, std::uint64_t left_ms);
+// kExhausted: how many are held, how many cool down, and until when. Walks over the reuse queue.
 Result<Error> ExplainExhausted(const LmdbTxn& txn, const AddressPool& pool, std::uint64_t store_ms);
 
 }  // namespace railhead::ipam

@@ -39,8 +39,8 @@ Result<std::optional<AddressEvent>> LastEvent(const LmdbTxn& txn) {
 
 std::string_view NameOf(AddressEventKind kind) {
   switch (kind) {
-    case AddressEventKind::kRestShortened:
-      return "rest-shortened";
+    case AddressEventKind::kEarlyReuse:
+      return "early-reuse";
     case AddressEventKind::kExhausted:
       return "exhausted";
     case AddressEventKind::kQuarantined:
@@ -54,16 +54,16 @@ std::string_view NameOf(AddressEventKind kind) {
 }
 
 std::string Encode(const PoolCounters& counters) {
-  return Number(counters.given) + Number(counters.released) + Number(counters.rest_shortened) +
+  return Number(counters.allocated) + Number(counters.released) + Number(counters.early_reuses) +
          Number(counters.exhausted) + Number(counters.quarantined);
 }
 
 Result<PoolCounters> DecodeCounters(std::string_view bytes) {
   Reader reader(bytes);
   PoolCounters counters;
-  counters.given = reader.Number();
+  counters.allocated = reader.Number();
   counters.released = reader.Number();
-  counters.rest_shortened = reader.Number();
+  counters.early_reuses = reader.Number();
   counters.exhausted = reader.Number();
   counters.quarantined = reader.Number();
   if (!reader.Done()) return Fail(MalformedEvent("counters"));

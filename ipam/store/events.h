@@ -1,5 +1,5 @@
 // What happened in the address store, for metrics and events: counters for each pool, and a
-// bounded list of what an operator has to know. Kept in the store, since the processes that give
+// bounded list of events for the operator. Kept in the store, since the processes that allocate
 // addresses live for milliseconds; written in the transaction that did it.
 //
 //   counters (pool)   'Q' pool    -> PoolCounters
@@ -26,10 +26,10 @@ namespace railhead::ipam {
 
 // Since the store was made; none of them ever falls.
 struct PoolCounters {
-  std::uint64_t given = 0;
-  std::uint64_t released = 0;        // put to rest, for whatever reason
-  std::uint64_t rest_shortened = 0;  // given before its rest was over
-  std::uint64_t exhausted = 0;       // an address was asked for and there was none
+  std::uint64_t allocated = 0;
+  std::uint64_t released = 0;      // for whatever reason
+  std::uint64_t early_reuses = 0;  // allocated before the reuse delay was over
+  std::uint64_t exhausted = 0;     // refused requests: there was no address
   std::uint64_t quarantined = 0;
 
   bool operator==(const PoolCounters&) const = default;
@@ -43,13 +43,13 @@ struct StoreCounters {
 };
 
 enum class AddressEventKind : std::uint8_t {
-  kRestShortened = 1,  // `address` was given to `owner` after `ms` of rest
-  kExhausted = 2,      // `owner` was refused; `count` times since the event before this one
-  kQuarantined = 3,    // `address`, which `owner` held, is out of use for `ms`
-  kNewBoot = 4,        // `count` addresses of earlier boots were put to rest
-  kExtended = 5,       // the store's file was `count` pages short, none of them in use
+  kEarlyReuse = 1,   // `address` was allocated to `owner` `ms` after its release
+  kExhausted = 2,    // `owner` was refused; `count` times since the event before this one
+  kQuarantined = 3,  // `address`, which `owner` held, is out of use for `ms`
+  kNewBoot = 4,      // `count` addresses of earlier boots were released
+  kExtended = 5,     // the store's file was `count` pages short, none of them in use
 };
-// "rest-shortened", "exhausted", "quarantined", "new-boot", "extended"
+// "early-reuse", "exhausted", "quarantined", "new-boot", "extended"
 std::string_view NameOf(AddressEventKind kind);
 
 struct AddressEvent {

@@ -81,24 +81,24 @@ void ReadPool(JsonReader& pool, const std::string& network, std::vector<Imported
   ReadAllocations(*spec, *subnet, network, addresses);
 }
 
-Result<OwnerClaim> ClaimFor(const ImportedAddress& imported) {
+Result<AddressRequest> RequestFor(const ImportedAddress& imported) {
   RangeSpec spec;
   spec.subnet = imported.subnet;
-  OwnerClaim claim;
-  claim.owner = imported.owner;
+  AddressRequest request;
+  request.owner = imported.owner;
   auto ranges = RH_TRY(RangeSet::Make(spec));
   AddressPool pool{imported.subnet.ToString(), std::move(ranges), {}};
   if (!pool.ranges.Contains(imported.address))
     return Fail(ErrorCode::kInvalid, imported.address.ToString() + " is no host's address in " + pool.name);
-  claim.pools.push_back(std::move(pool));
-  claim.wanted = imported.address;
-  return claim;
+  request.pools.push_back(std::move(pool));
+  request.fixed_address = imported.address;
+  return request;
 }
 
 Result<void> ImportOne(AddressStore& store, const ImportedAddress& imported, bool here,
                        std::chrono::seconds away) {
-  const OwnerClaim claim = RH_TRY(ClaimFor(imported));
-  RH_TRY(store.Allocate({claim}));
+  const AddressRequest request = RH_TRY(RequestFor(imported));
+  RH_TRY(store.Allocate({request}));
   if (!here) RH_TRY(store.Quarantine(imported.owner, imported.address, away));
   return {};
 }

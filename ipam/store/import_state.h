@@ -1,5 +1,5 @@
-// What another IPAM plugin has given, read from its own state, so that a running cluster can
-// change plugins: its pods keep their addresses, and nobody else gets them.
+// Imports the allocations of another IPAM plugin from its own state, so that a running cluster can change
+// plugins: its pods keep their addresses, and no other pod gets them.
 //
 // host-local: a directory for each network, a file for each address with the container's id and, in
 // a second line, the interface (plugins/ipam/host-local/backend/disk). whereabouts: its IPPool
@@ -36,11 +36,12 @@ Result<std::vector<ImportedAddress>> ReadWhereabouts(const std::string& text, co
 struct ImportOutcome {
   std::size_t held = 0;        // now, or already, by their owners
   std::size_t kept_away = 0;   // another node's: in quarantine
-  std::vector<Error> refused;  // of single addresses: held by another owner, or resting
+  std::vector<Error> refused;  // of single addresses: held by another owner, or in their reuse delay
 };
 
-// `here`: whether the owner's container is on this node. Others' addresses are kept out of use for
-// `away`: their DEL never comes here. Each address is a transaction of its own; again, it changes nothing.
+// `here`: whether the owner's container is on this node. Addresses of other nodes are in quarantine for
+// `away`: their DEL never comes here. Each address is a transaction of its own. A second import changes
+// nothing.
 ImportOutcome Import(AddressStore& store, const std::vector<ImportedAddress>& addresses,
                      const std::function<bool(const ImportedAddress&)>& here, std::chrono::seconds away);
 

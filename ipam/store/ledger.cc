@@ -15,8 +15,8 @@ Error Contradiction(const std::string& what) {
   return {ErrorCode::kIo, "address store: " + what, "the store is damaged: restore it from a backup", 0};
 }
 
-std::uint64_t RestMilliseconds(const AddressPool& pool) {
-  return Milliseconds(pool.rest);
+std::uint64_t ReuseDelayMs(const AddressPool& pool) {
+  return Milliseconds(pool.reuse_delay);
 }
 
 }  // namespace
@@ -58,7 +58,7 @@ Result<std::vector<AddressRecord>> AddressLedger::HeldUnder(const std::string& p
     const auto record = RH_TRY(txn_->Get(key));
     if (!record) return Fail(Contradiction("an owner's address has no record"));
     AddressRecord one = RH_TRY(DecodeRecord(key, *record));
-    // What rests since a reboot still has its owner's entry.
+    // An address that was released by a reboot still has its owner's entry.
     if (one.state == AddressState::kHeld) held.push_back(std::move(one));
   }
   return held;
@@ -79,19 +79,19 @@ Result<std::vector<AddressRecord>> AddressLedger::AllHeld() const {
   return HeldUnder(AllOwnersPrefix());
 }
 
-Result<void> AddressLedger::Rest(const AddressRecord& held) {
+Result<void> AddressLedger::Release(const AddressRecord& held) {
   RH_TRY(txn_->Erase(OwnerPrefix(held.owner) + held.pool));
-  return RestForOwner(held);
+  return ReleaseKeepingOwner(held);
 }
 
-Result<void> AddressLedger::RestForOwner(const AddressRecord& held) {
-  AddressRecord resting = held;
-  resting.state = AddressState::kResting;
-  resting.since_ms = store_ms_;
-  resting.wall_seconds = now_.wall_seconds;
-  RH_TRY(txn_->Put(AddressKey(held.pool, held.address), Encode(resting)));
+Result<void> AddressLedger::ReleaseKeepingOwner(const AddressRecord& held) {
+  AddressRecord released = held;
+  released.state = AddressState::kCoolingDown;
+  released.since_ms = store_ms_;
+  released.wall_seconds = now_.wall_seconds;
+  RH_TRY(txn_->Put(AddressKey(held.pool, held.address), Encode(released)));
   RH_TRY(EventLog(*txn_).Count(held.pool, &PoolCounters::released));
-  return txn_->Put(RestKey(held.pool, store_ms_, held.address), "");
+  return txn_->Put(ReuseQueueKey(held.pool, store_ms_, held.address), "");
 }
 
 Result<AddressRecord> AddressLedger::Quarantine(const AddressRecord& held, std::chrono::seconds time) {
@@ -118,17 +118,17 @@ Result<bool> AddressLedger::MayQuarantine(const AddressPool& pool) const {
   std::uint64_t apart = 0;
   const auto entries = RH_TRY(txn_->Under(prefix));
   for (const KeyValue& entry : entries) {
-    const RestEntry one = RH_TRY(DecodeRestKey(pool.name, entry.key));
+    const QueueEntry one = RH_TRY(DecodeQueueKey(pool.name, entry.key));
     const bool counts = one.at_ms > store_ms_ && one.at_ms - store_ms_ <= Milliseconds(kDefaultQuarantine);
     if (counts && pool.ranges.Contains(one.address)) ++apart;
   }
   return apart < pool.ranges.Size() / kPart;
 }
 
-Result<std::vector<AddressRecord>> AddressLedger::RestEarlierBoots() {
+Result<std::vector<AddressRecord>> AddressLedger::ReleaseEarlierBoots() {
   std::vector<AddressRecord> earlier = RH_TRY(AllHeld());
   std::erase_if(earlier, [&](const AddressRecord& record) { return record.boot_id == now_.boot_id; });
-  for (const AddressRecord& record : earlier) RH_TRY(RestForOwner(record));
+  for (const AddressRecord& record : earlier) RH_TRY(ReleaseKeepingOwner(record));
   if (earlier.empty()) return earlier;
   AddressEvent event = Event(AddressEventKind::kNewBoot, "", {});
   event.count = earlier.size();
@@ -136,39 +136,41 @@ Result<std::vector<AddressRecord>> AddressLedger::RestEarlierBoots() {
   return earlier;
 }
 
-Result<std::optional<AddressRecord>> AddressLedger::HadBefore(const AddressPool& pool,
-                                                              const AddressOwner& owner) const {
+Result<std::optional<AddressRecord>> AddressLedger::FindPrevious(const AddressPool& pool,
+                                                                 const AddressOwner& owner) const {
   const auto bytes = RH_TRY(txn_->Get(OwnerPrefix(owner) + pool.name));
   if (!bytes) return std::nullopt;
   const IpAddress address = RH_TRY(DecodeAddress(*bytes));
   auto record = RH_TRY(RecordOf(pool.name, address));
-  if (!record || record->state != AddressState::kResting) return std::nullopt;
-  if (store_ms_ >= record->since_ms + RestMilliseconds(pool)) return std::nullopt;
+  if (!record || record->state != AddressState::kCoolingDown) return std::nullopt;
+  if (store_ms_ >= record->since_ms + ReuseDelayMs(pool)) return std::nullopt;
   return record;
 }
 
-Result<AddressRecord> AddressLedger::HoldAgain(const AddressPool& pool, const AddressRecord& resting) {
+Result<AddressRecord> AddressLedger::AllocatePrevious(const AddressPool& pool,
+                                                      const AddressRecord& previous) {
   StoredRuns runs(*txn_, pool.name);
-  RH_TRY(Forget(runs, resting));
-  return Give(runs, pool, resting.owner, resting.address);
+  RH_TRY(Free(runs, previous));
+  return Assign(runs, pool, previous.owner, previous.address);
 }
 
-Result<std::size_t> AddressLedger::Wake(const AddressPool& pool, std::size_t limit) {
-  const std::size_t rested = RH_TRY(WakeQueue(pool, RestPrefix(pool.name), RestMilliseconds(pool), limit));
-  return rested + RH_TRY(WakeQueue(pool, QuarantinePrefix(pool.name), 0, limit - rested));
+Result<std::size_t> AddressLedger::FreeExpired(const AddressPool& pool, std::size_t limit) {
+  const std::size_t reusable =
+      RH_TRY(FreeExpiredOf(pool, ReuseQueuePrefix(pool.name), ReuseDelayMs(pool), limit));
+  return reusable + RH_TRY(FreeExpiredOf(pool, QuarantinePrefix(pool.name), 0, limit - reusable));
 }
 
-Result<std::size_t> AddressLedger::WakeQueue(const AddressPool& pool, const std::string& prefix,
-                                             std::uint64_t after_ms, std::size_t limit) {
+Result<std::size_t> AddressLedger::FreeExpiredOf(const AddressPool& pool, const std::string& prefix,
+                                                 std::uint64_t after_ms, std::size_t limit) {
   StoredRuns runs(*txn_, pool.name);
-  for (std::size_t woken = 0; woken < limit; ++woken) {
+  for (std::size_t freed = 0; freed < limit; ++freed) {
     const auto oldest = RH_TRY(txn_->AtOrAfter(prefix));
-    if (!oldest || !oldest->key.starts_with(prefix)) return woken;
-    const RestEntry entry = RH_TRY(DecodeRestKey(pool.name, oldest->key));
-    if (store_ms_ < entry.at_ms + after_ms) return woken;
+    if (!oldest || !oldest->key.starts_with(prefix)) return freed;
+    const QueueEntry entry = RH_TRY(DecodeQueueKey(pool.name, oldest->key));
+    if (store_ms_ < entry.at_ms + after_ms) return freed;
     const auto record = RH_TRY(RecordOf(pool.name, entry.address));
-    if (!record) return Fail(Contradiction("a resting address has no record"));
-    RH_TRY(Forget(runs, *record));
+    if (!record) return Fail(Contradiction("an address of the reuse queue has no record"));
+    RH_TRY(Free(runs, *record));
   }
   return limit;
 }
@@ -181,74 +183,74 @@ Result<std::optional<AddressRecord>> AddressLedger::RecordOf(const std::string& 
   return RH_TRY(DecodeRecord(key, *bytes));
 }
 
-Result<void> AddressLedger::Forget(StoredRuns& runs, const AddressRecord& resting) {
-  RH_TRY(txn_->Erase(resting.state == AddressState::kQuarantined
-                         ? QuarantineKey(resting.pool, resting.until_ms, resting.address)
-                         : RestKey(resting.pool, resting.since_ms, resting.address)));
-  RH_TRY(txn_->Erase(AddressKey(resting.pool, resting.address)));
-  const std::string owner_key = OwnerPrefix(resting.owner) + resting.pool;
+Result<void> AddressLedger::Free(StoredRuns& runs, const AddressRecord& record) {
+  RH_TRY(txn_->Erase(record.state == AddressState::kQuarantined
+                         ? QuarantineKey(record.pool, record.until_ms, record.address)
+                         : ReuseQueueKey(record.pool, record.since_ms, record.address)));
+  RH_TRY(txn_->Erase(AddressKey(record.pool, record.address)));
+  const std::string owner_key = OwnerPrefix(record.owner) + record.pool;
   const auto last = RH_TRY(txn_->Get(owner_key));
-  if (last && *last == Encode(resting.address)) RH_TRY(txn_->Erase(owner_key));
-  return Free(runs, resting.address);
+  if (last && *last == Encode(record.address)) RH_TRY(txn_->Erase(owner_key));
+  return ipam::Free(runs, record.address);
 }
 
-Result<std::optional<AddressRecord>> AddressLedger::HoldNext(const AddressPool& pool,
-                                                             const AddressOwner& owner) {
+Result<std::optional<AddressRecord>> AddressLedger::AllocateNext(const AddressPool& pool,
+                                                                 const AddressOwner& owner) {
   StoredRuns runs(*txn_, pool.name);
-  const auto last_given = RH_TRY(LastGiven(pool));
-  const auto address = RH_TRY(NextFree(pool.ranges, runs, last_given));
+  const auto last_allocated = RH_TRY(LastAllocated(pool));
+  const auto address = RH_TRY(NextFree(pool.ranges, runs, last_allocated));
   if (!address) return std::nullopt;
   RH_TRY(txn_->Put(PoolKey(pool.name), Encode(*address)));
-  return RH_TRY(Give(runs, pool, owner, *address));
+  return RH_TRY(Assign(runs, pool, owner, *address));
 }
 
-Result<std::optional<std::vector<AddressRecord>>> AddressLedger::HoldAligned(
-    const std::vector<const OwnerClaim*>& claims) {
+Result<std::optional<std::vector<AddressRecord>>> AddressLedger::AllocateAligned(
+    const std::vector<const AddressRequest*>& requests) {
   std::deque<StoredRuns> runs;
   std::vector<AlignedPool> pools;
-  for (const OwnerClaim* claim : claims) {
-    const AddressPool& pool = claim->pools.front();
-    const auto last_given = RH_TRY(LastGiven(pool));
+  for (const AddressRequest* request : requests) {
+    const AddressPool& pool = request->pools.front();
+    const auto last_allocated = RH_TRY(LastAllocated(pool));
     runs.emplace_back(*txn_, pool.name);
-    pools.push_back({&pool.ranges, &runs.back(), last_given});
+    pools.push_back({&pool.ranges, &runs.back(), last_allocated});
   }
   const auto addresses = RH_TRY(NextAligned(pools));
   if (!addresses) return std::nullopt;
   std::vector<AddressRecord> held;
-  for (std::size_t i = 0; i < claims.size(); ++i) {
-    const AddressPool& pool = claims[i]->pools.front();
+  for (std::size_t i = 0; i < requests.size(); ++i) {
+    const AddressPool& pool = requests[i]->pools.front();
     RH_TRY(txn_->Put(PoolKey(pool.name), Encode((*addresses)[i])));
-    held.push_back(RH_TRY(Give(runs[i], pool, claims[i]->owner, (*addresses)[i])));
+    held.push_back(RH_TRY(Assign(runs[i], pool, requests[i]->owner, (*addresses)[i])));
   }
   return held;
 }
 
-Result<std::optional<AddressRecord>> AddressLedger::RestedLongest(const AddressPool& pool) const {
-  const std::string prefix = RestPrefix(pool.name);
+Result<std::optional<AddressRecord>> AddressLedger::OldestReleased(const AddressPool& pool) const {
+  const std::string prefix = ReuseQueuePrefix(pool.name);
   for (std::string at = prefix;;) {
     const auto entry = RH_TRY(txn_->AtOrAfter(at));
     if (!entry || !entry->key.starts_with(prefix)) return std::nullopt;
-    const RestEntry rest = RH_TRY(DecodeRestKey(pool.name, entry->key));
-    if (pool.ranges.Contains(rest.address)) return RecordOf(pool.name, rest.address);
+    const QueueEntry released = RH_TRY(DecodeQueueKey(pool.name, entry->key));
+    if (pool.ranges.Contains(released.address)) return RecordOf(pool.name, released.address);
     at = entry->key + '\0';
   }
 }
 
-Result<std::optional<AddressRecord>> AddressLedger::HoldRested(const AddressPool& pool,
-                                                               const AddressOwner& owner) {
-  if (!pool.min_rest) return std::nullopt;
-  const auto longest = RH_TRY(RestedLongest(pool));
-  if (!longest || store_ms_ - longest->since_ms < Milliseconds(*pool.min_rest)) return std::nullopt;
+Result<std::optional<AddressRecord>> AddressLedger::AllocateFromReuseDelay(const AddressPool& pool,
+                                                                           const AddressOwner& owner) {
+  if (!pool.min_reuse_delay) return std::nullopt;
+  const auto oldest = RH_TRY(OldestReleased(pool));
+  if (!oldest || store_ms_ - oldest->since_ms < Milliseconds(*pool.min_reuse_delay)) return std::nullopt;
   StoredRuns runs(*txn_, pool.name);
-  RH_TRY(Forget(runs, *longest));
-  RH_TRY(txn_->Put(PoolKey(pool.name), Encode(longest->address)));
+  RH_TRY(Free(runs, *oldest));
+  RH_TRY(txn_->Put(PoolKey(pool.name), Encode(oldest->address)));
   EventLog log(*txn_);
-  AddressEvent event = Event(AddressEventKind::kRestShortened, pool.name, owner);
-  event.address = longest->address;
-  event.ms = store_ms_ - longest->since_ms;
-  RH_TRY(log.Count(pool.name, &PoolCounters::rest_shortened));
+  AddressEvent event = Event(AddressEventKind::kEarlyReuse, pool.name, owner);
+  event.address = oldest->address;
+  event.ms = store_ms_ - oldest->since_ms;
+  RH_TRY(log.Count(pool.name, &PoolCounters::early_reuses));
   RH_TRY(log.Note(std::move(event)));
-  return RH_TRY(Give(runs, pool, owner, longest->address));
+  return RH_TRY(Assign(runs, pool, owner, oldest->address));
 }
 
 AddressEvent AddressLedger::Event(AddressEventKind kind, const std::string& pool,
@@ -262,11 +264,11 @@ AddressEvent AddressLedger::Event(AddressEventKind kind, const std::string& pool
   return event;
 }
 
-Result<void> AddressLedger::NoteExhausted(const OwnerClaim& claim) {
+Result<void> AddressLedger::NoteExhausted(const AddressRequest& request) {
   EventLog log(*txn_);
-  for (const AddressPool& pool : claim.pools) {
+  for (const AddressPool& pool : request.pools) {
     RH_TRY(log.Count(pool.name, &PoolCounters::exhausted));
-    RH_TRY(log.Note(Event(AddressEventKind::kExhausted, pool.name, claim.owner)));
+    RH_TRY(log.Note(Event(AddressEventKind::kExhausted, pool.name, request.owner)));
   }
   return {};
 }
@@ -279,28 +281,27 @@ Result<void> AddressLedger::NoteExtended(std::uint64_t pages) {
   return log.Note(std::move(event));
 }
 
-Result<std::optional<IpAddress>> AddressLedger::LastGiven(const AddressPool& pool) const {
+Result<std::optional<IpAddress>> AddressLedger::LastAllocated(const AddressPool& pool) const {
   const auto bytes = RH_TRY(txn_->Get(PoolKey(pool.name)));
   if (!bytes) return std::nullopt;
   return RH_TRY(DecodeAddress(*bytes));
 }
 
-Result<AddressRecord> AddressLedger::HoldThis(const AddressPool& pool, const AddressOwner& owner,
-                                              const IpAddress& address) {
+Result<AddressRecord> AddressLedger::AllocateSpecific(const AddressPool& pool, const AddressOwner& owner,
+                                                      const IpAddress& address) {
   StoredRuns runs(*txn_, pool.name);
   if (const auto found = RH_TRY(RecordOf(pool.name, address)); found) {
     if (found->state == AddressState::kHeld) return Fail(HeldByAnother(*found));
-    const std::uint64_t end_ms = found->state == AddressState::kQuarantined
-                                     ? found->until_ms
-                                     : found->since_ms + RestMilliseconds(pool);
-    if (store_ms_ < end_ms) return Fail(StillResting(*found, end_ms - store_ms_));
-    RH_TRY(Forget(runs, *found));
+    const std::uint64_t end_ms =
+        found->state == AddressState::kQuarantined ? found->until_ms : found->since_ms + ReuseDelayMs(pool);
+    if (store_ms_ < end_ms) return Fail(NotYetReusable(*found, end_ms - store_ms_));
+    RH_TRY(Free(runs, *found));
   }
-  return Give(runs, pool, owner, address);
+  return Assign(runs, pool, owner, address);
 }
 
-Result<AddressRecord> AddressLedger::Give(StoredRuns& runs, const AddressPool& pool,
-                                          const AddressOwner& owner, const IpAddress& address) {
+Result<AddressRecord> AddressLedger::Assign(StoredRuns& runs, const AddressPool& pool,
+                                            const AddressOwner& owner, const IpAddress& address) {
   AddressRecord held;
   held.pool = pool.name;
   held.address = address;
@@ -311,7 +312,7 @@ Result<AddressRecord> AddressLedger::Give(StoredRuns& runs, const AddressPool& p
   RH_TRY(Take(runs, address));
   RH_TRY(txn_->Put(AddressKey(pool.name, address), Encode(held)));
   RH_TRY(txn_->Put(OwnerPrefix(owner) + pool.name, Encode(address)));
-  RH_TRY(EventLog(*txn_).Count(pool.name, &PoolCounters::given));
+  RH_TRY(EventLog(*txn_).Count(pool.name, &PoolCounters::allocated));
   return held;
 }
 

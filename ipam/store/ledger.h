@@ -1,9 +1,9 @@
 // One transaction on the address store: the steps that AddressStore's
-// operations are made of. Keeps addresses, owners, runs and the rest queue in step.
+// operations are made of. Keeps addresses, owners, runs and the reuse queue in step.
 //
 // Cost: every step is a constant number of B-tree look-ups, except Explain(),
-// which only a failed allocation pays, and HoldRested(), which passes over the resting
-// addresses that are outside of the pool's ranges: only an exhausted pool pays for that.
+// which only a failed allocation pays, and AllocateFromReuseDelay(), which passes over the addresses of the
+// reuse queue that are outside of the pool's ranges: only an exhausted pool pays for that.
 // Ownership: borrows the transaction, which must outlive it; the caller commits
 // after Stamp(). Errors: as LmdbTxn; kIo when records contradict each other.
 // Threads: none.
@@ -24,7 +24,7 @@
 namespace railhead::ipam {
 
 struct AddressPool;
-struct OwnerClaim;
+struct AddressRequest;
 
 // The runs of one pool, kept in the transaction.
 class StoredRuns : public RunMap {
@@ -44,47 +44,49 @@ class AddressLedger {
  public:
   static Result<AddressLedger> Open(LmdbTxn& txn, const ClockReading& now);
 
-  // What the owner holds, in all pools.
+  // The addresses that the owner holds, in all pools.
   [[nodiscard]] Result<std::vector<AddressRecord>> HeldBy(const AddressOwner& owner) const;
-  // The same, and what its links hold.
+  // The same, with those of its links.
   [[nodiscard]] Result<std::vector<AddressRecord>> HeldByAttachment(const AddressOwner& owner) const;
-  // What anybody holds.
+  // All held addresses.
   [[nodiscard]] Result<std::vector<AddressRecord>> AllHeld() const;
 
-  // held -> resting
-  Result<void> Rest(const AddressRecord& held);
-  // held -> resting, for all that is held since an earlier boot; these, as they were. The owner
-  // itself may have its address again until its rest is over: HoldAgain().
-  Result<std::vector<AddressRecord>> RestEarlierBoots();
+  // held -> cooling down
+  Result<void> Release(const AddressRecord& held);
+  // held -> cooling down, for all addresses of earlier boots; their earlier records. Until the reuse delay is
+  // over the owner can get its address again: AllocatePrevious().
+  Result<std::vector<AddressRecord>> ReleaseEarlierBoots();
   // held -> quarantined, for `time`; the record as it is then.
   Result<AddressRecord> Quarantine(const AddressRecord& held, std::chrono::seconds time);
   // Whether one more of the pool's addresses may be in quarantine: a quarter of them at most. Those that
   // are there for longer than kDefaultQuarantine were imported and do not count.
   [[nodiscard]] Result<bool> MayQuarantine(const AddressPool& pool) const;
-  // resting or quarantined -> free, for at most `limit` addresses whose time is over; how many.
-  Result<std::size_t> Wake(const AddressPool& pool, std::size_t limit);
+  // cooling down or quarantined -> free, for at most `limit` addresses whose time is over; how many.
+  Result<std::size_t> FreeExpired(const AddressPool& pool, std::size_t limit);
   // free -> held, the next one of the order; nullopt when nothing is free.
-  Result<std::optional<AddressRecord>> HoldNext(const AddressPool& pool, const AddressOwner& owner);
-  // free -> held for all of the claims, each of the first of its pools, with the same host part;
+  Result<std::optional<AddressRecord>> AllocateNext(const AddressPool& pool, const AddressOwner& owner);
+  // free -> held for all of the requests, each of the first of its pools, with the same host part;
   // nullopt, and nothing has changed, when no such addresses are found (ipam/store/range.h).
-  Result<std::optional<std::vector<AddressRecord>>> HoldAligned(const std::vector<const OwnerClaim*>& claims);
-  // resting -> held, before its rest is over: that which has rested longest, if it has rested
-  // for the pool's `min_rest`; nullopt: none has.
-  Result<std::optional<AddressRecord>> HoldRested(const AddressPool& pool, const AddressOwner& owner);
-  // free -> held, out of the order. An address that is held or whose rest is not over: kBusy.
-  Result<AddressRecord> HoldThis(const AddressPool& pool, const AddressOwner& owner,
-                                 const IpAddress& address);
+  Result<std::optional<std::vector<AddressRecord>>> AllocateAligned(
+      const std::vector<const AddressRequest*>& requests);
+  // cooling down -> held, before the reuse delay is over: the address that was released first, if the pool's
+  // `min_reuse_delay` has passed; else nullopt.
+  Result<std::optional<AddressRecord>> AllocateFromReuseDelay(const AddressPool& pool,
+                                                              const AddressOwner& owner);
+  // free -> held, out of the order. An address that is held, cools down or is in quarantine: kBusy.
+  Result<AddressRecord> AllocateSpecific(const AddressPool& pool, const AddressOwner& owner,
+                                         const IpAddress& address);
 
-  // What rests since a reboot, and its owner was `owner`; nullopt: nothing, or its rest is over.
-  [[nodiscard]] Result<std::optional<AddressRecord>> HadBefore(const AddressPool& pool,
-                                                               const AddressOwner& owner) const;
-  // resting -> held, by the owner that had it before.
-  Result<AddressRecord> HoldAgain(const AddressPool& pool, const AddressRecord& resting);
-  // Why the pool has no address: how many are held, resting, and until when.
+  // The address that a reboot took from `owner`; nullopt: none, or its reuse delay is over.
+  [[nodiscard]] Result<std::optional<AddressRecord>> FindPrevious(const AddressPool& pool,
+                                                                  const AddressOwner& owner) const;
+  // cooling down -> held, by its previous owner.
+  Result<AddressRecord> AllocatePrevious(const AddressPool& pool, const AddressRecord& previous);
+  // Why the pool has no address: how many are held, how many cool down, and until when.
   [[nodiscard]] Result<Error> Explain(const AddressPool& pool) const;
 
-  // That the claim's pools have no address.
-  Result<void> NoteExhausted(const OwnerClaim& claim);
+  // That the request's pools have no address.
+  Result<void> NoteExhausted(const AddressRequest& request);
   // That the file was `pages` short (LmdbEnv::pages_short()).
   Result<void> NoteExtended(std::uint64_t pages);
 
@@ -95,19 +97,19 @@ class AddressLedger {
   AddressLedger(LmdbTxn& txn, ClockReading now, StoreHeader header)
       : txn_(&txn), now_(std::move(now)), header_(std::move(header)), store_ms_(header_.StoreTime(now_)) {}
 
-  // That of the addresses that may be given which has rested longest.
-  [[nodiscard]] Result<std::optional<AddressRecord>> RestedLongest(const AddressPool& pool) const;
-  [[nodiscard]] Result<std::optional<IpAddress>> LastGiven(const AddressPool& pool) const;
+  // Of the pool's addresses that cool down, the one that was released first.
+  [[nodiscard]] Result<std::optional<AddressRecord>> OldestReleased(const AddressPool& pool) const;
+  [[nodiscard]] Result<std::optional<IpAddress>> LastAllocated(const AddressPool& pool) const;
   // The address, which is free, is the owner's from now on.
-  Result<AddressRecord> Give(StoredRuns& runs, const AddressPool& pool, const AddressOwner& owner,
-                             const IpAddress& address);
-  // resting or quarantined -> free
-  Result<void> Forget(StoredRuns& runs, const AddressRecord& resting);
-  // held -> resting, and its owner's entry stays.
-  Result<void> RestForOwner(const AddressRecord& held);
-  // Wake() for the queue under `prefix`, whose addresses may go `after_ms` after their time.
-  Result<std::size_t> WakeQueue(const AddressPool& pool, const std::string& prefix, std::uint64_t after_ms,
-                                std::size_t limit);
+  Result<AddressRecord> Assign(StoredRuns& runs, const AddressPool& pool, const AddressOwner& owner,
+                               const IpAddress& address);
+  // cooling down or quarantined -> free
+  Result<void> Free(StoredRuns& runs, const AddressRecord& record);
+  // held -> cooling down; the owner's entry stays.
+  Result<void> ReleaseKeepingOwner(const AddressRecord& held);
+  // FreeExpired() for the queue under `prefix`: an address is free `after_ms` after the time in its key.
+  Result<std::size_t> FreeExpiredOf(const AddressPool& pool, const std::string& prefix,
+                                    std::uint64_t after_ms, std::size_t limit);
   [[nodiscard]] Result<std::optional<AddressRecord>> RecordOf(const std::string& pool,
                                                               const IpAddress& address) const;
   // Of the owners whose keys start so.

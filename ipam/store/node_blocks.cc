@@ -29,7 +29,7 @@ std::string BlockPrefix(std::string_view pool) {
 std::string Encode(const NodeBlock& block) {
   return Number(static_cast<std::uint64_t>(block.state)) + Text(ipam::Encode(block.range.first)) +
          Text(ipam::Encode(block.range.last)) + Text(block.instance) + Text(block.nonce) +
-         Text(block.boot_id) + Number(block.since_ms) + Number(block.seen_with);
+         Text(block.boot_id) + Number(block.since_ms) + Number(block.allocated_at);
 }
 
 Result<NodeBlock> DecodeBlock(std::string_view key, std::string_view value) {
@@ -48,8 +48,8 @@ Result<NodeBlock> DecodeBlock(std::string_view key, std::string_view value) {
   block.nonce = reader.Text();
   block.boot_id = reader.Text();
   block.since_ms = reader.Number();
-  block.seen_with = reader.Number();
-  const bool known = state >= static_cast<std::uint64_t>(BlockState::kClaiming) &&
+  block.allocated_at = reader.Number();
+  const bool known = state >= static_cast<std::uint64_t>(BlockState::kAllocating) &&
                      state <= static_cast<std::uint64_t>(BlockState::kLost);
   if (!reader.Done() || !name.Done() || !known) return Fail(MalformedBlocks("block"));
   block.range.first = RH_TRY(DecodeAddress(first));
@@ -76,16 +76,15 @@ Error NoBlock(const std::string& pool, const std::vector<NodeBlock>& blocks) {
   Error error;
   error.code = ErrorCode::kBusy;
   error.message = "this node has no usable block of subnet " + pool;
-  for (const BlockState state : {BlockState::kClaiming, BlockState::kProbation, BlockState::kReturning,
-                                 BlockState::kFormer, BlockState::kLost}) {
+  for (const BlockState state : {BlockState::kAllocating, BlockState::kProvisional, BlockState::kReturning,
+                                 BlockState::kOrphaned, BlockState::kLost}) {
     const auto count = std::ranges::count(blocks, state, &NodeBlock::state);
     if (count != 0)
       error.message.append(", ").append(std::to_string(count)).append(" ").append(NameOf(state));
   }
-  error.hint =
-      blocks.empty()
-          ? "railheadd leases blocks: see that it runs and what it logs about the cluster store"
-          : "try again later: railheadd makes a new block usable two renewSeconds after it was claimed";
+  error.hint = blocks.empty()
+                   ? "check that railheadd, which leases blocks, runs, and its log about the cluster store"
+                   : "try again later: a new block is usable two renewSeconds after its allocation";
   return error;
 }
 
@@ -93,55 +92,59 @@ Error NoBlock(const std::string& pool, const std::vector<NodeBlock>& blocks) {
 
 std::string_view NameOf(BlockState state) {
   switch (state) {
-    case BlockState::kClaiming:
-      return "claiming";
-    case BlockState::kProbation:
-      return "on probation";
+    case BlockState::kAllocating:
+      return "allocating";
+    case BlockState::kProvisional:
+      return "provisional";
     case BlockState::kUsable:
       return "usable";
     case BlockState::kReturning:
       return "returning";
-    case BlockState::kFormer:
-      return "former";
+    case BlockState::kOrphaned:
+      return "orphaned";
     case BlockState::kLost:
       return "lost";
   }
   return "unknown";
 }
 
-std::uint64_t NodeLease::StoodStillMs(const ClockReading& now) const {
+std::uint64_t NodeLease::PausedMs(const ClockReading& now) const {
   // A fence is at most half of reclaim_ms: with a quarter more, blocks are still this node's.
   constexpr std::int64_t kPart = 4;
   if (reclaim_ms == 0 || renewed_wall_seconds == 0 || boot_id != now.boot_id) return 0;
   const std::int64_t wall_ms = (now.wall_seconds - renewed_wall_seconds) * 1000;
   const std::int64_t passed_ms =
       static_cast<std::int64_t>(now.boottime_ms) - static_cast<std::int64_t>(renewed_ms);
-  const std::int64_t still_ms = wall_ms - std::max<std::int64_t>(passed_ms, 0);
-  return still_ms > static_cast<std::int64_t>(reclaim_ms) / kPart ? static_cast<std::uint64_t>(still_ms) : 0;
+  const std::int64_t paused_ms = wall_ms - std::max<std::int64_t>(passed_ms, 0);
+  return paused_ms > static_cast<std::int64_t>(reclaim_ms) / kPart ? static_cast<std::uint64_t>(paused_ms)
+                                                                   : 0;
 }
 
 Result<void> NodeLease::CheckValid(const ClockReading& now) const {
   if (boot_id.empty()) {
-    return Fail(ErrorCode::kBusy, "the cluster store has not answered yet: blocks are not known to be ours",
-                "see that railheadd runs and what it logs about the cluster store");
+    return Fail(ErrorCode::kBusy,
+                "the cluster store has not answered yet: this node may have lost its blocks",
+                "check that railheadd runs, and its log about the cluster store");
   }
   if (boot_id != now.boot_id) {
-    return Fail(ErrorCode::kBusy, "the cluster store has not answered since this node was started",
-                "try again later: blocks are used again when railheadd has asked the cluster store once");
+    return Fail(
+        ErrorCode::kBusy, "the cluster store has not answered since this node was started",
+        "try again later: blocks are usable again after the cluster store's next answer to railheadd");
   }
-  if (const std::uint64_t still_ms = StoodStillMs(now); still_ms != 0) {
-    return Fail(ErrorCode::kBusy,
-                "this machine stood still for " + Seconds(still_ms) +
-                    ", or its clock was set: others may have taken its blocks meanwhile",
-                "try again later: blocks are used again when railheadd has asked the cluster store once");
+  if (const std::uint64_t paused_ms = PausedMs(now); paused_ms != 0) {
+    return Fail(
+        ErrorCode::kBusy,
+        "this machine was paused for " + Seconds(paused_ms) +
+            ", or its clock was set: others may have reclaimed its blocks meanwhile",
+        "try again later: blocks are usable again after the cluster store's next answer to railheadd");
   }
   // A clock of before the renewal would be none of this boot.
   const std::uint64_t age_ms = now.boottime_ms >= renewed_ms ? now.boottime_ms - renewed_ms : fence_ms;
   if (age_ms < fence_ms) return {};
   return Fail(ErrorCode::kBusy,
               "the cluster store has not answered for " + Seconds(age_ms) + ": after fenceSeconds (" +
-                  Seconds(fence_ms) + ") nothing more is handed out",
-              "bring the cluster store back, or railheadd's way to it: it renews by itself");
+                  Seconds(fence_ms) + ") no address is allocated",
+              "repair the cluster store or the connection to it: railheadd renews by itself");
 }
 
 Result<std::optional<NodeLease>> ReadNodeLease(const LmdbTxn& txn) {

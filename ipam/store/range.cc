@@ -240,14 +240,14 @@ Result<std::optional<IpAddress>> FirstFreeFrom(const RangeSet& ranges, RunMap& r
 }
 
 Result<std::optional<IpAddress>> NextFree(const RangeSet& ranges, RunMap& runs,
-                                          const std::optional<IpAddress>& last_given) {
+                                          const std::optional<IpAddress>& last_allocated) {
   // The highest address of a family has none above it.
-  if (last_given && *last_given < last_given->Plus(1)) {
-    if (auto found = RH_TRY(FirstFreeFrom(ranges, runs, last_given->Plus(1))); found) return found;
+  if (last_allocated && *last_allocated < last_allocated->Plus(1)) {
+    if (auto found = RH_TRY(FirstFreeFrom(ranges, runs, last_allocated->Plus(1))); found) return found;
   }
   for (const IpRange& interval : ranges.intervals()) {
     if (auto found = RH_TRY(FirstFree(interval, runs)); found) return found;
-    if (last_given && *last_given < interval.first) break;
+    if (last_allocated && *last_allocated < interval.first) break;
   }
   return std::nullopt;
 }
@@ -281,12 +281,12 @@ Result<std::optional<std::uint64_t>> FreeFrom(const AlignedPool& pool, std::uint
   return found ? PositionOf(*pool.ranges, *found, measure) : std::nullopt;
 }
 
-// Behind the last position that any pool has given.
+// Behind the last position that any pool has allocated.
 std::uint64_t StartOf(const std::vector<AlignedPool>& pools, Measure measure) {
   std::uint64_t start = 0;
   for (const AlignedPool& pool : pools) {
-    if (!pool.last_given) continue;
-    if (const auto last = PositionOf(*pool.ranges, *pool.last_given, measure); last && *last + 1 != 0) {
+    if (!pool.last_allocated) continue;
+    if (const auto last = PositionOf(*pool.ranges, *pool.last_allocated, measure); last && *last + 1 != 0) {
       start = std::max(start, *last + 1);
     }
   }

@@ -68,7 +68,7 @@ class RangeSet {
 // forget its former owner.
 //
 // What is taken is kept as maximal runs of consecutive addresses (whether
-// allocated or resting does not matter here). So the next free address costs
+// held or cooling down does not matter here). So the next free address costs
 // one look-up per interval of the pool's ranges, however many addresses are
 // taken: the address after a run is free by definition. Taking and freeing an
 // address costs a constant number of look-ups. Runs know nothing of ranges and
@@ -102,17 +102,17 @@ Result<void> Free(RunMap& runs, const IpAddress& address);
 // The lowest free address of `ranges` that is not below `from`; nullopt when there is none.
 Result<std::optional<IpAddress>> FirstFreeFrom(const RangeSet& ranges, RunMap& runs, const IpAddress& from);
 
-// The first free address of `ranges` above `last_given`, else from the start;
-// nullopt when all are taken. Without `last_given`: from the start.
+// The first free address of `ranges` above `last_allocated`, else from the start;
+// nullopt when all are taken. Without `last_allocated`: from the start.
 Result<std::optional<IpAddress>> NextFree(const RangeSet& ranges, RunMap& runs,
-                                          const std::optional<IpAddress>& last_given);
+                                          const std::optional<IpAddress>& last_allocated);
 
 // Addresses of several pools with the same host part: a pod's rails read 10.100.0.17,
 // 10.101.0.17, 10.102.0.17.
 //
-// Looked for is the first host part above the last one that any of the pools has given,
-// wrapping, that is free in all of them: so each pool goes on in its own order and passes over
-// what another one lacks. Where there is none and the pools have equally many
+// The result is the first host part above the last one that any of the pools has allocated, wrapping,
+// that is free in all of them. So each pool goes on in its own order and passes over the addresses that
+// another one lacks. Where there is none and the pools have equally many
 // addresses, the same is tried by index: ranges that differ from rail to rail then keep step.
 // Cost: a bounded number of look-ups in the runs for each pool, however many addresses
 // there are and however many of them are taken; past the bound the answer is "none".
@@ -121,7 +121,7 @@ Result<std::optional<IpAddress>> NextFree(const RangeSet& ranges, RunMap& runs,
 struct AlignedPool {
   const RangeSet* ranges = nullptr;
   RunMap* runs = nullptr;
-  std::optional<IpAddress> last_given;
+  std::optional<IpAddress> last_allocated;
 };
 
 // One address of each pool, all free; nullopt when none are alike. Pools of one family, each a

@@ -67,18 +67,18 @@ Result<LmdbEnv> Create(const Root& root, const std::string& path, const ClockSou
   return LmdbEnv::Open(path, LmdbEnv::Mode::kExisting);
 }
 
-// The claims, with those of leased pools on what this node may hand out of them now.
-Result<std::vector<OwnerClaim>> OnlyLeased(const LmdbTxn& txn, std::vector<OwnerClaim> claims,
-                                           const ClockReading& now) {
-  for (OwnerClaim& claim : claims) {
-    for (AddressPool& pool : claim.pools) {
+// The requests; the ranges of leased pools are those that this node may use now.
+Result<std::vector<AddressRequest>> OnlyLeased(const LmdbTxn& txn, std::vector<AddressRequest> requests,
+                                               const ClockReading& now) {
+  for (AddressRequest& request : requests) {
+    for (AddressPool& pool : request.pools) {
       if (pool.leased) pool.ranges = RH_TRY(LeasedRanges(txn, pool, now));
     }
   }
-  return claims;
+  return requests;
 }
 
-Result<void> NoteExhausted(const LmdbEnv& env, const OwnerClaim& refused, const ClockReading& now) {
+Result<void> NoteExhausted(const LmdbEnv& env, const AddressRequest& refused, const ClockReading& now) {
   LmdbTxn txn = RH_TRY(LmdbTxn::Begin(env, LmdbTxn::Mode::kWrite));
   AddressLedger ledger = RH_TRY(AddressLedger::Open(txn, now));
   RH_TRY(ledger.NoteExhausted(refused));
@@ -87,7 +87,7 @@ Result<void> NoteExhausted(const LmdbEnv& env, const OwnerClaim& refused, const 
 }
 
 // The commit extends the file. No Stamp(): the header's boot tells whether addresses of earlier boots
-// were put to rest.
+// were released.
 Result<void> NoteExtended(const LmdbEnv& env, const ClockSource& clocks) {
   const ClockReading now = RH_TRY(clocks());
   LmdbTxn txn = RH_TRY(LmdbTxn::Begin(env, LmdbTxn::Mode::kWrite));
@@ -96,21 +96,21 @@ Result<void> NoteExtended(const LmdbEnv& env, const ClockSource& clocks) {
   return txn.Commit();
 }
 
-// Nothing to rest, nothing to write.
-Result<void> RestAll(LmdbTxn& txn, AddressLedger& ledger, const std::vector<AddressRecord>& held) {
+// Nothing to release, nothing to write.
+Result<void> ReleaseAll(LmdbTxn& txn, AddressLedger& ledger, const std::vector<AddressRecord>& held) {
   if (held.empty()) return {};
-  for (const AddressRecord& record : held) RH_TRY(ledger.Rest(record));
+  for (const AddressRecord& record : held) RH_TRY(ledger.Release(record));
   RH_TRY(ledger.Stamp());
   return txn.Commit();
 }
 
-// What earlier boots hold rests, in a transaction of its own.
-Result<std::vector<AddressRecord>> RestThoseBefore(const LmdbEnv& env, const ClockReading& now) {
+// Releases the addresses of earlier boots, in a transaction of its own.
+Result<std::vector<AddressRecord>> ReleaseIfNewBoot(const LmdbEnv& env, const ClockReading& now) {
   LmdbTxn txn = RH_TRY(LmdbTxn::Begin(env, LmdbTxn::Mode::kWrite));
   const StoreHeader header = RH_TRY(ReadHeader(txn));
   if (header.boot_id == now.boot_id) return std::vector<AddressRecord>{};
   AddressLedger ledger = RH_TRY(AddressLedger::Open(txn, now));
-  auto earlier = RH_TRY(ledger.RestEarlierBoots());
+  auto earlier = RH_TRY(ledger.ReleaseEarlierBoots());
   RH_TRY(ledger.Stamp());
   RH_TRY(txn.Commit());
   return earlier;
@@ -160,15 +160,15 @@ Result<void> AddressStore::CheckPlace(const Root& root) {
   return {};
 }
 
-Result<std::vector<AddressRecord>> AddressStore::RestEarlierBoots() {
+Result<std::vector<AddressRecord>> AddressStore::ReleaseEarlierBoots() {
   const ClockReading now = RH_TRY(clocks_());
-  return RestThoseBefore(env_, now);
+  return ReleaseIfNewBoot(env_, now);
 }
 
 Result<AddressRecord> AddressStore::Quarantine(const AddressOwner& owner, const IpAddress& address,
                                                std::chrono::seconds time) {
   const ClockReading now = RH_TRY(clocks_());
-  RH_TRY(RestThoseBefore(env_, now));
+  RH_TRY(ReleaseIfNewBoot(env_, now));
   LmdbTxn txn = RH_TRY(LmdbTxn::Begin(env_, LmdbTxn::Mode::kWrite));
   AddressLedger ledger = RH_TRY(AddressLedger::Open(txn, now));
   RH_TRY(CheckOwner(owner, ""));
@@ -193,7 +193,7 @@ Result<bool> AddressStore::QuarantineWithin(const AddressPool& pool, const Addre
     LmdbTxn txn = RH_TRY(LmdbTxn::Begin(env_, LmdbTxn::Mode::kRead));
     const AddressLedger ledger = RH_TRY(AddressLedger::Open(txn, now));
     AddressPool usable = pool;
-    // While nothing of a leased pool may be given, nothing says how large it is.
+    // While nothing of a leased pool may be allocated, nothing says how large it is.
     if (pool.leased) {
       auto leased = LeasedRanges(txn, pool, now);
       if (!leased) return false;
@@ -205,68 +205,68 @@ Result<bool> AddressStore::QuarantineWithin(const AddressPool& pool, const Addre
   return true;
 }
 
-Result<std::vector<AddressRecord>> AddressStore::Allocate(const std::vector<OwnerClaim>& claims) {
+Result<std::vector<AddressRecord>> AddressStore::Allocate(const std::vector<AddressRequest>& requests) {
   const ClockReading now = RH_TRY(clocks_());
-  RH_TRY(RestThoseBefore(env_, now));
+  RH_TRY(ReleaseIfNewBoot(env_, now));
   LmdbTxn txn = RH_TRY(LmdbTxn::Begin(env_, LmdbTxn::Mode::kWrite));
   AddressLedger ledger = RH_TRY(AddressLedger::Open(txn, now));
-  const auto wanted = RH_TRY(OnlyLeased(txn, claims, now));
-  const OwnerClaim* refused = nullptr;
-  auto given = HoldAll(ledger, wanted, &refused);
-  if (!given) {
-    // Nothing of it is kept but that it was so, and why it was is told even if that fails.
+  const auto usable = RH_TRY(OnlyLeased(txn, requests, now));
+  const AddressRequest* refused = nullptr;
+  auto result = AllocateAll(ledger, usable, &refused);
+  if (!result) {
+    // Only the event is kept. The caller gets the reason even if that cannot be written.
     txn.Abort();
     if (refused != nullptr) (void)NoteExhausted(env_, *refused, now);
-    return Fail(std::move(given.error()));
+    return Fail(std::move(result.error()));
   }
-  // Asked again: nothing to write.
-  if (!given->changed) return std::move(given->records);
+  // The owners held the addresses already: nothing to write.
+  if (!result->changed) return std::move(result->records);
   RH_TRY(ledger.Stamp());
   RH_TRY(txn.Commit());
-  return std::move(given->records);
+  return std::move(result->records);
 }
 
 Result<AddressRecord> AddressStore::Allocate(const AddressOwner& owner, const AddressPool& pool) {
-  auto given = RH_TRY(Allocate({OwnerClaim{owner, {pool}, {}}}));
-  return std::move(given.front());
+  auto records = RH_TRY(Allocate({AddressRequest{owner, {pool}, {}}}));
+  return std::move(records.front());
 }
 
-Result<void> AddressStore::TryAllocate(const std::vector<OwnerClaim>& claims) {
+Result<void> AddressStore::TryAllocate(const std::vector<AddressRequest>& requests) {
   const ClockReading now = RH_TRY(clocks_());
   LmdbTxn txn = RH_TRY(LmdbTxn::Begin(env_, LmdbTxn::Mode::kWrite));
   AddressLedger ledger = RH_TRY(AddressLedger::Open(txn, now));
   const StoreHeader header = RH_TRY(ReadHeader(txn));
-  if (header.boot_id != now.boot_id) RH_TRY(ledger.RestEarlierBoots());
-  const auto wanted = RH_TRY(OnlyLeased(txn, claims, now));
-  RH_TRY(HoldAll(ledger, wanted, nullptr));
+  if (header.boot_id != now.boot_id) RH_TRY(ledger.ReleaseEarlierBoots());
+  const auto usable = RH_TRY(OnlyLeased(txn, requests, now));
+  RH_TRY(AllocateAll(ledger, usable, nullptr));
   return {};
 }
 
 Result<std::size_t> AddressStore::Release(const AddressOwner& owner) {
   const ClockReading now = RH_TRY(clocks_());
-  const auto earlier = RH_TRY(RestThoseBefore(env_, now));
+  const auto earlier = RH_TRY(ReleaseIfNewBoot(env_, now));
   const auto of_earlier = std::ranges::count_if(earlier, [&](const AddressRecord& record) {
     return record.owner.network == owner.network && record.owner.container == owner.container &&
            AttachmentIfname(record.owner) == owner.ifname;
   });
   LmdbTxn txn = RH_TRY(LmdbTxn::Begin(env_, LmdbTxn::Mode::kWrite));
   AddressLedger ledger = RH_TRY(AddressLedger::Open(txn, now));
-  // A name that cannot be a key was never given an address.
+  // A name that cannot be a key has no address.
   if (!CheckOwner(owner, "")) return 0;
   const auto held = RH_TRY(ledger.HeldByAttachment(owner));
-  RH_TRY(RestAll(txn, ledger, held));
+  RH_TRY(ReleaseAll(txn, ledger, held));
   return held.size() + static_cast<std::size_t>(of_earlier);
 }
 
-Result<std::vector<AddressRecord>> AddressStore::ReleaseWhere(const AddressFilter& wanted) {
+Result<std::vector<AddressRecord>> AddressStore::ReleaseWhere(const AddressFilter& filter) {
   const ClockReading now = RH_TRY(clocks_());
-  auto released = RH_TRY(RestThoseBefore(env_, now));
+  auto released = RH_TRY(ReleaseIfNewBoot(env_, now));
   LmdbTxn txn = RH_TRY(LmdbTxn::Begin(env_, LmdbTxn::Mode::kWrite));
   AddressLedger ledger = RH_TRY(AddressLedger::Open(txn, now));
   auto held = RH_TRY(ledger.AllHeld());
-  std::erase_if(held, [&](const AddressRecord& record) { return !wanted(record); });
-  RH_TRY(RestAll(txn, ledger, held));
-  std::erase_if(released, [&](const AddressRecord& record) { return !wanted(record); });
+  std::erase_if(held, [&](const AddressRecord& record) { return !filter(record); });
+  RH_TRY(ReleaseAll(txn, ledger, held));
+  std::erase_if(released, [&](const AddressRecord& record) { return !filter(record); });
   released.insert(released.end(), held.begin(), held.end());
   return released;
 }

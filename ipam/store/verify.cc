@@ -54,15 +54,15 @@ Result<std::map<PoolAddress, std::string>> OwnerEntries(const LmdbTxn& txn,
   return owners;
 }
 
-Result<std::set<PoolAddress>> RestEntries(const LmdbTxn& txn, const std::string& pool,
-                                          const std::string& prefix) {
-  std::set<PoolAddress> resting;
+Result<std::set<PoolAddress>> QueuedAddresses(const LmdbTxn& txn, const std::string& pool,
+                                              const std::string& prefix) {
+  std::set<PoolAddress> queued;
   const auto entries = RH_TRY(txn.Under(prefix));
   for (const KeyValue& entry : entries) {
-    const RestEntry rest = RH_TRY(DecodeRestKey(pool, entry.key));
-    resting.insert({pool, rest.address});
+    const QueueEntry one = RH_TRY(DecodeQueueKey(pool, entry.key));
+    queued.insert({pool, one.address});
   }
-  return resting;
+  return queued;
 }
 
 }  // namespace
@@ -73,7 +73,7 @@ Result<std::vector<std::string>> AddressStore::Verify() const {
   std::vector<std::string> findings;
   std::set<std::string> pools;
   std::set<PoolAddress> recorded;
-  std::set<PoolAddress> resting;
+  std::set<PoolAddress> cooling_down;
   std::set<PoolAddress> quarantined;
   auto owners = RH_TRY(OwnerEntries(txn, findings));
   for (const AddressRecord& allocation : all) {
@@ -85,9 +85,9 @@ Result<std::vector<std::string>> AddressStore::Verify() const {
       continue;
     }
     const auto owner = owners.find(at);
-    if (allocation.state == AddressState::kResting) {
-      resting.insert(at);
-      // Since a reboot: its owner may have it again.
+    if (allocation.state == AddressState::kCoolingDown) {
+      cooling_down.insert(at);
+      // Released by a reboot: its owner may have it again.
       if (owner != owners.end() && owner->second == OwnerPrefix(allocation.owner)) owners.erase(owner);
       continue;
     }
@@ -99,16 +99,18 @@ Result<std::vector<std::string>> AddressStore::Verify() const {
   }
   for (const auto& [at, owner] : owners) findings.push_back(NameOf(at) + " has an owner, but is not held");
   std::set<PoolAddress> in_runs;
-  std::set<PoolAddress> in_rest;
+  std::set<PoolAddress> in_reuse_queue;
   std::set<PoolAddress> in_quarantine;
   for (const std::string& pool : pools) {
     in_runs.merge(RH_TRY(AddressesInRuns(txn, pool, findings)));
-    in_rest.merge(RH_TRY(RestEntries(txn, pool, RestPrefix(pool))));
-    in_quarantine.merge(RH_TRY(RestEntries(txn, pool, QuarantinePrefix(pool))));
+    in_reuse_queue.merge(RH_TRY(QueuedAddresses(txn, pool, ReuseQueuePrefix(pool))));
+    in_quarantine.merge(RH_TRY(QueuedAddresses(txn, pool, QuarantinePrefix(pool))));
   }
-  if (in_runs != recorded) findings.emplace_back("the runs are not the recorded addresses");
-  if (in_rest != resting) findings.emplace_back("the rest queue is not the resting addresses");
-  if (in_quarantine != quarantined) findings.emplace_back("the quarantine is not the addresses in it");
+  if (in_runs != recorded) findings.emplace_back("the runs and the recorded addresses differ");
+  if (in_reuse_queue != cooling_down)
+    findings.emplace_back("the reuse queue and the addresses that cool down differ");
+  if (in_quarantine != quarantined)
+    findings.emplace_back("the quarantine queue and the addresses in quarantine differ");
   return findings;
 }
 

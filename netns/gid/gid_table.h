@@ -50,7 +50,7 @@ Result<std::optional<std::vector<GidEntry>>> ReadGidTable(const Root& root, cons
 std::string Describe(const std::vector<GidEntry>& table);
 
 // What a caller looks for.
-struct GidWanted {
+struct GidRequest {
   IpAddress address;
   GidType type = GidType::kRoceV2;
   std::string netdev;
@@ -60,8 +60,8 @@ struct GidWanted {
 // are several.
 std::optional<GidEntry> FindGid(const std::vector<GidEntry>& table, const IpAddress& address, GidType type,
                                 const std::string& netdev);
-inline std::optional<GidEntry> FindGid(const std::vector<GidEntry>& table, const GidWanted& wanted) {
-  return FindGid(table, wanted.address, wanted.type, wanted.netdev);
+inline std::optional<GidEntry> FindGid(const std::vector<GidEntry>& table, const GidRequest& request) {
+  return FindGid(table, request.address, request.type, request.netdev);
 }
 
 // A table as text and back, to hand it from one process to another. Anything

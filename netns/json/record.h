@@ -34,7 +34,7 @@
 //                                   a pointer is only written, and only where it has a value
 //   f.Implied("answered", &Peer::answered, &Peer::sent)
 //                                   absent: it equals the other member. Written only if it differs
-//   f.Shown("leaf", function)       written for people and programs. The reader passes over it. nullopt: not
+//   f.Output("switch", function)     written for people and programs. The reader passes over it. nullopt: not
 //                                   written. The function may be a member
 //   f.Column("CABLING", function)   only in tables; with kWide after it only in wide ones
 // and it may have
@@ -129,11 +129,11 @@ template <typename E>
 struct Names;
 
 template <typename E>
-concept Named = requires {
+concept HasNames = requires {
   Names<E>::kAll;
 };
 
-template <Named E>
+template <HasNames E>
 constexpr std::string_view WordOf(E wanted) {
   for (const auto& [name, value] : Names<E>::kAll) {
     if (value == wanted) return name;
@@ -141,7 +141,7 @@ constexpr std::string_view WordOf(E wanted) {
   return "unknown";
 }
 
-template <Named E>
+template <HasNames E>
 constexpr std::optional<E> FromWord(std::string_view name) {
   for (const auto& [known, value] : Names<E>::kAll) {
     if (name == known) return value;
@@ -182,7 +182,7 @@ struct TextForm<IpRange> {
 template <>
 struct Shape<Error> {
   static void List(auto& f) {
-    f.Shown("code", [](const Error& error) { return NameOf(error.code); });
+    f.Output("code", [](const Error& error) { return NameOf(error.code); });
     f("message", &Error::message);
     f("hint", &Error::hint, kSparseField);
   }

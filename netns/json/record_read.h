@@ -37,7 +37,7 @@ std::optional<bool> ReadWord(const JsonValue& json, const FieldRules& rules);
 std::optional<WallTime> ReadTime(const JsonValue& json, TimeForm form);
 
 template <typename E>
-std::optional<E> ReadNamed(const JsonValue& json) {
+std::optional<E> ReadEnum(const JsonValue& json) {
   const auto word = json.String();
   if (!word) return std::nullopt;
   const auto value = FromWord<E>(*word);
@@ -160,8 +160,8 @@ std::optional<T> ReadValue(const JsonValue& json, const FieldRules& rules, bool 
     return json.String();
   } else if constexpr (std::same_as<T, WallTime>) {
     return ReadTime(json, rules.time);
-  } else if constexpr (Named<T>) {
-    return ReadNamed<T>(json);
+  } else if constexpr (HasNames<T>) {
+    return ReadEnum<T>(json);
   } else if constexpr (kIsDuration<T> || std::is_enum_v<T>) {
     return ReadNumber<T>(json, rules.min, rules.max);
   } else if constexpr (HasTextForm<T>) {
@@ -310,7 +310,7 @@ class Reader {
     list(part);
   }
   template <typename Function>
-  void Shown(const char* key, Function /*function*/, const FieldRules& /*rules*/ = {}) {
+  void Output(const char* key, Function /*function*/, const FieldRules& /*rules*/ = {}) {
     json_.Ignore(key);
   }
   template <typename Function>

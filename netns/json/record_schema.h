@@ -40,7 +40,7 @@ Json ValueSchema(const FieldRules& rules) {
   } else if constexpr (std::same_as<T, WallTime>) {
     return rules.time == TimeForm::kText ? Json{{"type", "string"}, {"format", "date-time"}}
                                          : IntSchema(0, kLastSecond);
-  } else if constexpr (Named<T>) {
+  } else if constexpr (HasNames<T>) {
     std::vector<std::string> words;
     words.reserve(Names<T>::kAll.size());
     for (const auto& [word, value] : Names<T>::kAll) words.emplace_back(word);
@@ -129,7 +129,7 @@ class SchemaWriter {
     }
   }
   template <typename Function>
-  void Shown(const char* key, Function /*function*/, const FieldRules& /*rules*/ = {}) {
+  void Output(const char* key, Function /*function*/, const FieldRules& /*rules*/ = {}) {
     Foreign(key);
   }
   template <typename Function>

@@ -66,7 +66,7 @@ class RowWriter {
   void Implied(const char* /*key*/, auto member, auto /*otherwise*/, const FieldRules& rules = {}) {
     Add(member, rules);
   }
-  void Shown(const char* /*key*/, auto function, const FieldRules& rules = {}) { Add(function, rules); }
+  void Output(const char* /*key*/, auto function, const FieldRules& rules = {}) { Add(function, rules); }
   void Column(const char* heading, auto function, bool wide = false) {
     Add(function, {.column = heading, .wide = wide});
   }

@@ -75,7 +75,7 @@ Json WriteValue(const T& value, const FieldRules& rules, const Place& place, Ref
     return WriteInt(value.count(), rules.min, rules.max, place, refusal);
   } else if constexpr (std::same_as<T, WallTime>) {
     return WriteTime(value, rules.time, place, refusal);
-  } else if constexpr (Named<T>) {
+  } else if constexpr (HasNames<T>) {
     if (!FromWord<T>(WordOf(value))) refusal.Add(place, "has no name");
     return WordOf(value);
   } else if constexpr (std::is_enum_v<T>) {
@@ -200,7 +200,7 @@ class Writer {
   }
   void Foreign(const char* /*key*/) {}
   template <typename Function>
-  void Shown(const char* key, Function function, const FieldRules& rules = {}) {
+  void Output(const char* key, Function function, const FieldRules& rules = {}) {
     const auto& value = std::invoke(function, object_);
     using Value = std::remove_cvref_t<decltype(value)>;
     if (rules.need == Need::kSparse && IsDefault<Value>(value, {})) return;

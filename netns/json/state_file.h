@@ -1,8 +1,8 @@
 // A file of one record, in a folder of the state (netns/base/state_folder.h): where it is, who writes it and
 // how long it says something.
 //
-//   inline constexpr StateFile<LeafReport> kLeafFile{.path = "/run/railhead/leaves.json", ...};   in a header
-//   template struct railhead::StateFile<railhead::lldp::LeafReport>;    in one source, with record_io.h
+//   inline constexpr StateFile<LldpReport> kLldpFile{.path = "/run/railhead/lldp.json", ...};   in a header
+//   template struct railhead::StateFile<railhead::lldp::LldpReport>;    in one source, with record_io.h
 //
 // Threads: values; one writer. Errors: as ReadFile() and ParseRecord() have them; Write: with `what` before
 // them, and kInvalid when the file would be larger than it may be.

@@ -98,15 +98,15 @@ Result<NetNs> NetNs::FromFd(UniqueFd fd, std::string path) {
 }
 
 Result<void> OpenSocketsIn(const NetNs& ns, const std::function<Result<void>()>& open) {
-  const NetNs home = RH_TRY(NetNs::Current());
-  if (home.SameAs(ns)) return open();
+  const NetNs original = RH_TRY(NetNs::Current());
+  if (original.SameAs(ns)) return open();
   if (setns(ns.fd(), CLONE_NEWNET) != 0) {
     Error error = SysError(errno, "entering network namespace " + ns.path());
     if (error.sys_errno == EPERM) error.hint = "this needs CAP_SYS_ADMIN";
     return Fail(std::move(error));
   }
   Result<void> opened = open();
-  if (setns(home.fd(), CLONE_NEWNET) != 0) {
+  if (setns(original.fd(), CLONE_NEWNET) != 0) {
     std::perror("railhead: cannot return to the own network namespace");
     std::abort();
   }

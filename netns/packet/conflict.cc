@@ -73,12 +73,12 @@ Result<UniqueFd> OpenPacketSocket(std::uint16_t protocol) {
   return fd;
 }
 
-std::string TextOf(const AddressClaim& claim) {
-  return claim.address.ToString() + " on interface " + std::to_string(claim.link);
+std::string TextOf(const ProbeTarget& target) {
+  return target.address.ToString() + " on interface " + std::to_string(target.link);
 }
 
-struct Probing {
-  AddressClaim claim;
+struct Probe {
+  ProbeTarget target;
   std::vector<std::uint8_t> frame;
   Clock::time_point due;
   int sent = 0;
@@ -91,21 +91,21 @@ struct Probing {
 // The sockets and what is to be sent and heard on them.
 class Prober {
  public:
-  Prober(const std::vector<AddressClaim>& claims, std::chrono::milliseconds budget);
+  Prober(const std::vector<ProbeTarget>& targets, std::chrono::milliseconds budget);
   Result<void> Open(const NetNs& ns);
   Result<void> Run();
   [[nodiscard]] std::vector<AddressConflict> Conflicts() const;
 
  private:
-  [[nodiscard]] const UniqueFd& SocketOf(const AddressClaim& claim) const {
-    return claim.address.IsV4() ? arp_ : ipv6_;
+  [[nodiscard]] const UniqueFd& SocketOf(const ProbeTarget& target) const {
+    return target.address.IsV4() ? arp_ : ipv6_;
   }
-  Result<void> JoinGroups(const AddressClaim& claim);
+  Result<void> JoinGroups(const ProbeTarget& target);
   Result<void> SendDue(Clock::time_point now);
-  Result<void> Send(Probing& one, Clock::time_point now);
+  Result<void> Send(Probe& one, Clock::time_point now);
   Result<void> Wait(Clock::time_point now);
   Result<void> Receive(int fd);
-  void Judge(std::span<const std::uint8_t> frame, int link);
+  void FindConflicts(std::span<const std::uint8_t> frame, int link);
   [[nodiscard]] bool IsOver(Clock::time_point now) const;
   Clock::duration Within() {
     return std::chrono::microseconds(
@@ -114,31 +114,31 @@ class Prober {
 
   std::minstd_rand random_{std::random_device{}()};
   std::chrono::microseconds second_;  // what stands for the RFC's
-  std::vector<Probing> all_;
+  std::vector<Probe> all_;
   std::vector<MacAddress> own_;
   Clock::time_point end_;
   UniqueFd arp_;
   UniqueFd ipv6_;
 };
 
-Prober::Prober(const std::vector<AddressClaim>& claims, std::chrono::milliseconds budget)
+Prober::Prober(const std::vector<ProbeTarget>& targets, std::chrono::milliseconds budget)
     : second_(std::chrono::duration_cast<std::chrono::microseconds>(budget) / kSeconds) {
   const auto start = Clock::now();
   end_ = start + budget;
-  for (const AddressClaim& claim : claims) {
-    Probing one;
-    one.claim = claim;
-    one.frame =
-        claim.address.IsV4() ? ArpProbe(claim.mac, claim.address) : NeighbourProbe(claim.mac, claim.address);
+  for (const ProbeTarget& target : targets) {
+    Probe one;
+    one.target = target;
+    one.frame = target.address.IsV4() ? ArpProbe(target.mac, target.address)
+                                      : NeighbourProbe(target.mac, target.address);
     one.due = start + Within();
     all_.push_back(std::move(one));
-    own_.push_back(claim.mac);
+    own_.push_back(target.mac);
   }
 }
 
 Result<void> Prober::Open(const NetNs& ns) {
   const auto has = [&](bool v4) {
-    return std::ranges::any_of(all_, [&](const Probing& one) { return one.claim.address.IsV4() == v4; });
+    return std::ranges::any_of(all_, [&](const Probe& one) { return one.target.address.IsV4() == v4; });
   };
   const auto open = [&]() -> Result<void> {
     if (has(true)) arp_ = RH_TRY(OpenPacketSocket(ETH_P_ARP));
@@ -146,19 +146,19 @@ Result<void> Prober::Open(const NetNs& ns) {
     return {};
   };
   RH_TRY_WRAP(OpenSocketsIn(ns, open), "probing addresses in " + ns.path());
-  for (const Probing& one : all_) {
-    if (one.claim.address.IsV6()) RH_TRY_WRAP(JoinGroups(one.claim), "probing " + TextOf(one.claim));
+  for (const Probe& one : all_) {
+    if (one.target.address.IsV6()) RH_TRY_WRAP(JoinGroups(one.target), "probing " + TextOf(one.target));
   }
   return {};
 }
 
 // What other hosts solicit goes to the address's group, what they advertise in
 // defence to all nodes; the NIC lets both pass only while someone has joined.
-Result<void> Prober::JoinGroups(const AddressClaim& claim) {
+Result<void> Prober::JoinGroups(const ProbeTarget& target) {
   constexpr MacAddress kAllNodesGroup{{0x33, 0x33, 0, 0, 0, 1}};
-  for (const MacAddress& group : {SolicitedNodeMac(claim.address), kAllNodesGroup}) {
+  for (const MacAddress& group : {SolicitedNodeMac(target.address), kAllNodesGroup}) {
     packet_mreq membership{};
-    membership.mr_ifindex = claim.link;
+    membership.mr_ifindex = target.link;
     membership.mr_type = PACKET_MR_MULTICAST;
     membership.mr_alen = group.bytes.size();
     std::copy(group.bytes.begin(), group.bytes.end(), std::begin(membership.mr_address));
@@ -170,19 +170,19 @@ Result<void> Prober::JoinGroups(const AddressClaim& claim) {
 }
 
 Result<void> Prober::SendDue(Clock::time_point now) {
-  for (Probing& one : all_) {
-    if (one.HasMore() && one.due <= now) RH_TRY_WRAP(Send(one, now), "probing " + TextOf(one.claim));
+  for (Probe& one : all_) {
+    if (one.HasMore() && one.due <= now) RH_TRY_WRAP(Send(one, now), "probing " + TextOf(one.target));
   }
   return {};
 }
 
 // The times count from when it was really sent: a process that is held up must not end
 // without having listened.
-Result<void> Prober::Send(Probing& one, Clock::time_point now) {
+Result<void> Prober::Send(Probe& one, Clock::time_point now) {
   sockaddr_ll to{};
   to.sll_family = AF_PACKET;
-  to.sll_ifindex = one.claim.link;
-  const ssize_t sent = sendto(SocketOf(one.claim).get(), one.frame.data(), one.frame.size(), 0,
+  to.sll_ifindex = one.target.link;
+  const ssize_t sent = sendto(SocketOf(one.target).get(), one.frame.data(), one.frame.size(), 0,
                               reinterpret_cast<const sockaddr*>(&to), sizeof(to));
   if (sent < 0 && (errno == EINTR || errno == EAGAIN || errno == ENOBUFS) && now < end_) {
     one.due = now + kRetry;
@@ -202,7 +202,7 @@ Result<void> Prober::Send(Probing& one, Clock::time_point now) {
 // Until something comes in, the next probe is due or, after all of them, time is over.
 Result<void> Prober::Wait(Clock::time_point now) {
   auto until = Clock::time_point::max();
-  for (const Probing& one : all_) {
+  for (const Probe& one : all_) {
     if (one.HasMore()) until = std::min(until, one.due);
   }
   if (until == Clock::time_point::max()) until = end_;
@@ -227,23 +227,23 @@ Result<void> Prober::Receive(int fd) {
         recvfrom(fd, frame.data(), frame.size(), 0, reinterpret_cast<sockaddr*>(&from), &from_size);
     if (size < 0 && (errno == EAGAIN || errno == EINTR)) return {};
     if (size < 0) return FailSys(errno, "receiving answers to address probes");
-    Judge({frame.data(), static_cast<std::size_t>(size)}, from.sll_ifindex);
+    FindConflicts({frame.data(), static_cast<std::size_t>(size)}, from.sll_ifindex);
   }
   return {};
 }
 
-void Prober::Judge(std::span<const std::uint8_t> frame, int link) {
-  for (Probing& one : all_) {
-    if (one.other || one.claim.link != link) continue;
-    one.other = RivalIn(frame, one.claim, own_);
-    // RivalIn() has seen that there is a whole Ethernet header.
+void Prober::FindConflicts(std::span<const std::uint8_t> frame, int link) {
+  for (Probe& one : all_) {
+    if (one.other || one.target.link != link) continue;
+    one.other = ConflictIn(frame, one.target, own_);
+    // ConflictIn() has seen that there is a whole Ethernet header.
     if (one.other) std::copy_n(frame.begin() + ETH_ALEN, ETH_ALEN, one.source.bytes.begin());
   }
 }
 
 bool Prober::IsOver(Clock::time_point now) const {
-  const auto is_found = [](const Probing& one) { return one.other.has_value(); };
-  const auto has_more = [](const Probing& one) { return one.HasMore(); };
+  const auto is_found = [](const Probe& one) { return one.other.has_value(); };
+  const auto has_more = [](const Probe& one) { return one.HasMore(); };
   return std::ranges::all_of(all_, is_found) || (now >= end_ && std::ranges::none_of(all_, has_more));
 }
 
@@ -259,48 +259,48 @@ Result<void> Prober::Run() {
 
 std::vector<AddressConflict> Prober::Conflicts() const {
   std::vector<AddressConflict> conflicts;
-  for (const Probing& one : all_) {
-    if (one.other) conflicts.push_back({one.claim, *one.other, one.source});
+  for (const Probe& one : all_) {
+    if (one.other) conflicts.push_back({one.target, *one.other, one.source});
   }
   return conflicts;
 }
 
-Result<void> Check(const AddressClaim& claim) {
-  const bool address = !claim.address.IsUnspecified() && !claim.address.IsMulticast();
-  if (address && claim.link > 0 && !claim.mac.IsZero() && !claim.mac.IsMulticast()) return {};
-  return Fail(ErrorCode::kInvalid, "probing " + TextOf(claim) + ": " + claim.address.ToString() +
-                                       " with MAC " + claim.mac.ToString() +
+Result<void> Check(const ProbeTarget& target) {
+  const bool address = !target.address.IsUnspecified() && !target.address.IsMulticast();
+  if (address && target.link > 0 && !target.mac.IsZero() && !target.mac.IsMulticast()) return {};
+  return Fail(ErrorCode::kInvalid, "probing " + TextOf(target) + ": " + target.address.ToString() +
+                                       " with MAC " + target.mac.ToString() +
                                        " is nothing that one station can use");
 }
 
 }  // namespace
 
-std::optional<MacAddress> RivalIn(std::span<const std::uint8_t> frame, const AddressClaim& claim,
-                                  const std::vector<MacAddress>& own) {
-  const auto is_ours = [&](const MacAddress& mac) { return mac == claim.mac || Contains(own, mac); };
-  if (claim.address.IsV4()) {
+std::optional<MacAddress> ConflictIn(std::span<const std::uint8_t> frame, const ProbeTarget& target,
+                                     const std::vector<MacAddress>& own) {
+  const auto is_ours = [&](const MacAddress& mac) { return mac == target.mac || Contains(own, mac); };
+  if (target.address.IsV4()) {
     const auto arp = ParseArp(frame);
-    if (!arp || arp->sender_mac == claim.mac) return std::nullopt;
-    if (arp->sender == claim.address) return arp->sender_mac;
+    if (!arp || arp->sender_mac == target.mac) return std::nullopt;
+    if (arp->sender == target.address) return arp->sender_mac;
     const bool probe = !arp->reply && arp->sender.IsUnspecified() && arp->ethernet_to.IsMulticast();
-    if (!probe || arp->target != claim.address || is_ours(arp->sender_mac)) return std::nullopt;
+    if (!probe || arp->target != target.address || is_ours(arp->sender_mac)) return std::nullopt;
     return arp->sender_mac;
   }
   const auto message = ParseNeighbourMessage(frame);
-  if (!message || message->target != claim.address) return std::nullopt;
+  if (!message || message->target != target.address) return std::nullopt;
   if (message->advertisement) {
     const MacAddress who = message->target_mac.value_or(message->ethernet_from);
-    return who == claim.mac ? std::nullopt : std::optional(who);
+    return who == target.mac ? std::nullopt : std::optional(who);
   }
   if (!message->source.IsUnspecified() || is_ours(message->ethernet_from)) return std::nullopt;
   return message->ethernet_from;
 }
 
-Result<std::vector<AddressConflict>> ProbeAddresses(const NetNs& ns, const std::vector<AddressClaim>& claims,
+Result<std::vector<AddressConflict>> ProbeAddresses(const NetNs& ns, const std::vector<ProbeTarget>& targets,
                                                     std::chrono::milliseconds budget) {
-  if (claims.empty() || budget.count() <= 0) return std::vector<AddressConflict>{};
-  for (const AddressClaim& claim : claims) RH_TRY(Check(claim));
-  Prober prober(claims, budget);
+  if (targets.empty() || budget.count() <= 0) return std::vector<AddressConflict>{};
+  for (const ProbeTarget& target : targets) RH_TRY(Check(target));
+  Prober prober(targets, budget);
   RH_TRY(prober.Open(ns));
   RH_TRY(prober.Run());
   return prober.Conflicts();

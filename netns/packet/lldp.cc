@@ -107,48 +107,48 @@ std::string IdText(View id, IdKind kind) {
 }
 
 // An organisation's: three bytes that name it, its own subtype, and the value.
-void ReadOrganisation(View value, LldpNeighbour& neighbour) {
+void ReadOrganisation(View value, LldpNeighbor& neighbor) {
   constexpr std::array<std::uint8_t, 4> kPortVlan = {0x00, 0x80, 0xc2, 1};
   constexpr std::array<std::uint8_t, 4> kMaxFrame = {0x00, 0x12, 0x0f, 4};
   if (value.size() != 6) return;
   const auto is = [&](const auto& which) { return std::equal(which.begin(), which.end(), value.begin()); };
   const auto number = static_cast<int>(Number16(value, 4));
   // 0: the port has no such VLAN.
-  if (is(kPortVlan) && !neighbour.port_vlan && number >= 1 && number <= 4094) neighbour.port_vlan = number;
-  if (is(kMaxFrame) && !neighbour.max_frame && number > 0) neighbour.max_frame = number;
+  if (is(kPortVlan) && !neighbor.port_vlan && number >= 1 && number <= 4094) neighbor.port_vlan = number;
+  if (is(kMaxFrame) && !neighbor.max_frame && number > 0) neighbor.max_frame = number;
 }
 
-void ReadOptional(unsigned type, View value, LldpNeighbour& neighbour) {
-  if (type == kTlvPortDescription && neighbour.port_description.empty())
-    neighbour.port_description = TextOf(value);
-  if (type == kTlvSystemName && neighbour.system_name.empty()) neighbour.system_name = TextOf(value);
-  if (type == kTlvOrganisation) ReadOrganisation(value, neighbour);
+void ReadOptional(unsigned type, View value, LldpNeighbor& neighbor) {
+  if (type == kTlvPortDescription && neighbor.port_description.empty())
+    neighbor.port_description = TextOf(value);
+  if (type == kTlvSystemName && neighbor.system_name.empty()) neighbor.system_name = TextOf(value);
+  if (type == kTlvOrganisation) ReadOrganisation(value, neighbor);
 }
 
 // One of the three that come first. An id is a byte that says of what kind it is, and 1 to 255 more.
-bool ReadMandatory(unsigned type, View value, LldpNeighbour& neighbour) {
+bool ReadMandatory(unsigned type, View value, LldpNeighbor& neighbor) {
   if (type == kTlvTtl) {
     if (value.size() < 2) return false;
-    neighbour.ttl = std::chrono::seconds(Number16(value, 0));
+    neighbor.ttl = std::chrono::seconds(Number16(value, 0));
     return true;
   }
   if (value.size() < 2 || value.size() > 256) return false;
   const View id = value.subspan(1);
   if (type == kTlvChassis) {
-    neighbour.chassis = IdText(id, KindOfChassis(value[0]));
+    neighbor.chassis = IdText(id, KindOfChassis(value[0]));
   } else {
-    neighbour.port = IdText(id, KindOfPort(value[0]));
-    neighbour.port_is_mac = KindOfPort(value[0]) == IdKind::kMac;
+    neighbor.port = IdText(id, KindOfPort(value[0]));
+    neighbor.port_is_mac = KindOfPort(value[0]) == IdKind::kMac;
   }
   return true;
 }
 
 }  // namespace
 
-std::optional<LldpNeighbour> ParseLldp(View frame) {
+std::optional<LldpNeighbor> ParseLldp(View frame) {
   if (frame.size() < kLldpHeader || Number16(frame, 12) != kLldpEtherType) return std::nullopt;
   View rest = frame.subspan(kLldpHeader);
-  LldpNeighbour neighbour;
+  LldpNeighbor neighbor;
   unsigned next = kTlvChassis;  // of the mandatory ones
   while (rest.size() >= 2) {
     const unsigned header = Number16(rest, 0);
@@ -158,17 +158,17 @@ std::optional<LldpNeighbour> ParseLldp(View frame) {
     const View value = rest.subspan(2, size);
     rest = rest.subspan(2 + size);
     if (next <= kTlvTtl) {
-      if (type != next || !ReadMandatory(type, value, neighbour)) return std::nullopt;
+      if (type != next || !ReadMandatory(type, value, neighbor)) return std::nullopt;
       ++next;
       continue;
     }
-    if (type == kTlvEnd) return neighbour;  // what follows is padding of short frames
+    if (type == kTlvEnd) return neighbor;  // what follows is padding of short frames
     if (type <= kTlvTtl) return std::nullopt;
-    ReadOptional(type, value, neighbour);
+    ReadOptional(type, value, neighbor);
   }
   // The TLV that ends it is optional; one byte is the rest of one that was cut off.
   if (next <= kTlvTtl || !rest.empty()) return std::nullopt;
-  return neighbour;
+  return neighbor;
 }
 
 namespace {
@@ -244,7 +244,7 @@ Result<LldpListener> LldpListener::Open(const NetNs& ns, int link) {
   return LldpListener(std::move(fd), link);
 }
 
-Result<std::optional<LldpNeighbour>> LldpListener::Receive(std::chrono::steady_clock::time_point deadline) {
+Result<std::optional<LldpNeighbor>> LldpListener::Receive(std::chrono::steady_clock::time_point deadline) {
   std::array<std::uint8_t, kLldpFrame> frame{};
   for (int i = 0; i < kLldpAtOnce;) {
     const ssize_t size = recv(fd_.get(), frame.data(), frame.size(), MSG_TRUNC);
@@ -255,8 +255,8 @@ Result<std::optional<LldpNeighbour>> LldpListener::Receive(std::chrono::steady_c
     if (size >= 0) {
       ++i;
       if (static_cast<std::size_t>(size) > frame.size()) continue;
-      auto neighbour = ParseLldp({frame.data(), static_cast<std::size_t>(size)});
-      if (neighbour) return neighbour;
+      auto neighbor = ParseLldp({frame.data(), static_cast<std::size_t>(size)});
+      if (neighbor) return neighbor;
       continue;
     }
     const auto left =

@@ -24,10 +24,10 @@
 
 namespace railhead {
 
-struct LldpNeighbour {
+struct LldpNeighbor {
   std::string chassis;           // its id as text: a MAC, an address, a name; never empty
   std::string port;              // likewise
-  std::chrono::seconds ttl{0};   // how long this holds; 0: the neighbour says that it ends
+  std::chrono::seconds ttl{0};   // how long this holds; 0: the neighbor says that it ends
   std::string port_description;  // "": not told
   std::string system_name;       // "": not told
   bool port_is_mac = false;      // the port's id is a MAC, which says little to people
@@ -36,20 +36,20 @@ struct LldpNeighbour {
 
   // What people call the switch and its port: the system's name, else the chassis id; the port's id, but
   // for a MAC its description, where there is one.
-  [[nodiscard]] const std::string& Leaf() const { return system_name.empty() ? chassis : system_name; }
+  [[nodiscard]] const std::string& SwitchName() const { return system_name.empty() ? chassis : system_name; }
   [[nodiscard]] const std::string& Port() const {
     return port_is_mac && !port_description.empty() ? port_description : port;
   }
-  // Whether both are of one port: what the standard tells neighbours apart by.
-  [[nodiscard]] bool IsSamePort(const LldpNeighbour& other) const {
+  // Whether both are of one port: what the standard tells neighbors apart by.
+  [[nodiscard]] bool IsSamePort(const LldpNeighbor& other) const {
     return chassis == other.chassis && port == other.port;
   }
 
-  bool operator==(const LldpNeighbour&) const = default;
+  bool operator==(const LldpNeighbor&) const = default;
 };
 
 // `frame` begins with its Ethernet header.
-std::optional<LldpNeighbour> ParseLldp(std::span<const std::uint8_t> frame);
+std::optional<LldpNeighbor> ParseLldp(std::span<const std::uint8_t> frame);
 
 // LldpListener: hears the LLDP frames that arrive on one network device. It sends nothing.
 //
@@ -76,7 +76,7 @@ class LldpListener {
   // The next frame that is one, whatever else came before it; nullopt: none by the deadline. With a deadline
   // that has passed it takes what is there and does not wait. Looks at 64 frames at most, so that a flood of
   // such that are none does not hold it up; then it is as if there were none.
-  Result<std::optional<LldpNeighbour>> Receive(std::chrono::steady_clock::time_point deadline);
+  Result<std::optional<LldpNeighbor>> Receive(std::chrono::steady_clock::time_point deadline);
 
  private:
   LldpListener(UniqueFd fd, int link) : fd_(std::move(fd)), link_(link) {}

@@ -241,14 +241,14 @@ std::optional<Datagrams::Received> Datagrams::ReceivedBy(const ibv_wc& completio
   return received;
 }
 
-Result<Datagrams::Taken> Datagrams::Take() {
+Result<Datagrams::Completions> Datagrams::Take() {
   ibv_cq* queue = nullptr;
   void* context = nullptr;
   while (ibv_get_cq_event(channel_.get(), &queue, &context) == 0) ibv_ack_cq_events(queue, 1);
-  // Before looking: what completes between the two is told of.
+  // Before polling: a completion between the two still raises an event.
   if (const int failed = ibv_req_notify_cq(queue_.get(), 0); failed != 0)
-    return FailSys(failed, "asking to be told of completions on " + Self());
-  Taken taken;
+    return FailSys(failed, "requesting events of completions on " + Self());
+  Completions completions;
   for (std::size_t seen = 0; seen < kWaiting; seen += kCompletionsAtOnce) {
     std::array<ibv_wc, kCompletionsAtOnce> batch;
     const int count = ibv_poll_cq(queue_.get(), static_cast<int>(batch.size()), batch.data());
@@ -260,17 +260,17 @@ Result<Datagrams::Taken> Datagrams::Take() {
         in_flight_[slot].reset();
         free_.push_back(slot);
       } else if (one.status == IBV_WC_SUCCESS) {
-        if (auto received = ReceivedBy(one)) taken.received.push_back(*received);
+        if (auto received = ReceivedBy(one)) completions.received.push_back(*received);
         RH_TRY(PostReceive(static_cast<std::size_t>(one.wr_id)));
       }
       // It is the queue pair's failure, which is of no use from then on.
       if (one.status != IBV_WC_SUCCESS)
         return Fail(ErrorCode::kIo, "RDMA from " + Self() + ": " + ibv_wc_status_str(one.status));
     }
-    if (count < static_cast<int>(batch.size())) return taken;
+    if (count < static_cast<int>(batch.size())) return completions;
   }
-  taken.more = true;
-  return taken;
+  completions.more = true;
+  return completions;
 }
 
 bool Datagrams::HasItsGid() const {

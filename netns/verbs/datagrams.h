@@ -64,7 +64,7 @@ class Datagrams {
     [[nodiscard]] std::span<const std::uint8_t> Payload() const { return {bytes.data(), size}; }
   };
 
-  struct Taken {
+  struct Completions {
     std::vector<Received> received;  // kWaiting at most
     bool more = false;               // Take() again, without waiting
   };
@@ -84,7 +84,7 @@ class Datagrams {
   // Readable when something may be taken, once Take() has found nothing more.
   [[nodiscard]] int completions_fd() const;
   // What has come in. Ends those that were sent.
-  Result<Taken> Take();
+  Result<Completions> Take();
   // Readable when something has happened to device or port.
   [[nodiscard]] int events_fd() const;
   // Whether the table still has the GID where it was: addresses come and go, and indices with them.

@@ -79,6 +79,6 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   const std::string fields = railhead::fuzz::TextOf(data, size);
   node->Attach(R"({"cniVersion":"1.0.0","name":"net","type":"railhead",)" + fields +
                (fields.empty() ? "" : ",") + R"("deviceID":")" + node->vf() +
-               R"(","waitSeconds":0,"homeWaitSeconds":0,"conflictProbeMs":0})");
+               R"(","linkTimeoutSeconds":0,"previousDelTimeoutSeconds":0,"conflictProbeMs":0})");
   return 0;
 }

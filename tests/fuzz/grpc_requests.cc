@@ -22,8 +22,8 @@ resources::ResourcePool MakePool(bool late) {
   resources::ResourcePool pool;
   pool.spec.resource = late ? "a.io/late" : "a.io/early";
   pool.spec.late = late;
-  pool.spec.handoff = HandoffPolicy::kRequired;
-  pool.spec.delivery = Delivery::kCdi;
+  pool.spec.nccl_config = NcclConfigPolicy::kRequired;
+  pool.spec.device_nodes = DeviceNodeMode::kCdi;
   for (int i = 0; i < 6; ++i) {
     resources::PoolMember member;
     member.function.id = (late ? "slot-" : "vf-") + std::to_string(i);
@@ -74,7 +74,7 @@ void Prefer(const resources::ResourcePool& pool, std::string_view bytes) {
   if (!Parse(bytes, &request)) return;
   v1beta1::PreferredAllocationResponse response;
   resources::PreferHints hints;
-  hints.away = {"vf-0", "slot-3"};
+  hints.still_attached = {"vf-0", "slot-3"};
   const auto done = kubelet::AnswerPreferred(pool, hints, request, &response);
   if (!done) return CheckRefusal(done.error());
   Require(response.container_responses_size() == request.container_requests_size(),

@@ -19,22 +19,22 @@ bool IsPlain(const std::string& text) {
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   using railhead::fuzz::Require;
-  const auto neighbour = railhead::ParseLldp({data, size});
-  if (!neighbour) return 0;
-  Require(IsPlain(neighbour->chassis) && IsPlain(neighbour->port) && IsPlain(neighbour->port_description) &&
-              IsPlain(neighbour->system_name),
+  const auto neighbor = railhead::ParseLldp({data, size});
+  if (!neighbor) return 0;
+  Require(IsPlain(neighbor->chassis) && IsPlain(neighbor->port) && IsPlain(neighbor->port_description) &&
+              IsPlain(neighbor->system_name),
           "texts are printable and bounded");
-  Require(!neighbour->Leaf().empty() && !neighbour->Port().empty(),
+  Require(!neighbor->SwitchName().empty() && !neighbor->Port().empty(),
           "a switch and its port are called something");
-  Require(neighbour->ttl.count() >= 0 && neighbour->ttl.count() <= 65535, "a time to live is two bytes");
-  Require(!neighbour->port_vlan || (*neighbour->port_vlan >= 1 && *neighbour->port_vlan <= 4094),
+  Require(neighbor->ttl.count() >= 0 && neighbor->ttl.count() <= 65535, "a time to live is two bytes");
+  Require(!neighbor->port_vlan || (*neighbor->port_vlan >= 1 && *neighbor->port_vlan <= 4094),
           "a VLAN is one");
-  railhead::lldp::LeafReport report;
+  railhead::lldp::LldpReport report;
   report.node = "n";
   report.rails.resize(1);
   report.rails[0].rail = "rail0";
-  report.rails[0].neighbour = railhead::lldp::HeardNeighbour{*neighbour, {}};
-  const auto read = railhead::lldp::ParseLeafReport(railhead::ToJson(report).dump(), "report");
+  report.rails[0].neighbor = railhead::lldp::HeardNeighbor{*neighbor, {}};
+  const auto read = railhead::lldp::ParseLldpReport(railhead::ToJson(report).dump(), "report");
   Require(read.has_value() && read->rails == report.rails, "what was heard is read as it was written");
   return 0;
 }

@@ -14,9 +14,9 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
           "neighbour discovery is about IPv6 unicast addresses");
   const railhead::MacAddress own{{0x02, 0, 0, 0, 0, 1}};
   for (const char* address : {"10.100.0.10", "fd00::10"}) {
-    const railhead::AddressClaim claim{1, own, *railhead::IpAddress::Parse(address)};
-    const auto rival = railhead::RivalIn(frame, claim, {own});
-    Require(rival != own, "our own frames contradict nothing");
+    const railhead::ProbeTarget target{1, own, *railhead::IpAddress::Parse(address)};
+    const auto conflict = railhead::ConflictIn(frame, target, {own});
+    Require(conflict != own, "our own frames are no conflict");
   }
   return 0;
 }

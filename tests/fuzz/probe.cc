@@ -1,4 +1,4 @@
-// What a station hears on its rail: packets of anybody.
+// What an endpoint hears on its rail: packets of anybody.
 #include "deviceplugin/services/reachability/udp_socket.h"
 #include "tests/fuzz/fuzz.h"
 

@@ -34,8 +34,8 @@ void CheckBounds(const Endpoint& endpoint) {
   Require(pair.gid.Masked(96) == own.Masked(96), "a GID of our family");
 }
 
-void CheckBounds(const Trouble& trouble) {
-  Require(IsSecondHand(ErrorOf(trouble)), "what is told is not what was seen");
+void CheckBounds(const Failure& failure) {
+  Require(IsFromPeer(ErrorOf(failure)), "what is told is not what was seen");
 }
 
 template <typename Other>
@@ -53,7 +53,7 @@ std::size_t CheckFrames(std::string_view stream) {
     if (!message) return count;
     Require(EncodeMessage(*message) == frame, "what was understood is said in the same bytes");
     std::visit([](const auto& one) { CheckBounds(one); }, *message);
-    if (std::holds_alternative<Trouble>(*message)) return count;
+    if (std::holds_alternative<Failure>(*message)) return count;
     stream.remove_prefix(frame.size());
   }
 }
@@ -70,8 +70,8 @@ std::size_t Hear(const std::string& stream) {
   }
   const auto limit = std::chrono::steady_clock::now() + std::chrono::minutes(1);
   for (std::size_t count = 0;; ++count) {
-    // Of its trouble nothing is left to be received.
-    if (!channel.StillThere()) return count;
+    // Of its failure nothing is left to be received.
+    if (!channel.CheckPeer()) return count;
     const auto message = channel.Receive(limit);
     if (message) continue;
     Require(message.error().code != ErrorCode::kTimeout, "who has gone is not waited for");

@@ -22,8 +22,8 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
                                                     railhead::ipam::Encode(*record));
     Require(again && *again == *record, "a record is decoded as it was encoded");
   }
-  const std::string prefix = railhead::ipam::RestPrefix("10.100.0.0/24");
-  if (key.compare(0, prefix.size(), prefix) == 0) (void)railhead::ipam::DecodeRestKey("10.100.0.0/24", key);
+  const std::string prefix = railhead::ipam::ReuseQueuePrefix("10.100.0.0/24");
+  if (key.compare(0, prefix.size(), prefix) == 0) (void)railhead::ipam::DecodeQueueKey("10.100.0.0/24", key);
   if (const auto event = railhead::ipam::DecodeEvent(key, value)) {
     Require(railhead::ipam::Encode(*event) == value, "an event is encoded as it was");
   }

@@ -1,4 +1,4 @@
-// Recordings of health, as `railctl replay` is given them by people and by nodes.
+// Recordings of health, as `railctl health replay` is given them by people and by nodes.
 #include "deviceplugin/services/health/recording.h"
 
 #include <nlohmann/json.hpp>
@@ -53,7 +53,7 @@ void ReadRecording(const std::string& text) {
             "a header is read again");
   }
   if (rounds > kFewRounds) return;
-  const health::Replayed first = Replay(*recording, std::nullopt);
+  const health::ReplayResult first = Replay(*recording, std::nullopt);
   Require(first.end == Replay(*recording, std::nullopt).end, "a replay says the same each time");
   (void)Missing(*recording, health::HealthRules());
 }

@@ -16,7 +16,7 @@ readonly NEEDED
 # ---- the node ----------------------------------------------------------------------------
 node() {
     modprobe -a rdma_rxe ib_uverbs && make_vfs pf0 2 && make_vfs pf1 2 && fabric '.rails[1].softRoce = true | . + { policy: { networks: [ { devices: "any", ipam: ["static"], allow: ["conflictProbeMs"] } ] }, pools: [
-        { resource: "railhead.io/rail0", rails: ["rail0"], handoff: "off" },
+        { resource: "railhead.io/rail0", rails: ["rail0"], ncclConfig: "off" },
         { resource: "railhead.io/late", rails: ["rail1"], binding: "late" } ],
         health: { intervalSeconds: 1, link: { downAfter: 1, upAfter: 1 } } }' && kubelet_start &&
         cp /mnt/cni/static /opt/cni/bin/
@@ -40,7 +40,7 @@ effective() { sed -n 's/^CapEff:\t//p' "/proc/${daemons[$1]}/status"; } # NUMBER
 
 # ---- its work ------------------------------------------------------------------------------
 network() { # PROBE-MS: one interface whose two addresses have to be announced
-    jq -n --argjson probe "$1" '{ cniVersion: "1.0.0", name: "rails", type: "railhead", handoff: "off", conflictProbeMs: $probe,
+    jq -n --argjson probe "$1" '{ cniVersion: "1.0.0", name: "rails", type: "railhead", ncclConfig: "off", conflictProbeMs: $probe,
         capabilities: { deviceID: true },
         ipam: { type: "static", addresses: [ { address: "10.10.0.77/24" }, { address: "fd00::77/64" } ] } }' >/etc/cni/net.d/rails.conf
 }
@@ -61,9 +61,9 @@ killed_add() {
     within 60 ip -n "$1" link show dev net1 && kill -KILL "$(plugin)" || return
     ! wait "$driver"
 }
-is_home() { [ -n "$(ls "/sys/bus/pci/devices/$1/net" 2>/dev/null)" ] && [ ! -s "/run/railhead/locks/$1.lock" ]; }
-repeated() { within 60 logged "$1" '"msg":"announcement repeated".*"outcome":"sent"'; }
-not_repeated() { within 60 logged "$1" '"msg":"announcement not repeated".*'"$2"; }
+is_on_host() { [ -n "$(ls "/sys/bus/pci/devices/$1/net" 2>/dev/null)" ] && [ ! -s "/run/railhead/locks/$1.lock" ]; }
+resent() { within 60 logged "$1" '"msg":"announcement resent".*"outcome":"sent"'; }
+not_resent() { within 60 logged "$1" '"msg":"announcement not resent".*'"$2"; }
 reconciled() { within 60 logged "$1" '"msg":"reconciled","what":"attachment"'; }
 not_reconciled() { within 60 logged "$1" '"msg":"not reconciled".*'"$2"; }
 given() { # POD RESOURCE SLOT: what kubelet has written by the time of ADD
@@ -72,7 +72,7 @@ given() { # POD RESOURCE SLOT: what kubelet has written by the time of ADD
         DeviceIDs: { "-1": [ .[2] ] }, AllocResp: "" } ], RegisteredDevices: {} }, Checksum: 1 }' --args "$@" >"$checkpoint.new" && mv "$checkpoint.new" "$checkpoint"
 }
 bound() { # POD NUMBER: a slot becomes a device
-    allocate late 1 && slot=${devices[0]} && given "$1" railhead.io/late "$slot" && network 0 && sed -i '/"handoff"/d' /etc/cni/net.d/rails.conf && pod "$1" &&
+    allocate late 1 && slot=${devices[0]} && given "$1" railhead.io/late "$slot" && network 0 && sed -i '/"ncclConfig"/d' /etc/cni/net.d/rails.conf && pod "$1" &&
         cni add "$1" "$slot" -args "IgnoreUnknown=1;K8S_POD_UID=$1" && logged "$2" '"msg":"bound"'
 }
 
@@ -100,14 +100,14 @@ check '... and has nothing more' test "$((16#$(effective 0)))" = "$expected"
 check '... allocates' allocate rail0 1
 vf=${devices[0]}
 check '... ADD takes the VF' attach a "$vf"
-check '... announces its addresses again' repeated 0
+check '... announces its addresses again' resent 0
 check '... what the pod sent is counted' within 60 told railhead_nic_transmit_packets_total "device=\"$vf\".*vf=.*rail=\"rail0\".*interface=\"net1\"} [1-9]"
 check '... the port, too' told railhead_nic_receive_bytes_total 'pf="pf0",rail="rail0"'
 check '... pause frames, as igb names them' told railhead_nic_pause_frames_total 'pf="pf0".*direction="receive"} 0'
 check '... nothing of what it could not read' told railhead_nic_collect_problems ' 0'
 check '... DEL' detach a "$vf"
 check '... an ADD is killed' killed_add b "$vf"
-check '... its VF is fetched from the living namespace' reconciled 0 && check '... and is home' within 180 is_home "$vf"
+check '... its VF is fetched from the living namespace' reconciled 0 && check '... and is on the host again' within 180 is_on_host "$vf"
 ip netns del b
 check '... binds a slot' bound c 0
 check '... the RDMA counters of the pod that has it' within 60 told 'railhead_rdma_[a-z_]*_total' 'rail="rail1".*rdma_device="rxe'
@@ -131,7 +131,7 @@ for left_out in "${NEEDED[@]}"; do
     case $left_out in
         CAP_NET_RAW)
             check '... ADD takes the VF' attach "pod$number" "$vf"
-            check '... but the IPv6 address is not announced again' not_repeated "$number" 'CAP_NET_RAW\|not permitted'
+            check '... but the IPv6 address is not announced again' not_resent "$number" 'CAP_NET_RAW\|not permitted'
             check '... DEL' detach "pod$number" "$vf"
             ;;
         *)
@@ -139,7 +139,7 @@ for left_out in "${NEEDED[@]}"; do
             check '... and nobody can fetch its VF' not_reconciled "$number" 'not permitted'
             check '... ends when told to' daemon_end "$number"
             daemon_with 9 "${NEEDED[@]}"
-            check '... until all are there again' within 180 is_home "$vf"
+            check '... until all are there again' within 180 is_on_host "$vf"
             check '... and ends' daemon_end 9
             ip netns del "pod$number"
             continue

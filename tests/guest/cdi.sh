@@ -28,13 +28,13 @@ second_node() { # OPTION...
 node() {
     modprobe -a rdma_rxe ib_uverbs && make_vfs pf0 2 && make_vfs pf1 2 || return
     pf1=$(pci_of pf1)
-    fabric '.rails[].softRoce = true | . + { pools: [ range(2) | { resource: "railhead.io/rail\(.)", rails: ["rail\(.)"], handoff: "required" } ] }' || return
+    fabric '.rails[].softRoce = true | . + { pools: [ range(2) | { resource: "railhead.io/rail\(.)", rails: ["rail\(.)"], ncclConfig: "required" } ] }' || return
     kubelet_start && daemon_start 0 --reconcile-interval 1 && offers rail0 2
 }
 # attach1 VERB DEVICE: a pod of the second node.
 attach1() {
     at_node1 env CNI_COMMAND="$1" CNI_CONTAINERID=pod1 CNI_NETNS=/run/netns/pod1 CNI_IFNAME=net1 CNI_PATH=/opt/cni/bin railhead <<<'
-        { "cniVersion": "1.0.0", "name": "rails", "type": "railhead", "waitSeconds": 100, "deviceID": "'"$2"'" }' >/tmp/answer || { cat /tmp/answer; return 1; }
+        { "cniVersion": "1.0.0", "name": "rails", "type": "railhead", "linkTimeoutSeconds": 100, "deviceID": "'"$2"'" }' >/tmp/answer || { cat /tmp/answer; return 1; }
 }
 spec() { echo "/run/cdi/railhead-$1.json"; }
 specs() { sha256sum "$(spec "$vf0")" "$(spec "$vf1")"; }
@@ -89,7 +89,7 @@ rm "$(spec "$vf0")"
 check 'PreStartContainer of one that is gone' kubelet-standin prestart --dir "$KUBELET" railhead.io/rail0 "$vf0"
 check '... writes it again' test "$(specs)" = "$before"
 check '... the log says so' logged 0 'CDI specs were missing or changed'
-check '... and a metric' metric 'railhead_cdi_specs_rewritten_total{resource="railhead.io/rail0"}'
+check '... and a metric' metric 'railhead_cdi_spec_rewrites_total{resource="railhead.io/rail0"}'
 check 'DEL of the first' cni del pod0 "$vf0"
 check '... its spec is gone' test ! -e "$(spec "$vf0")"
 check '... the other is not' test -e "$(spec "$vf1")"

@@ -49,7 +49,7 @@ class HealthGuestTest : public GuestTest {
   // Reads everything until the device is as wanted.
   bool Becomes(const std::string& id, bool healthy) {
     return Eventually([&] {
-      watch_->Hurry();
+      watch_->ReadAllNow();
       const health::HealthTick tick = watch_->Tick(
           functions_, [this](const std::string& other) { return in_use_ == other; },
           health::HealthTime::Now());

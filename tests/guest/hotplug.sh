@@ -19,7 +19,7 @@ node() {
     # igb takes its link down whenever the number of VFs changes: errorRate would call that a link that flaps.
     make_vfs pf0 2 || return
     ip link set pf1 up && within 60 is_up pf1 || return
-    fabric '. + { pools: [ range(2) | { resource: "railhead.io/rail\(.)", rails: ["rail\(.)"], handoff: "off" } ],
+    fabric '. + { pools: [ range(2) | { resource: "railhead.io/rail\(.)", rails: ["rail\(.)"], ncclConfig: "off" } ],
                   health: { intervalSeconds: 1, link: { downAfter: 1, upAfter: 1 }, errorRate: false } }' || return
     echo '{ "accelerators": { "vendors": ["1234:0380"] } }' >/etc/railhead/topology.json || return
     kubelet_start && daemon_start 0 || return

@@ -13,7 +13,7 @@ set -u
 # write_fabric ERRORRATE: the rule over counters, which is off but for its own test.
 write_fabric() {
     fabric '.rails[].vlan = 100 | . + {
-        pools: [ range(2) | { resource: "railhead.io/rail\(.)", rails: ["rail\(.)"], handoff: "off" } ],
+        pools: [ range(2) | { resource: "railhead.io/rail\(.)", rails: ["rail\(.)"], ncclConfig: "off" } ],
         health: ({ intervalSeconds: 1, vfSeconds: 1, counterSeconds: 1, errorRate: '"$1"', link: { downAfter: 6, upAfter: 1 } }
                  + ({ gone: 0, unbound: 0, vfCount: 0 } | map_values({ downAfter: 1, upAfter: 1 }))) }'
 }

@@ -13,7 +13,7 @@ told() {
     while IFS= read -r line; do
         [ "${line%%=*}" = "$2" ] || continue
         line=${line#*=} && echo "${line#=}" && return
-    done <"/run/railhead/handoff/$1/nccl.conf"
+    done <"/run/railhead/nccl/$1/nccl.conf"
     return 1
 }
 

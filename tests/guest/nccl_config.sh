@@ -45,7 +45,7 @@ END
 cni() {
     CNI_COMMAND=$1 CNI_CONTAINERID=$2 CNI_NETNS=/run/netns/$2 CNI_IFNAME=$3 CNI_PATH=/tmp/bin \
         CNI_ARGS="IgnoreUnknown=1;K8S_POD_NAMESPACE=default;K8S_POD_NAME=$2" \
-        /tmp/bin/railhead <<<'{ "cniVersion": "1.0.0", "name": "rails", "type": "railhead", "handoff": "required", '"$4"' }' \
+        /tmp/bin/railhead <<<'{ "cniVersion": "1.0.0", "name": "rails", "type": "railhead", "ncclConfig": "required", '"$4"' }' \
         >"/tmp/answer-$2" || { cat "/tmp/answer-$2"; return 1; }
 }
 answer() { local pod=$1; shift; jq -e "$@" "/tmp/answer-$pod"; }
@@ -64,7 +64,7 @@ world() {
     find /run/railhead /run/cdi -type f ! -path '*/locks/*' ! -path '*/tenants/*' ! -name 'attach.log*' ! -path '*/announce/*' -exec sha256sum {} + 2>/dev/null | sort
 }
 as_before() { local now; now=$(world); [ "$now" = "$1" ] || { diff <(echo "$1") <(echo "$now"); return 1; }; } # TEXT
-verify() { "$BUILD/bin/railctl" handoff verify "$@" >/tmp/verdict 2>&1 || { cat /tmp/verdict; return 1; }; }
+verify() { "$BUILD/bin/railctl" nccl verify "$@" >/tmp/verdict 2>&1 || { cat /tmp/verdict; return 1; }; }
 verdict() { grep -q -- "$1" /tmp/verdict || { cat /tmp/verdict; return 1; }; }
 
 # right POD INTERFACE ADDRESS: the GID that NCCL takes of the HCA on that interface is the address's.
@@ -154,7 +154,7 @@ check 'DEL of pod3' cni DEL pod3 net1 "$(vf pf0 2)"
 before=$(world)
 check 'pod4: a rail with one IPv6 address' cni ADD pod4 net1 "$(vf pf0 2), $(static fd00:100::104/64)"
 check '... a rail with two, one of which is far away' cni ADD pod4 net2 "$(vf pf1 2), $(static fd00:200::104/64 fd99::104/64)"
-sed 's/^/      /' /run/railhead/handoff/pod4/nccl.conf
+sed 's/^/      /' /run/railhead/nccl/pod4/nccl.conf
 check '... NCCL is told to search' test "$(told pod4 NCCL_IB_GID_INDEX) $(told pod4 NCCL_IB_ADDR_FAMILY)" = '-1 AF_INET6'
 check '... and finds the address of the one' right pod4 net1 fd00:100::104
 check '... and of the other' right pod4 net2 fd00:200::104
@@ -199,12 +199,12 @@ check '... names the interface' verdict 'rails@net1: net1 has no carrier'
 check '... and the port' verdict 'port 1 is not ACTIVE'
 deny '... and not the other rail' verdict rails@net2
 down=$(world)
-deny '... ADD waits in vain' cni ADD pod3 net1 "$(vf pf0 2), \"waitSeconds\": 1"
+deny '... ADD waits in vain' cni ADD pod3 net1 "$(vf pf0 2), \"linkTimeoutSeconds\": 1"
 check '... and says why' answer pod3 '(.msg | test("no carrier after 1 s")) and (.details | test("the PF pf0 is down"))'
 check '... leaves nothing' as_before "$down"
-cni ADD pod5 net1 "$(vf pf0 2), $(static 10.100.0.105/24), \"waitSeconds\": 200" &
+cni ADD pod5 net1 "$(vf pf0 2), $(static 10.100.0.105/24), \"linkTimeoutSeconds\": 200" &
 late=$!
-cni ADD pod6 net1 "$(vf pf0 3), $(static 10.100.0.106/24), \"waitSeconds\": 20" &
+cni ADD pod6 net1 "$(vf pf0 3), $(static 10.100.0.106/24), \"linkTimeoutSeconds\": 20" &
 never=$!
 check 'an ADD whose address goes while it waits' lose_address pod5 10.100.0.105/24
 check '... and another one' lose_address pod6 10.100.0.106/24

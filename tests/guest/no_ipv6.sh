@@ -25,9 +25,9 @@ start() {
     for pf in pf0 pf1; do give_vf_mac "$pf" 0 "02:00:00:00:0${pf#pf}:00" && give_vf_mac "$pf" 1 "02:00:00:00:0${pf#pf}:01" || return; done
     fabric '.rails |= [ .[0] + { vlan: 100, mtu: 1400 }, .[1] + { vlan: 200, mtu: 1000 } ]
         | .rails[] += { softRoce: true }
-        | .rails[0].stations = { node0: "10.100.0.1" } | .rails[1].stations = { node0: "10.101.0.1" }
-        | . + { addresses: { conflictProbeMs: 50, restSeconds: 0 }, connectivity: { intervalSeconds: 1, podSeconds: 1, paths: 1 },
-            pools: [ range(2) | { resource: "railhead.io/rail\(.)", rails: ["rail\(.)"], handoff: "required" } ] }' || return
+        | .rails[0].probeAddresses = { node0: "10.100.0.1" } | .rails[1].probeAddresses = { node0: "10.101.0.1" }
+        | . + { addresses: { conflictProbeMs: 50, reuseDelaySeconds: 0 }, reachability: { intervalSeconds: 1, podSeconds: 1, paths: 1 },
+            pools: [ range(2) | { resource: "railhead.io/rail\(.)", rails: ["rail\(.)"], ncclConfig: "required" } ] }' || return
     kubelet_start && daemon_start 0 && offers rail0 2 && offers rail1 2
 }
 pod_without_ipv6() { pod "$1" && ip netns exec "$1" bash -c "$(declare -f without_ipv6); MODE=$MODE without_ipv6"; }
@@ -37,12 +37,12 @@ world() {
     ip -d -j link show | jq -c 'sort_by(.ifname)[] | [.ifname, .address, .mtu, (.flags - ["LOWER_UP"]), .altnames, .ifalias]'
     rdma link
 }
-rail_is() { railctl net -o json | jq -e --arg rail "$1" '.rails[] | select(.rail == $rail) | .state == "reachable" and .gateway.answers'; }
+rail_is() { railctl reachability -o json | jq -e --arg rail "$1" '.rails[] | select(.rail == $rail) | .state == "reachable" and .gateway.answers'; }
 
 check 'a node without IPv6 serves both rails' start
 [ "$failures" = 0 ] || { cat "$OUT"/*.log; finish; }
 check '... has nothing of it' test "$(ip -6 address show 2>/dev/null | grep -c inet6)" = 0
-for rail in rail0 rail1; do check "... probes $rail: its gateway answers" within "$LIMIT" rail_is "$rail" || railctl net --all; done
+for rail in rail0 rail1; do check "... probes $rail: its gateway answers" within "$LIMIT" rail_is "$rail" || railctl reachability --all; done
 before=$(world)
 
 # Two pods, one after the other, on the same devices; each has a NIC of one rail.
@@ -55,7 +55,7 @@ for rail in rail0 rail1; do
         check '... CHECK' cni check "$name" "$vf"
         check '... its gateway answers' ip netns exec "$name" ping -c 1 -W 30 "10.10${rail#rail}.0.254"
         check '... it has a GID, and no IPv6' test "$(ip -n "$name" -j address show dev net1 | jq -c '[.[0].addr_info[].family] | unique')" = '["inet"]'
-        check '... railctl handoff verify' railctl handoff verify "$name"
+        check '... railctl nccl verify' railctl nccl verify "$name"
         check '... DEL' cni del "$name" "$vf"
         check '... its namespace goes' ip netns del "$name"
     done
@@ -65,7 +65,7 @@ check 'all is as before' test "$(world)" = "$before" || diff <(echo "$before") <
 check '... nothing is left' nothing_left
 
 # What cannot work says why.
-six() { jq -c '. + { ipam: { type: "static", addresses: [ { address: "fd00::5/64" } ] }, handoff: "off" }' /etc/cni/net.d/rails.conf; }
+six() { jq -c '. + { ipam: { type: "static", addresses: [ { address: "fd00::5/64" } ] }, ncclConfig: "off" }' /etc/cni/net.d/rails.conf; }
 refused() {
     pod_without_ipv6 third && allocate rail0 1 || return
     ln -sf /mnt/cni/static /opt/cni/bin/static

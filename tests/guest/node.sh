@@ -14,7 +14,7 @@ devices=()                               # of the pod in question
 # railheadd reads it when it likes.
 fabric() {
     mkdir -p /etc/railhead || return
-    jq -n --arg node "$(uname -n)" '{ version: 1, addresses: { conflictProbeMs: 0, restSeconds: 0 },
+    jq -n --arg node "$(uname -n)" '{ version: 1, addresses: { conflictProbeMs: 0, reuseDelaySeconds: 0 },
         rails: [ range(2) | { name: "rail\(.)", pf: "pf\(.)", subnet: "10.10\(.).0.0/24", gateway: "10.10\(.).0.254",
                               nodeRanges: { ($node): "10.10\(.).0.10-10.10\(.).0.17" } } ] } | '"$1" >/etc/railhead/.new &&
         mv /etc/railhead/.new /etc/railhead/fabric.json
@@ -88,6 +88,6 @@ nothing_left() {
     while read -r file; do
         [[ $file == */_reset/* || $file == *.lock && $(head -n 1 "$file") == _reset/* ]] && continue
         if [ -e "$file" ] || [ -L "$file" ]; then left+="$file "; fi
-    done < <(find /run/railhead/attachments /run/railhead/handoff /run/cdi /run/railhead/locks -mindepth 1 ! -type d ! \( -name '*.lock' -empty \) 2>/dev/null)
+    done < <(find /run/railhead/attachments /run/railhead/nccl /run/cdi /run/railhead/locks -mindepth 1 ! -type d ! \( -name '*.lock' -empty \) 2>/dev/null)
     [ -z "$left" ] || { echo "$left"; return 1; }
 }

@@ -19,7 +19,7 @@ jq -n '{ version: 1, rails: [ { name: "rail0", pf: "pf0", vlan: 100 }, { name: "
 
 # cni VERB POD CONFIG: one call; the answer is in /tmp/answer.
 cni() {
-    local config='{ "cniVersion": "1.0.0", "name": "net", "type": "railhead", "handoff": "off", '$3' }'
+    local config='{ "cniVersion": "1.0.0", "name": "net", "type": "railhead", "ncclConfig": "off", '$3' }'
     [ "$1" != CHECK ] || config=$(jq --slurpfile added "/tmp/added-$2" '.prevResult = $added[0]' <<<"$config")
     CNI_COMMAND=$1 CNI_CONTAINERID=$2 CNI_NETNS=/run/netns/$2 CNI_IFNAME=net1 CNI_PATH=/tmp/bin \
         /tmp/bin/railhead <<<"$config" >/tmp/answer || { cat /tmp/answer; return 1; }
@@ -71,20 +71,20 @@ check 'the pods reach each other' ip netns exec pod2 ping -c 1 -W 30 10.100.0.77
 check '... by IPv6' ip netns exec pod2 ping -c 1 -W 30 fd00::77
 check 'DEL of the second' cni DEL pod2 "$other\"ipam\": {}"
 
-deny 'gatewayCheck without a gateway' cni ADD pod2 \
-    "$other"'"gateway": "10.100.0.99", "gatewayCheck": true, "waitSeconds": 3, '"$(address 10.100.0.78/24)"
+deny 'requireGateway without a gateway' cni ADD pod2 \
+    "$other"'"gateway": "10.100.0.99", "requireGateway": true, "linkTimeoutSeconds": 3, '"$(address 10.100.0.78/24)"
 check '... names it' answer '.code == 11 and (.msg | test("10.100.0.99"))'
-check 'gatewayCheck with one' cni ADD pod2 \
-    "$other"'"gateway": "10.100.0.77", "gatewayCheck": true, "waitSeconds": 100, '"$(address 10.100.0.78/24)"
+check 'requireGateway with one' cni ADD pod2 \
+    "$other"'"gateway": "10.100.0.77", "requireGateway": true, "linkTimeoutSeconds": 100, '"$(address 10.100.0.78/24)"
 check 'DEL' cni DEL pod2 "$other\"ipam\": {}"
 
 deny '802.1ad, which igb has not' cni ADD pod2 "${other/100/5}"'"vlanProto": "802.1ad", "ipam": {}'
 check '... names the VF and the setting' answer '.msg | test("VF 1 of pf0") and test("(?i)vlan")'
 
 # kubelet gives the device to pod2 while pod1's DEL has not come.
-deny 'a device in use is refused in the end' cni ADD pod2 "${one/77/79}, \"homeWaitSeconds\": 0"
+deny 'a device in use is refused in the end' cni ADD pod2 "${one/77/79}, \"previousDelTimeoutSeconds\": 0"
 check '... with code 11' answer '.code == 11'
-cni ADD pod2 "${one//77/79}, \"homeWaitSeconds\": 150" &
+cni ADD pod2 "${one//77/79}, \"previousDelTimeoutSeconds\": 150" &
 waiting=$!
 within 60 grep -q . "/proc/$waiting/children" 2>/dev/null || true
 check 'DEL of the first pod, late' cni DEL pod1 "$one"

@@ -23,7 +23,7 @@ for pf in pf0 pf1; do
     done
 done
 
-jq -n --arg node "$(uname -n)" '{ version: 1, addresses: { conflictProbeMs: 50 }, handoff: { topology: "always" },
+jq -n --arg node "$(uname -n)" '{ version: 1, addresses: { conflictProbeMs: 50 }, ncclConfig: { topology: "always" },
     rails: [ range(2) | { name: "rail\(.)", pf: "pf\(.)", vlan: (100 * (. + 1)), softRoce: true, mtu: 1400,
                           subnet: "10.\(. + 1)00.0.0/24", gateway: "10.\(. + 1)00.0.254", routes: ["10.0.0.0/8"],
                           nodeRanges: { ($node): "10.\(. + 1)00.0.10-10.\(. + 1)00.0.99" } } ] }' \
@@ -35,14 +35,14 @@ jq -n --arg uid "$UID1" --argjson ids "$ids" '{ Data: { PodDeviceEntries: [ { Po
     RegisteredDevices: {} }, Checksum: 1 }' >/var/lib/kubelet/device-plugins/kubelet_internal_checkpoint
 for device in "${devices[@]}"; do
     jq -n --arg id "$device" --argjson all "$ids" '{ version: 1, resource: "railhead.io/roce", deviceId: $id,
-        siblings: $all, generation: 1, handoff: "required", delivery: "cdi" }' \
+        siblings: $all, generation: 1, ncclConfig: "required", deviceNodes: "cdi" }' \
         >"/var/lib/railhead/allocations/$device.json"
 done
 cat >/tmp/cluster.conflist <<'END'
 { "cniVersion": "1.0.0", "name": "cluster", "plugins": [
   { "type": "bridge", "bridge": "cni0", "isDefaultGateway": true,
     "ipam": { "type": "host-local", "subnet": "10.244.0.0/24" } },
-  { "type": "railhead", "waitSeconds": 120 } ] }
+  { "type": "railhead", "linkTimeoutSeconds": 120 } ] }
 END
 
 # cni VERB POD [UID]: as a runtime does.
@@ -66,7 +66,7 @@ world() {
     ip -d -j link show | jq -c 'sort_by(.ifname)[] | select(.ifname | test("^cni|^veth") | not)
         | [.ifname, .address, .mtu, (.flags - ["LOWER_UP"]), .altnames, .ifalias]'
     rdma link 2>/dev/null
-    find /run/railhead /run/cdi -type f ! -path '*/locks/*' ! -path '*/tenants/*' ! -name attach.log ! -name health.json ! -name leaves.json ! -name pfs.json ! -name 'observations*.jsonl' 2>/dev/null | sort
+    find /run/railhead /run/cdi -type f ! -path '*/locks/*' ! -path '*/tenants/*' ! -name attach.log ! -name health.json ! -name lldp.json ! -name pfs.json ! -name 'observations*.jsonl' 2>/dev/null | sort
 }
 result() { jq -e "$@" /tmp/result; }
 
@@ -82,11 +82,11 @@ check 'each VF has an address of its rail' result '. as $all | [.ips[1:][] | [$a
 check 'addresses are 8' result '[.ips[1:][].address] | unique | length == 8'
 check 'all VFs are up in the pod' test "$(ip -n pod1 -j link show up | jq '[.[] | select(.ifname // "" | startswith("rail"))] | length')" = 8
 check 'VLANs are set by the PFs' test "$(ip -d -j link show pf1 | jq -c '[.[0].vfinfo_list[].vlan_list[0].vlan] | unique')" = '[200]'
-conf=/run/railhead/handoff/pod1/nccl.conf
+conf=/run/railhead/nccl/pod1/nccl.conf
 hcas=$(sed -n 's/^NCCL_IB_HCA==//p' "$conf")
 check 'nccl.conf names 8 HCAs and the cluster network' test "$(tr , '\n' <<<"$hcas" | grep -c .)" = 8
 check 'nccl.conf: bootstrap by eth0' grep -qx 'NCCL_SOCKET_IFNAME==eth0' "$conf"
-topology=/run/railhead/handoff/pod1/topology.xml
+topology=/run/railhead/nccl/pod1/topology.xml
 check 'the topology file has 8 NICs' test "$(grep -c '<net name="' "$topology")" = 8
 check '... which every device brings along' test "$(cat /run/cdi/railhead-*.json | jq -s --arg path "$topology" '
     [ .[].devices[].containerEdits.mounts[] | select(.hostPath == $path) | .containerPath ]
@@ -94,15 +94,15 @@ check '... which every device brings along' test "$(cat /run/cdi/railhead-*.json
 check 'each rail has its route' ip -n pod1 route get 10.200.0.254 oif rail1
 check 'CHECK' check_rails pod1 "$UID1"
 
-# What the pod was told, and what is so: told by hand, and by railheadd.
-verify() { "$BUILD/bin/railctl" handoff verify pod1 >/tmp/verdict 2>&1; }
-check 'railctl handoff show' sh -c "'$BUILD/bin/railctl' handoff show pod1 >/tmp/shown"
+# The NCCL configuration and the kernel's state: compared by hand, and by railheadd.
+verify() { "$BUILD/bin/railctl" nccl verify pod1 >/tmp/verdict 2>&1; }
+check 'railctl nccl show' sh -c "'$BUILD/bin/railctl' nccl show pod1 >/tmp/shown"
 check '... prints what is in the file' grep -qx "NCCL_IB_HCA==$hcas" /tmp/shown
-check 'railctl handoff verify' verify
+check 'railctl nccl verify' verify
 ip netns exec pod1 env NCCL_IB_GID_INDEX=7 sleep 3600 &
 sleeper=$!
-check '... sees a process that has it otherwise' within 60 sh -c "'$BUILD/bin/railctl' handoff verify pod1 |
-    grep -q 'NCCL_IB_GID_INDEX=7 of process $sleeper wins'"
+check '... sees a process that has it otherwise' within 60 sh -c "'$BUILD/bin/railctl' nccl verify pod1 |
+    grep -q 'NCCL_IB_GID_INDEX=7 of process $sleeper overrides'"
 check '... which is the user'"'"'s right' verify
 kill "$sleeper"
 mkdir -p /tmp/kubelet
@@ -114,16 +114,16 @@ deny 'CHECK finds a missing address' check_rails pod1 "$UID1"
 check '... and names it' grep -q 'is missing on rail1-2' /tmp/error
 deny 'so does verify' verify
 check '... and names it' grep -q 'is missing on rail1-2' /tmp/verdict
-check 'railheadd tells of it' within 120 grep -q 'NICs are not as it was told.*rail1-2' "$OUT/railheadd.log"
+check 'railheadd logs it' within 120 grep -q 'NICs differ from its NCCL configuration.*rail1-2' "$OUT/railheadd.log"
 ip -n pod1 address add 192.0.2.1/32 dev rail1-2
 ip -n pod1 address add "$address" dev rail1-2
 deny 'an address that came again has another GID index' verify
 check '... which verify names' grep -q "GID index of ${address%/*} is 2, should be 1" /tmp/verdict
-check '... and railheadd' within 120 grep -q "NICs are not as it was told.*GID index of ${address%/*}" "$OUT/railheadd.log"
+check '... and railheadd' within 120 grep -q "NICs differ from its NCCL configuration.*GID index of ${address%/*}" "$OUT/railheadd.log"
 ip -n pod1 address del 192.0.2.1/32 dev rail1-2
 ip -n pod1 address del "$address" dev rail1-2
 ip -n pod1 address add "$address" dev rail1-2
-check 'it is as it was told again' within 120 grep -q 'as it was told again' "$OUT/railheadd.log"
+check 'it matches again' within 120 grep -q 'match its NCCL configuration again' "$OUT/railheadd.log"
 kill "$daemon" && wait "$daemon"
 check 'a pod without devices passes' cni add pod2 none
 check '... and has only eth0' test "$(ip -n pod2 -j link show | jq '[.[] | select(.ifname != "lo")] | length')" = 1

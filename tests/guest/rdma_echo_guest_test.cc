@@ -1,4 +1,4 @@
-// Stations' RDMA on the real kernel: whom it answers, and when it says that it is of no use any more.
+// Endpoints' RDMA on the real kernel: whom it answers, and when it says that it is of no use any more.
 #include <gtest/gtest.h>
 
 #include <atomic>
@@ -21,12 +21,12 @@ class RdmaEchoTest : public ::testing::Test {
     return Must(reachability::RdmaEcho::Start(std::move(datagrams), [this] { ++lost_; }));
   }
   // One round from here.
-  reachability::RdmaEcho::Count Ask(seconds limit) {
-    here_->Ask(++session_, there_->own());
+  reachability::RdmaEcho::Count Probe(seconds limit) {
+    here_->SendProbes(++session_, there_->own());
     here_->Await(reachability::RdmaEcho::Clock::now() + limit);
-    return here_->Take()[session_];
+    return here_->TakeCounts()[session_];
   }
-  bool IsAnswered() { return Ask(seconds(1)).answered == reachability::RdmaEcho::kQuestions; }
+  bool IsAnswered() { return Probe(seconds(1)).answered == reachability::RdmaEcho::kProbes; }
 
   std::atomic<int> lost_ = 0;
   std::uint64_t session_ = 0;
@@ -35,21 +35,21 @@ class RdmaEchoTest : public ::testing::Test {
   std::unique_ptr<reachability::RdmaEcho> there_ = Start(pair_.OpenThere());
 };
 
-TEST_F(RdmaEchoTest, AnswersStationsAlone) {
-  EXPECT_EQ(Ask(seconds(1)).answered, 0U) << "it does not know of us yet";
+TEST_F(RdmaEchoTest, AnswersPeersAlone) {
+  EXPECT_EQ(Probe(seconds(1)).answered, 0U) << "it does not know of us yet";
   there_->SetPeers({here_->own().address});
   EXPECT_TRUE(Eventually([&] { return IsAnswered(); }));
 }
 
 // It may just have been told the queue pair, and would take this node for ill.
-TEST_F(RdmaEchoTest, AnswersAStationThatIsNoneAnyMoreForAWhile) {
+TEST_F(RdmaEchoTest, AnswersAFormerPeerForAWhile) {
   // Again and again, for this machine may be too slow to ask within that while.
   EXPECT_TRUE(Eventually([&] {
     there_->SetPeers({here_->own().address});
     there_->SetPeers({});
     return IsAnswered();
   }));
-  EXPECT_TRUE(Eventually([&] { return Ask(seconds(1)).answered == 0; })) << "it goes on";
+  EXPECT_TRUE(Eventually([&] { return Probe(seconds(1)).answered == 0; })) << "it goes on";
   there_->SetPeers({here_->own().address});
   EXPECT_TRUE(Eventually([&] { return IsAnswered(); })) << "it is one again";
 }
@@ -60,7 +60,7 @@ TEST_F(RdmaEchoTest, TellsOnceThatItIsLost) {
   down.up = false;
   Must(pair_.route().ChangeLink(pair_.link(), down));
   EXPECT_TRUE(Eventually([&] { return here_->IsLost() && lost_ > 0; }));
-  EXPECT_EQ(Ask(seconds(1)).sent, 0U);
+  EXPECT_EQ(Probe(seconds(1)).sent, 0U);
   here_.reset();
   EXPECT_LE(lost_, 2) << "at most once for each end of the pair";
 }

@@ -125,11 +125,11 @@ TEST_F(RdmaTest, GidsFollowTheAddresses) {
   EXPECT_TRUE(HasGid("10.100.0.10")) << Describe(Gids());
   EXPECT_EQ(Must(kernel_.ReadGids(pod_, "rxe_other")), std::nullopt);
 
-  GidWanted wanted{*IpAddress::Parse("10.100.0.12"), GidType::kRoceV2, "net1"};
-  EXPECT_EQ(Must(kernel_.WaitGid(pod_, "rxe_test", wanted, NetDeadline())), FindGid(Gids(), wanted));
-  wanted.type = GidType::kRoceV1;
+  GidRequest request{*IpAddress::Parse("10.100.0.12"), GidType::kRoceV2, "net1"};
+  EXPECT_EQ(Must(kernel_.WaitGid(pod_, "rxe_test", request, NetDeadline())), FindGid(Gids(), request));
+  request.type = GidType::kRoceV1;
   const auto soon = std::chrono::steady_clock::now() + std::chrono::milliseconds(50);
-  EXPECT_EQ(Must(kernel_.WaitGid(pod_, "rxe_test", wanted, soon)), std::nullopt);
+  EXPECT_EQ(Must(kernel_.WaitGid(pod_, "rxe_test", request, soon)), std::nullopt);
 }
 
 // What exclusive mode would need: the same table through the pod's own sysfs.

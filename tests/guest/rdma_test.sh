@@ -23,7 +23,7 @@ jq -n --arg node "$(uname -n)" '{ version: 1, addresses: { conflictProbeMs: 50 }
 cni() {
     CNI_COMMAND=$1 CNI_CONTAINERID=$2 CNI_NETNS=/run/netns/$2 CNI_IFNAME=rail0 CNI_PATH=/tmp/bin \
         CNI_ARGS="IgnoreUnknown=1;K8S_POD_NAMESPACE=default;K8S_POD_NAME=$2" \
-        /tmp/bin/railhead <<<'{ "cniVersion": "1.0.0", "name": "rails", "type": "railhead", "handoff": "required",
+        /tmp/bin/railhead <<<'{ "cniVersion": "1.0.0", "name": "rails", "type": "railhead", "ncclConfig": "required",
             "deviceID": "'"$(vf_pci pf0 "$3")"'" }' >/tmp/answer || { cat /tmp/answer; return 1; }
 }
 # Little in flight: rxe starts again when an answer comes late, as under emulation it does.
@@ -59,7 +59,7 @@ check 'three tests, all of rail0' tested '.tests | length == 3 and all(.rail == 
 check 'data has moved in all' tested '.tests | all(.write.bytes > 0 and .write.gbitPerSecond > 0)'
 check 'ping-pong in all' tested '.tests | all(.writeLatency.samples > 0 and .sendLatency.samples > 0
     and .writeLatency.p99Us >= .writeLatency.medianUs and .writeLatency.minUs > 0)'
-check 'devices and GID indices are those of the handoff' tested --slurpfile entries <(cat /run/railhead/attachments/*/*) \
+check 'devices and GID indices are those of the NCCL configuration' tested --slurpfile entries <(cat /run/railhead/attachments/*/*) \
     '[$entries[].devices[0].rdma | {device: .device, gidIndex: .gidIndex}] as $handed
     | [.tests[0].fromEnd, .tests[0].toEnd | {device, gidIndex}] | sort == ($handed | sort)'
 check "the rail's traffic class" tested '.tests | all(.trafficClass == 104)'
@@ -78,24 +78,24 @@ check 'an end that listens' within 60 listening
 check 'pod against the listening end' rdma_test "${gently[@]}" -o json pod1 127.0.0.1:7471
 check '... which is pod2' tested --arg device "$(jq -r '.devices[0].rdma.device' /run/railhead/attachments/pod2/*)" \
     '.tests[0].toEnd.device == $device'
-# The same as the last part of a pre-check, from the host's VF.
-precheck() {
-    timeout 100 /tmp/bin/railctl precheck --skip doctor --skip health --skip drained --skip rails --skip cabling --skip reach \
+# The same as the last part of a preflight, from the host's VF.
+preflight() {
+    timeout 100 /tmp/bin/railctl preflight --skip doctor --skip health --skip drained --skip rails --skip cabling --skip reachability \
         --device rxe_host -o json "$@" >/tmp/tested 2>/tmp/error
 }
-check 'a pre-check with RDMA against the listening end' precheck --peer 127.0.0.1:7471 --min-gbit 0.0001
+check 'a preflight with RDMA against the listening end' preflight --peer 127.0.0.1:7471 --min-gbit 0.0001
 check '... is fit, and says what was measured' tested '.fitness == "fit" and any(.checks[]; .check == "rdma-test" and .fitness == "fit"
     and (.details | length) > 0)'
 cat /tmp/tested
 # Slow is not lossy: what waits in the queue is less than it holds, for soft RoCE has 128 packets on their way at most.
 slow_down() { modprobe sch_tbf && tc qdisc add dev "$host" root tbf rate 3mbit burst 10k limit 400k; }
 check 'a rail becomes slow' slow_down
-deny '... which no pre-check lets pass' precheck --peer 127.0.0.1:7471 --min-gbit 0.004
+deny '... which no preflight lets pass' preflight --peer 127.0.0.1:7471 --min-gbit 0.004
 check '... and says so' tested '.fitness == "unfit" and any(.checks[]; .check == "rdma-test" and (.details[0] | contains("less than 4.0 Mbit/s")))'
 cat /tmp/tested
 check '... until it is well' tc qdisc del dev "$host" root
 printf 'GET / HTTP/1.0\r\n\r\n' >/dev/tcp/127.0.0.1/7471
-check 'a peer of another kind is refused, and said so' within 60 grep -q 'no frame of ours' /tmp/listened
+check 'a peer of another kind is refused, and said so' within 60 grep -q 'an invalid frame header' /tmp/listened
 # A starting end that goes in the midst of a run, in which the other end only watches its memory:
 # unless that looks at the connection, too, it goes on so for two minutes (timeout 22).
 say() { printf '%b' "$(tr -d ' ' <<<"$*" | sed 's/../\\x&/g')" >&"$to"; }
@@ -120,8 +120,8 @@ check 'an interrupt ends it' grep -q '5 tests, 2 failed' /tmp/listened
 deny 'nobody listens' rdma_test "${gently[@]}" pod1 127.0.0.1:7471
 check '... and that is said' grep -q 'connecting to 127.0.0.1:7471: Connection refused' /tmp/error
 
-deny 'a pre-check without the peer' precheck --peer 127.0.0.1:7471
-check '... could not be judged' tested '.fitness == "unknown"'
+deny 'a preflight without the peer' preflight --peer 127.0.0.1:7471
+check '... could not be checked' tested '.fitness == "unknown"'
 
 deny 'a wrong GID index' rdma_test "${gently[@]}" pod1 pod2 --gid-index 9
 check '... is named' grep -q 'has no GID at index 9' /tmp/error

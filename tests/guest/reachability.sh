@@ -1,7 +1,7 @@
 #!/bin/bash
 # Runs in the guest, by run.sh: tests/system/faults/run.sh tests/guest/reachability.sh
 #
-# Stations that ask each other by RDMA, which is soft RoCE on their devices: node0 is this guest with railheadd, node1 a
+# Nodes that probe each other by RDMA, which is soft RoCE on their devices: node0 is this guest with railheadd, node1 a
 # second one in a network namespace with a PF of its own, a leaf switch between them. What UDP passes and RDMA does not is
 # found, and is well again after its end; who holds the device stands in nobody's way; nothing is left.
 set -u
@@ -16,9 +16,9 @@ readonly LIMIT=120
 # ---- the nodes ---------------------------------------------------------------------------
 write_fabric() { # FILTER
     fabric '.rails |= [ .[0] + { pf: ["pf0", "pf2"], softRoce: true, trafficClass: 104, mtu: 1400,
-            stations: { node0: "10.100.0.1", node1: "10.100.0.2" } } ]
-        | . + { pools: [ { resource: "railhead.io/rail0", rails: ["rail0"], handoff: "off" } ],
-            connectivity: { intervalSeconds: 1, podSeconds: 0, paths: 2, rdma: true } } | '"$1" || return
+            probeAddresses: { node0: "10.100.0.1", node1: "10.100.0.2" } } ]
+        | . + { pools: [ { resource: "railhead.io/rail0", rails: ["rail0"], ncclConfig: "off" } ],
+            reachability: { intervalSeconds: 1, podSeconds: 0, paths: 2, rdma: true } } | '"$1" || return
     mkdir -p /etc/netns/node1/railhead && cp /etc/railhead/fabric.json /etc/netns/node1/railhead/.new &&
         mv /etc/netns/node1/railhead/.new /etc/netns/node1/railhead/fabric.json
 }
@@ -54,10 +54,10 @@ start() {
 }
 
 # ---- what is said ------------------------------------------------------------------------
-net() { "$@" railctl net --all -o json; }
+report() { "$@" railctl reachability --all -o json; }
 # is_well COMMAND...: the peer is reached, by RDMA as well.
 is_well() {
-    net "$@" | jq -e '.rails[0] | .state == "reachable" and .rdma.device != null and .gateway.answers
+    report "$@" | jq -e '.rails[0] | .state == "reachable" and .rdma.device != null and .gateway.answers
         and all(.peers[]; .state == null and .rdmaSent > 0 and .rdmaAnswered == null)'
 }
 both_well() { is_well env && is_well at_node1; }
@@ -65,10 +65,10 @@ both_well() { is_well env && is_well at_node1; }
 peer_is() {
     local state=$1
     shift
-    net "$@" | jq -e --arg state "$state" '.rails[0].peers[0].state == $state'
+    report "$@" | jq -e --arg state "$state" '.rails[0].peers[0].state == $state'
 }
-udp_is_well() { net "$@" | jq -e '.rails[0].peers[0] | .sent > 0 and .answered == null'; }
-rail_says() { net env | jq -r '.rails[0].because' | grep -F -- "$1"; }
+udp_is_well() { report "$@" | jq -e '.rails[0].peers[0] | .sent > 0 and .answered == null'; }
+rail_says() { report env | jq -r '.rails[0].because' | grep -F -- "$1"; }
 metric() { # NAME: its sum
     local fd
     exec {fd}<>/dev/tcp/127.0.0.1/9917 && printf 'GET /metrics HTTP/1.0\r\n\r\n' >&"$fd" || return
@@ -77,13 +77,13 @@ metric() { # NAME: its sum
 }
 more() { [ "$(metric "$1")" -gt "$2" ]; }
 everything() {
-    net env
-    net at_node1
+    report env
+    report at_node1
     rdma link
     tail -n 20 "$OUT"/railheadd*.log
 }
-stations_of() { rdma link show | grep -c "_station/"; }
-has_stations() { [ "$(stations_of)" = "$1" ]; }
+endpoints_with_rdma() { rdma link show | grep -c "_probe/"; }
+has_endpoints() { [ "$(endpoints_with_rdma)" = "$1" ]; }
 
 # ---- the faults --------------------------------------------------------------------------
 at_swp2() { tc -n leaf filter add dev swp2 "$1" protocol ip prio "$2" flower ip_proto udp dst_port 4791 "${@:3}"; }
@@ -102,9 +102,9 @@ check 'soft RoCE alone' reachability_guest_test
 check 'two nodes and a leaf' start
 check '... reach each other, by RDMA as well' within "$LIMIT" both_well
 [ "$failures" = 0 ] || { everything; finish; }
-check '... and say with what' test "$(net env | jq -c '.rails[0].rdma.device')" = '"rxe_pf0_station"'
-railctl net --all
-check '... railctl has a column for it' grep -q 'rxe_pf0_station\[' <(railctl net -o wide)
+check '... and say with what' test "$(report env | jq -c '.rails[0].rdma.device')" = '"rxe_pf0_probe"'
+railctl reachability --all
+check '... railctl has a column for it' grep -q 'rxe_pf0_probe\[' <(railctl reachability -o wide)
 sent=$(metric railhead_rail_rdma_probes_total)
 check '... metrics count' within "$LIMIT" more railhead_rail_rdma_probes_total "$((sent + 8))"
 check '... answers, too' more railhead_rail_rdma_probe_answers_total "$sent"
@@ -118,13 +118,13 @@ check 'the leaf drops RDMA alone' drop_rdma
 check '... node0 says so' within "$LIMIT" peer_is noRdma env
 check '... node1 says so' within "$LIMIT" peer_is noRdma at_node1
 check '... UDP is well' udp_is_well env
-check '... railctl net says why' grep -q 'UDP passes, RDMA does not' <(railctl net)
-check '... the rail is degraded, not dead' test "$(net env | jq -r '.rails[0].state')" = degraded
-check '... and logged' grep -q 'peers of a rail are not reached.*node1 noRdma' "$OUT/railheadd-0.log"
+check '... railctl reachability says why' grep -q 'UDP passes, RDMA does not' <(railctl reachability)
+check '... the rail is degraded, not dead' test "$(report env | jq -r '.rails[0].state')" = degraded
+check '... and logged' grep -q 'peers of a rail are faulty.*node1 noRdma' "$OUT/railheadd-0.log"
 check '... ends' drop_nothing
 check '... all is well again' within "$LIMIT" both_well
 
-check "the station's RDMA device is taken away" timeout 60 rdma link delete rxe_pf0_station
+check "the endpoint's RDMA device is taken away" timeout 60 rdma link delete rxe_pf0_probe
 check '... there is a new one' within "$LIMIT" both_well
 check 'the cable is cut' cut
 check '... and is in again' mend
@@ -132,10 +132,10 @@ check '... all is well again' within "$LIMIT" both_well
 
 # As while a fabric with a new node is rolled out: who is not answered by RDMA must not be told where to ask.
 forget_node1() {
-    jq 'del(.rails[].stations.node1)' /etc/railhead/fabric.json >/etc/railhead/.new && mv /etc/railhead/.new /etc/railhead/fabric.json &&
+    jq 'del(.rails[].probeAddresses.node1)' /etc/railhead/fabric.json >/etc/railhead/.new && mv /etc/railhead/.new /etc/railhead/fabric.json &&
         kill -HUP "${daemons[0]}"
 }
-not_asked() { net at_node1 | jq -e '.rails[0].peers[0] | .state == null and .sent > 0 and .answered == null and .rdmaSent == null'; }
+not_asked() { report at_node1 | jq -e '.rails[0].peers[0] | .state == null and .sent > 0 and .answered == null and .rdmaSent == null'; }
 ill_at_node1() { grep -c 'node0 noRdma' "$OUT/railheadd-node1.log"; }
 # What node1 was about to ask when it was well again is over.
 sent=$(metric railhead_rail_rdma_probes_total)
@@ -151,19 +151,19 @@ check '... all is well again' within "$LIMIT" both_well
 
 kill -KILL "$node1"
 wait "$node1" 2>/dev/null
-check 'a railheadd that was killed leaves no RDMA device' within "$LIMIT" has_stations 1
+check 'a railheadd that was killed leaves no RDMA device' within "$LIMIT" has_endpoints 1
 start_node1
 check '... the next one has its own' within "$LIMIT" both_well
 
 check 'the rail gets a VLAN, in which there is no soft RoCE' write_fabric '.rails[0].vlan = 100'
 kill -HUP "${daemons[0]}"
 check '... railctl says why' within "$LIMIT" rail_says 'no soft RoCE on VLAN devices'
-check '... the VLAN goes, and nobody wants RDMA any more' write_fabric '.connectivity.rdma = false'
+check '... the VLAN goes, and nobody wants RDMA any more' write_fabric '.reachability.rdma = false'
 kill -HUP "${daemons[0]}" "$node1"
-no_rdma() { net "$@" | jq -e '.rails[0] | .rdma == null and .state == "reachable"'; }
+no_rdma() { report "$@" | jq -e '.rails[0] | .rdma == null and .state == "reachable"'; }
 no_rdma_at_both() { no_rdma env && no_rdma at_node1; }
 check '... then there is none' within "$LIMIT" no_rdma_at_both
-check '... and no device' has_stations 0
+check '... and no device' has_endpoints 0
 check '... until somebody wants it' write_fabric .
 kill -HUP "${daemons[0]}" "$node1"
 check '... all is well again' within "$LIMIT" both_well
@@ -171,6 +171,6 @@ check '... all is well again' within "$LIMIT" both_well
 kill -TERM "$node1"
 wait "$node1"
 check 'railheadd ends when told to' daemon_end 0
-check '... and leaves no device' within "$LIMIT" has_stations 0
+check '... and leaves no device' within "$LIMIT" has_endpoints 0
 [ "$failures" = 0 ] || everything
 finish

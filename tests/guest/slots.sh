@@ -23,7 +23,7 @@ node() {
 }
 # The other way round: what is near is told to be far.
 invert_topology() {
-    railctl topo -o json >/tmp/topo || return
+    railctl topology -o json >/tmp/topo || return
     jq '{ paths: [ .paths[] | { nic, accelerator, path: (if .path == "SYS" then "PIX" else "SYS" end) } ],
           accelerators: { vendors: ["1234:0380"] } }' /tmp/topo >/etc/railhead/.new && mv /etc/railhead/.new /etc/railhead/topology.json
 }
@@ -171,13 +171,13 @@ all_gone() { # POD...
     local i=0 name
     for name in "$@"; do detach "$name" "${at_once[i++]}" || return; done
 }
-stands_by() { within 120 logged "$1" 'newer'; }
+is_standby() { within 120 logged "$1" 'newer'; }
 # kubelet takes the end of the old daemon's stream for the end of the new one's (1.36), until the
 # new one has registered once more: that is not ours to mend. No slot goes for all that.
 watch_lists roce
 check 'a second railheadd starts' daemon_start 1
 check '... registers' within 120 logged 1 '"registered with kubelet"'
-check '... and the first stands by' stands_by 0
+check '... and the first stands by' is_standby 0
 before=$(bound_by 0)
 check 'five pods at once have five VFs' pods_at_once p0 p1 p2 p3 p4
 check '... bound by the second alone' test "$(bound_by 0)" = "$before"

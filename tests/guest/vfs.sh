@@ -16,7 +16,7 @@ ip netns add pod1 && ip -n pod1 link set lo up
 # fabric PROVISION: fabric.json with both rails and this object.
 fabric() {
     jq -n --argjson provision "$1" '{ version: 1, rails: [ range(2) | { name: "rail\(.)", pf: "pf\(.)" } ],
-        pools: [ range(2) | { resource: "railhead.io/rail\(.)", rails: ["rail\(.)"], handoff: "off" } ],
+        pools: [ range(2) | { resource: "railhead.io/rail\(.)", rails: ["rail\(.)"], ncclConfig: "off" } ],
         policy: { networks: [ { devices: "any" } ] }, provision: $provision }' >/etc/railhead/fabric.json
 }
 # exits STATUS COMMAND...: with this status; what it printed is in /tmp/said.
@@ -55,7 +55,7 @@ in_order() {
 cni() {
     CNI_COMMAND=$1 CNI_CONTAINERID=pod1 CNI_NETNS=/run/netns/pod1 CNI_IFNAME=net1 CNI_PATH=/tmp/bin \
         CNI_ARGS='IgnoreUnknown=1;K8S_POD_NAMESPACE=team;K8S_POD_NAME=train-0' /tmp/bin/railhead <<<'{ "cniVersion": "1.0.0",
-        "name": "net", "type": "railhead", "handoff": "off", "ipam": {}, "deviceID": "'"$2"'" }'
+        "name": "net", "type": "railhead", "ncclConfig": "off", "ipam": {}, "deviceID": "'"$2"'" }'
 }
 
 fabric '{ "vfs": 4, "mtu": 3000, "mac": "derived", "atStart": false }'

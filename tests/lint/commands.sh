@@ -33,14 +33,16 @@ help_of() { # SUBCOMMAND...: into $help
     [ -n "${helps[$key]:-}" ] || helps[$key]=$("$railctl" "$@" --help 2>&1) || true
     help=${helps[$key]}
 }
-# is_subcommand WORD SUBCOMMAND...: WORD is one of those that the help of the others lists.
+# is_subcommand WORD SUBCOMMAND...: WORD is one of those that the help of the others lists, or an alias: "NAME, ALIAS".
 is_subcommand() {
     local word=$1
     shift
     help_of "$@"
-    sed '1,/^Subcommands:/d' <<<"$help" | grep -E "^  $word( |\$)" >/dev/null
+    sed '1,/^Subcommands:/d' <<<"$help" | grep -E "^  ([a-z-]+, )*$word(,| |\$)" >/dev/null
 }
 has_subcommands() { help_of "$@" && grep -q '^Subcommands:' <<<"$help"; }
+# runs_alone SUBCOMMAND...: does something without one of its subcommands, too.
+runs_alone() { help_of "$@" && grep -q '^Usage: .*\[SUBCOMMAND\]' <<<"$help"; }
 
 checked=0 wrong=0
 complain() { echo "$where: $*" >&2; wrong=$((wrong + 1)); }
@@ -48,7 +50,11 @@ complain() { echo "$where: $*" >&2; wrong=$((wrong + 1)); }
 check_one() {
     local path=() word option
     while [ $# -gt 0 ] && has_subcommands "${path[@]}"; do
-        is_subcommand "$1" "${path[@]}" || { complain "railctl ${path[*]} has no $1"; return; }
+        if ! is_subcommand "$1" "${path[@]}"; then
+            runs_alone "${path[@]}" && break
+            complain "railctl ${path[*]} has no $1"
+            return
+        fi
         path+=("$1")
         shift
     done

@@ -52,8 +52,8 @@ def main():
     rows = ["".join("-" if a == b else "X" if 17 in (a, b) else "." for b in range(60)) for a in range(60)]
     marks = {"-": "itself", ".": "reachable", "X": "silent"}
     text = drawn({"nodes": nodes, "marks": marks, "rails": [{"rail": "a&b", "rows": rows}] * 3,
-                  "faults": [{"text": "rail0: gpu-017 reaches nobody"}]})
-    assert "rail0: gpu-017 reaches nobody" in check(text) and "a&b" in check(text)
+                  "faults": [{"text": "rail0: gpu-017 reaches no other node"}]})
+    assert "rail0: gpu-017 reaches no other node" in check(text) and "a&b" in check(text)
     assert text.count("<rect") < 3 * (60 + 59 + 3) + 12, "a rectangle for each run, not for each mark"
     for wrong in ("", "[]", "{}", '{"nics": [], "accelerators": 1}'):
         done = subprocess.run([ROOT / "docs/pictures/railctl.py"], input=wrong, capture_output=True, text=True, check=False)

@@ -70,7 +70,7 @@ for plugin in ptp bridge macvlan; do
   cni DEL $plugin "$plugin-1" "$conf" || fail "DEL $plugin-1"
   expect "$plugin-1 has no interface" "" "$(addresses "$plugin-1" 2> /dev/null || true)"
   cni DEL $plugin "$plugin-1" "$conf" || fail "second DEL $plugin-1"
-  # The released address rests: the next pod gets the one after the last.
+  # The released address is in its reuse delay: the next pod gets the one after the last.
   answer=$(cni ADD $plugin "$plugin-1" "$conf") || fail "ADD again: $answer"
   expect "$plugin-1 again has the next address" "10.9.$third.9/24" "$(addresses "$plugin-1")"
 done

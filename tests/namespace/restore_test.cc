@@ -1,4 +1,4 @@
-// Bringing a NIC home on the real kernel, out of a pod whose namespace goes on. Needs root.
+// Restoring a NIC on the real kernel, out of a pod whose namespace goes on. Needs root.
 #include "cni/attachment/restore.h"
 
 #include <gtest/gtest.h>
@@ -16,7 +16,7 @@ namespace railhead::testing {
 namespace {
 
 // A veth stands in for the VF: the kernel treats them alike when it moves them.
-class HomeTest : public ::testing::Test {
+class RestoreTest : public ::testing::Test {
  protected:
   void SetUp() override {
     sysfs_.AddPf({.address = "0000:43:00.0", .netdev = "pf0"});
@@ -34,9 +34,9 @@ class HomeTest : public ::testing::Test {
     attached.before.link.tx_queue_len = link.tx_queue_len;
     entry_.devices.push_back(attached);
   }
-  Result<void> Home() {
-    return attachment::BringHome(sysfs_.root(), kernel_, entry_, &pod_, NetDeadline(),
-                                 [](const std::string&, const std::string&) { return Result<void>(); });
+  Result<void> Restore() {
+    return attachment::RestoreToHost(sysfs_.root(), kernel_, entry_, &pod_, NetDeadline(),
+                                     [](const std::string&, const std::string&) { return Result<void>(); });
   }
   [[nodiscard]] bool InPod(const std::string& name) const {
     return Must(pod_route_->FindLink(name)).has_value();
@@ -51,14 +51,14 @@ class HomeTest : public ::testing::Test {
   JournalEntry entry_;
 };
 
-TEST_F(HomeTest, WhatThePodHasPutOnItsNicIsNotLeftBehind) {
+TEST_F(RestoreTest, WhatThePodHasPutOnItsNicIsNotLeftBehind) {
   AddMacvlan(pod_, "mv0", nic_);
   AddMacvlan(pod_, "mv1", nic_);
   AddBridge(pod_, "br0");
   const int other = AddVeth(pod_, "eth0", wire_, "other");
   AddMacvlan(pod_, "on-eth0", other);
-  const auto home = Home();
-  ASSERT_TRUE(home) << Describe(home.error());
+  const auto restored = Restore();
+  ASSERT_TRUE(restored) << Describe(restored.error());
   const auto host = OpenRoute(Must(NetNs::Current()));
   EXPECT_TRUE(Must(host->FindLink("pf0v0")).has_value());
   EXPECT_FALSE(InPod("net1"));
@@ -68,13 +68,13 @@ TEST_F(HomeTest, WhatThePodHasPutOnItsNicIsNotLeftBehind) {
   EXPECT_TRUE(InPod("br0"));
 }
 
-// It was killed when the NIC was at home and the macvlan still there.
-TEST_F(HomeTest, WhatWasLeftBehindIsFoundByTheNextTry) {
+// It was killed when the NIC was on the host and the macvlan still there.
+TEST_F(RestoreTest, WhatWasLeftBehindIsFoundByTheNextTry) {
   AddMacvlan(pod_, "mv0", nic_);
   Must(pod_route_->MoveLink(nic_, Must(NetNs::Current()), "pf0v0", std::nullopt));
   ASSERT_TRUE(InPod("mv0"));
-  const auto home = Home();
-  ASSERT_TRUE(home) << Describe(home.error());
+  const auto restored = Restore();
+  ASSERT_TRUE(restored) << Describe(restored.error());
   EXPECT_FALSE(InPod("mv0"));
 }
 

@@ -87,7 +87,7 @@ class AnyRecord {
       list(*this);
     }
     template <typename Function>
-    void Shown(const char* /*key*/, Function /*function*/, const FieldRules& /*rules*/ = {}) {}
+    void Output(const char* /*key*/, Function /*function*/, const FieldRules& /*rules*/ = {}) {}
     template <typename Function>
     void Column(const char* /*heading*/, Function /*function*/, bool /*wide*/ = false) {}
   };
@@ -160,7 +160,7 @@ class AnyRecord {
     } else if constexpr (std::same_as<T, record::WallTime>) {
       // What the clock counts to, and years of four digits.
       return record::WallTime(std::chrono::seconds(Below(9'000'000'000)));
-    } else if constexpr (Named<T>) {
+    } else if constexpr (HasNames<T>) {
       return Names<T>::kAll[Below(Names<T>::kAll.size())].second;
     } else if constexpr (std::is_enum_v<T>) {
       return static_cast<T>(Int(rules.min, rules.max));

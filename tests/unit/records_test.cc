@@ -2,13 +2,13 @@
 #include "cni/state/allocation.h"
 #include "cni/state/attach_log.h"
 #include "cni/state/bind_protocol.h"
+#include "cni/state/conflict_log.h"
 #include "cni/state/displaced_names.h"
 #include "cni/state/journal_shape.h"
-#include "cni/state/rival_claims.h"
 #include "cni/state/tenants.h"
 #include "deviceplugin/services/health/state_file.h"
 #include "deviceplugin/services/lldp/lldp_report.h"
-#include "deviceplugin/services/reachability/reach_report.h"
+#include "deviceplugin/services/reachability/reachability_report.h"
 #include "ipam/lease/cluster_store.h"
 #include "tests/support/record_test.h"
 
@@ -16,9 +16,9 @@ namespace railhead::testing {
 namespace {
 
 using Records =
-    ::testing::Types<AllocationRecord, AttachTiming, BindRequest, JournalEntry, OwnNames, RivalClaim, Tenant,
-                     health::Drains, health::HealthState, ipam::BlockRecord, ipam::LayoutRecord,
-                     ipam::NodeRecord, lldp::LeafReport, reachability::ReachReport>;
+    ::testing::Types<AllocationRecord, AttachTiming, BindRequest, JournalEntry, OwnNames, ConflictRecord,
+                     Tenant, health::Drains, health::HealthState, ipam::BlockRecord, ipam::LayoutRecord,
+                     ipam::NodeRecord, lldp::LldpReport, reachability::ReachabilityReport>;
 INSTANTIATE_TYPED_TEST_SUITE_P(Of, RecordTest, Records);
 
 }  // namespace

@@ -113,7 +113,7 @@ std::string NameInJournal(const Root& root, const std::string& id) {
   return {};
 }
 
-// A PF that is in a pod itself keeps the name under which it will come home, and its kind.
+// A PF that is in a pod itself keeps the name that it gets when it is restored, and its kind.
 Result<void> NamePf(const Root& root, PfMemory* memory, NicFunction* pf) {
   // It may be on the host already, under a name that the pod gave it.
   pf->pf_name = NameInJournal(root, pf->id);

@@ -82,9 +82,9 @@ struct NicFunction {
 
   static void List(auto& f) {
     f("id", &NicFunction::id);
-    f.Shown("pf", [](const NicFunction& function) { return function.pf.ToString(); });
+    f.Output("pf", [](const NicFunction& function) { return function.pf.ToString(); });
     f("pfName", &NicFunction::pf_name);
-    f.Shown(
+    f.Output(
         "vf",
         [](const NicFunction& function) {
           return function.is_vf ? std::optional(function.vf_index) : std::nullopt;
@@ -142,7 +142,7 @@ Result<void> ReadRdmaFacts(const Root& root, const std::vector<std::string>& rdm
 // A PF whose network device some CNI plugin has moved into a pod shows neither its name nor its
 // kind to the host, and in exclusive RDMA mode no RDMA device; selectors and rails go by these.
 // So railheadd writes down what it sees (/run/railhead/pfs.json, gone with the boot, after which
-// everything is at home), and whoever looks at the inventory takes it from there while the
+// all devices are on the host), and whoever looks at the inventory takes it from there while the
 // network device is away. A PF is forgotten when it is no longer on the PCI bus, and when its
 // driver or its link's type is another one.
 // Threads: thread-safe functions, one writer. Errors of the reader: none; what cannot be read is

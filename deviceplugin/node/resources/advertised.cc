@@ -72,8 +72,8 @@ Result<Plan> MakePlan(const Root& root, const ConfigSource& source, const invent
       "sriov-network-device-plugin with --config-file");
 }
 
-std::vector<LeftOut> NotAdvertised(const Plan& plan) {
-  std::vector<LeftOut> left_out;
+std::vector<ExcludedDevice> NotAdvertised(const Plan& plan) {
+  std::vector<ExcludedDevice> left_out;
   const auto look = [&](const inventory::NicFunction& function) {
     const bool used =
         std::ranges::any_of(plan.pools, [&](const auto& pool) { return pool->Find(function.id) != nullptr; });
@@ -101,16 +101,16 @@ std::size_t PlaceOf(const Rail& rail, const inventory::NicFunction& pf) {
   return static_cast<std::size_t>(named - rail.pfs.begin());
 }
 
-Result<void> CheckDelivery(const Fabric& fabric, const Pool& pool, std::size_t index) {
-  if (pool.delivery != Delivery::kMount) return {};
+Result<void> CheckDeviceNodes(const Fabric& fabric, const Pool& pool, std::size_t index) {
+  if (pool.device_nodes != DeviceNodeMode::kMount) return {};
   for (const std::string& name : pool.rails) {
     const Rail* rail = fabric.FindRail(name);
     if (rail == nullptr || !rail->soft_roce) continue;
     return Fail(
         ErrorCode::kInvalid,
-        "/pools/" + std::to_string(index) + "/delivery: 'mount' does not work with rail " + name +
+        "/pools/" + std::to_string(index) + "/deviceNodes: 'mount' does not work with rail " + name +
             ", which is soft RoCE: its device nodes do not exist when kubelet asks for them",
-        R"(use "delivery": "cdi" (containerd 1.7 and later with enable_cdi, CRI-O), or hardware RDMA)");
+        R"(use "deviceNodes": "cdi" (containerd 1.7 and later with enable_cdi, CRI-O), or hardware RDMA)");
   }
   return {};
 }
@@ -136,13 +136,13 @@ Result<FabricResources> ResourcesOfFabric(const Fabric& fabric, const inventory:
   FabricResources resources;
   for (std::size_t n = 0; n < fabric.pools.size(); ++n) {
     const Pool& pool = fabric.pools[n];
-    RH_TRY(CheckDelivery(fabric, pool, n));
+    RH_TRY(CheckDeviceNodes(fabric, pool, n));
     ResourceSpec spec;
     spec.resource = pool.resource;
-    spec.handoff = pool.handoff.value_or(fabric.handoff);
-    spec.delivery = pool.delivery;
+    spec.nccl_config = pool.nccl_config.value_or(fabric.nccl_config);
+    spec.device_nodes = pool.device_nodes;
     spec.late = pool.late;
-    if (pool.delivery == Delivery::kMount) spec.rdma_nodes = RdmaNodes::kVerbs;
+    if (pool.device_nodes == DeviceNodeMode::kMount) spec.rdma_nodes = RdmaNodes::kVerbs;
     Selector selector;
     selector.is_vf = pool.device == PoolDevice::kVf;
     for (std::size_t rank = 0; rank < pool.rails.size(); ++rank) {
@@ -192,7 +192,7 @@ DdpLookup DdpOfKernel(const Root& root) {
   };
 }
 
-DdpAnswer DdpMemory::Ask(const std::string& pf) {
+DdpAnswer DdpMemory::Query(const std::string& pf) {
   Known& known = known_[pf];
   if (known.answer.problem && now_() < known.ask_again) return known.answer;
   DdpAnswer answer = lookup_(pf);

@@ -53,7 +53,7 @@ class DdpMemory {
   explicit DdpMemory(DdpLookup lookup, std::function<Clock::time_point()> now = Clock::now)
       : lookup_(std::move(lookup)), now_(std::move(now)) {}
 
-  DdpAnswer Ask(const std::string& pf);
+  DdpAnswer Query(const std::string& pf);
   // Other PFs are forgotten.
   void KeepOnly(const inventory::Inventory& inventory);
 
@@ -100,9 +100,9 @@ struct Plan {
   static void List(auto& f) {
     f("config", &Plan::config_path);
     f("resources", &Plan::pools);
-    f.Shown("notAdvertised", [](const auto& plan) { return NotAdvertised(plan); });
+    f.Output("notAdvertised", [](const auto& plan) { return NotAdvertised(plan); });
     f("absentRails", &Plan::absent_rails);
-    f.Shown("warnings", [](const Plan& plan) {
+    f.Output("warnings", [](const Plan& plan) {
       std::vector<std::string> messages;
       for (const Error& warning : plan.warnings) messages.push_back(warning.message);
       return messages;
@@ -115,16 +115,16 @@ Result<Plan> MakePlan(const Root& root, const ConfigSource& source, const invent
 
 // A function of `Plan::inventory` that is in no resource, and why. An accelerator or a subfunction only where
 // a resource is of their kind: else they are other plugins' affair.
-struct LeftOut {
+struct ExcludedDevice {
   const inventory::NicFunction* function = nullptr;
   std::string because;
 
   static void List(auto& f) {
-    f.Part(&LeftOut::function);
-    f("because", &LeftOut::because);
+    f.Part(&ExcludedDevice::function);
+    f("because", &ExcludedDevice::because);
   }
 };
-std::vector<LeftOut> NotAdvertised(const Plan& plan);
+std::vector<ExcludedDevice> NotAdvertised(const Plan& plan);
 
 // Resources out of fabric.json: rails become the PFs that this node has for them.
 //

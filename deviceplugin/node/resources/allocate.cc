@@ -84,13 +84,14 @@ Result<AllocateAnswer> Allocator::Allocate(const ResourcePool& pool, std::vector
     }
     AddNodes(grant, &answer);
     rdma = rdma || RdmaNodesOf(spec, *member) != RdmaNodes::kNone;
-    if (spec.delivery == Delivery::kCdi) answer.cdi_devices.push_back(CdiDeviceName(member->function.id));
+    if (spec.device_nodes == DeviceNodeMode::kCdi)
+      answer.cdi_devices.push_back(CdiDeviceName(member->function.id));
   }
   if (rdma && HostHasNode(root_, kRdmaCm)) answer.device_nodes.emplace_back(kRdmaCm);
-  if (spec.delivery == Delivery::kMount && spec.handoff == HandoffPolicy::kRequired) {
+  if (spec.device_nodes == DeviceNodeMode::kMount && spec.nccl_config == NcclConfigPolicy::kRequired) {
     // One file per device with the same content: a container can have only one of
     // them at this path.
-    answer.mounts.push_back({nccl::kNcclConfInContainer, nccl::DeviceHandoffPath(root_, ids.front())});
+    answer.mounts.push_back({nccl::kNcclConfInContainer, nccl::DeviceNcclConfigPath(root_, ids.front())});
   }
   const std::string variable = PcideviceVariable(spec.resource);
   answer.envs[variable] = Join(ids, ",");
@@ -119,8 +120,8 @@ Result<void> Allocator::WriteRecords(const ResourcePool& pool, const std::vector
     record.device_id = id;
     record.siblings = ids;
     record.generation = generation + 1;
-    record.handoff = pool.spec.handoff;
-    record.delivery = pool.spec.delivery;
+    record.nccl_config = pool.spec.nccl_config;
+    record.device_nodes = pool.spec.device_nodes;
     records.push_back(std::move(record));
   }
   RH_TRY_WRAP(WriteAllocations(root_, records), "recording the allocation of " + Join(ids, ", "));
@@ -254,7 +255,7 @@ Result<void> AddRdma(const Root& root, const inventory::NicFunction& function, R
     return Fail(ErrorCode::kConflict,
                 "the RDMA device of " + function.id + " has no uverbs device node in sysfs",
                 "check that ib_uverbs is loaded, that the device is bound to its driver, and that "
-                "`rdma system` says netns shared: in exclusive mode use \"delivery\": \"cdi\"");
+                "`rdma system` says netns shared: in exclusive mode use \"deviceNodes\": \"cdi\"");
   }
   auto& info = grant->info["rdma"];
   const auto add = [&](const char* key, const std::optional<std::string>& name, bool give) {
@@ -366,8 +367,8 @@ Result<Grant> GrantOf(const Root& root, const ResourceSpec& spec, const PoolMemb
   return grant;
 }
 
-std::set<std::string> GivenUnderOtherNames(const Root& root,
-                                           const std::vector<std::shared_ptr<const ResourcePool>>& pools) {
+std::set<std::string> FindAllocatedUnderOtherNames(
+    const Root& root, const std::vector<std::shared_ptr<const ResourcePool>>& pools) {
   std::set<std::string> given;
   const auto checkpoint = ReadCheckpoint(root);
   if (!checkpoint) return given;

@@ -70,8 +70,8 @@ RdmaNodes RdmaNodesOf(const ResourceSpec& spec, const PoolMember& member);
 // Threads: thread-safe. Errors: none; without a checkpoint that can be read nothing is known.
 
 // Ids of devices, of slots none.
-std::set<std::string> GivenUnderOtherNames(const Root& root,
-                                           const std::vector<std::shared_ptr<const ResourcePool>>& pools);
+std::set<std::string> FindAllocatedUnderOtherNames(
+    const Root& root, const std::vector<std::shared_ptr<const ResourcePool>>& pools);
 
 // What Allocate wrote into directories that a reboot empties, made again.
 //

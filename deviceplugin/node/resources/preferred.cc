@@ -18,9 +18,9 @@ constexpr int kFarthest = static_cast<int>(PciPath::kSys) + 1;
 struct Candidate {
   std::string_view id;
   const PoolMember* member = nullptr;
-  bool away = false;
+  bool still_attached = false;
 
-  [[nodiscard]] auto Order() const { return std::make_tuple(away, member->function.vf_index, id); }
+  [[nodiscard]] auto Order() const { return std::make_tuple(still_attached, member->function.vf_index, id); }
 };
 
 // A rail: how many devices of it are chosen, and its free ones, the next at the back.
@@ -39,7 +39,7 @@ class Cost {
   }
 
   void Add(const Candidate& candidate) {
-    away_ += candidate.away ? 1 : 0;
+    still_attached_ += candidate.still_attached ? 1 : 0;
     rails_ += candidate.member->rail;
     indices_ += candidate.member->function.vf_index;
     if (const auto& node = candidate.member->function.numa_node; node)
@@ -58,12 +58,12 @@ class Cost {
   [[nodiscard]] auto Value() const {
     int covered = 0;
     for (std::size_t i = 0; i < accelerators_; ++i) covered += nearest_.at(i);
-    return std::make_tuple(away_, covered, own_, nodes_.count(), rails_, indices_);
+    return std::make_tuple(still_attached_, covered, own_, nodes_.count(), rails_, indices_);
   }
 
  private:
   const PreferHints& hints_;
-  int away_ = 0;
+  int still_attached_ = 0;
   std::size_t accelerators_ = 0;
   std::array<int, kMostAccelerators> nearest_{};  // of each accelerator
   int own_ = 0;                                   // sum over NICs of the path to their nearest accelerator
@@ -139,7 +139,7 @@ class Choice {
     cost_.Add(candidate);
   }
 
-  void Offer(const std::string& id) {
+  void Consider(const std::string& id) {
     if (!seen_.insert(id).second) return;
     const Candidate candidate = Look(id);
     if (candidate.member == nullptr) {
@@ -170,7 +170,7 @@ class Choice {
   }
 
  private:
-  Candidate Look(const std::string& id) { return {id, pool_.Find(id), hints_.away.contains(id)}; }
+  Candidate Look(const std::string& id) { return {id, pool_.Find(id), hints_.still_attached.contains(id)}; }
   RailState& RailOf(const Candidate& candidate) {
     RailState& state = rails_[candidate.member->rail];
     state.rail = candidate.member->rail;
@@ -213,7 +213,7 @@ std::vector<std::string> Prefer(const ResourcePool& pool, const std::vector<std:
                                 const PreferHints& hints) {
   Choice choice(pool, hints, size < 0 ? 0 : static_cast<std::size_t>(size));
   for (const std::string& id : must_include) choice.Require(id);
-  for (const std::string& id : available) choice.Offer(id);
+  for (const std::string& id : available) choice.Consider(id);
   return choice.Fill();
 }
 

@@ -4,7 +4,7 @@
 //   1. known devices before ids that the pool does not know;
 //   2. one device on each rail before a second on any, so that a pod that asks for N gets
 //      N rails (least sum of squares of the numbers per rail);
-//   3. devices that are at home before those whose last pod still has them: ADD waits for these;
+//   3. devices on the host before those that the last pod still has: ADD waits for these;
 //   4. every accelerator of the pod with a NIC as near as can be, then every NIC near to one;
 //   5. few NUMA nodes; 6. the rails' order; 7. low VF indices, on each rail the lowest that is
 //      free, so that all nodes pick alike and a job's pods have the same VFs everywhere (NCCL's
@@ -26,7 +26,7 @@ namespace railhead::resources {
 
 // What is known beside the pool. All of it may be missing.
 struct PreferHints {
-  std::set<std::string> away;  // ids of devices that are not at home
+  std::set<std::string> still_attached;  // ids of devices that the last pod still has
   // By PF: how far it is from each accelerator of the pod, always in the same order.
   std::map<PciAddress, std::vector<PciPath>> paths;
 };

@@ -83,8 +83,8 @@ struct ResourceSpec {
   std::string resource;  // "railhead.io/roce"
   inventory::FunctionKind kind = inventory::FunctionKind::kNetwork;
   std::vector<Selector> selectors;  // any of them; none: no device (a rail that this node lacks)
-  HandoffPolicy handoff = HandoffPolicy::kOff;
-  Delivery delivery = Delivery::kMount;
+  NcclConfigPolicy nccl_config = NcclConfigPolicy::kOff;
+  DeviceNodeMode device_nodes = DeviceNodeMode::kMount;
   RdmaNodes rdma_nodes = RdmaNodes::kNone;  // kAll: for devices of selectors with isRdma
   bool cdi_nodes = false;                   // Allocate's device nodes come by a CDI spec
   bool exclude_topology = false;
@@ -119,8 +119,8 @@ struct ResourcePool {
   static void List(auto& f) {
     f.Part(&ResourcePool::spec, [](auto& part) {
       part("resource", &ResourceSpec::resource);
-      part("handoff", &ResourceSpec::handoff);
-      part("delivery", &ResourceSpec::delivery);
+      part("ncclConfig", &ResourceSpec::nccl_config);
+      part("deviceNodes", &ResourceSpec::device_nodes);
     });
     f("devices", &ResourcePool::members);
   }

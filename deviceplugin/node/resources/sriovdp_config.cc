@@ -328,8 +328,8 @@ std::string DescribeMember(const PoolMember& member) {
 
 }  // namespace
 
-Result<ConfigSource> TellConfig(const Root& root, const std::string& path,
-                                const std::string& resource_prefix) {
+Result<ConfigSource> DetectConfig(const Root& root, const std::string& path,
+                                  const std::string& resource_prefix) {
   const auto text = RH_TRY(ReadFile(root.Path(path)));
   if (!text) {
     return Fail(ErrorCode::kNotFound, "reading the configuration " + path + ": no such file",
@@ -368,7 +368,7 @@ std::string PlanAsText(const Plan& plan) {
     text += "rail " + rail + ": this node has no PF for it\n";
   }
   std::string left_out;
-  for (const LeftOut& one : NotAdvertised(plan))
+  for (const ExcludedDevice& one : NotAdvertised(plan))
     left_out += "  " + one.function->id + "  " + one.because + "\n";
   if (!left_out.empty()) text += "not given out:\n" + left_out;
   return text;

@@ -7,7 +7,7 @@
 // or its code knows it. Keys are compared without regard to case, as Go's decoder does
 // for that program. Unknown keys are refused with the nearest known one.
 //
-// Such pools have no handoff. Containers get the device nodes from Allocate (RDMA where
+// Such pools have no NCCL configuration. Containers get the device nodes from Allocate (RDMA where
 // isRdma is set), as they do from that program, so that any CNI plugin works.
 // Threads: pure function. Errors: kMalformed, kInvalid or kUnsupported with the JSON
 // pointer.
@@ -58,8 +58,8 @@ Selector ReadSelector(JsonReader* reader, inventory::FunctionKind kind);
 // Threads: reads the file system only. Errors: those of MakePlan(); kInvalid for a file
 // that is neither.
 
-Result<ConfigSource> TellConfig(const Root& root, const std::string& path,
-                                const std::string& resource_prefix);
+Result<ConfigSource> DetectConfig(const Root& root, const std::string& path,
+                                  const std::string& resource_prefix);
 
 // For people: a line per resource with its devices, then the functions that are in none,
 // with the reason.

@@ -32,7 +32,7 @@ namespace railhead::topology {
 // For virtual machines, whose PCI tree is made up, and for platforms where GPU and NIC meet
 // elsewhere than on PCI (C2C). All of it is optional, and so is the file. `nic` is a PF and
 // speaks for its VFs, or a VF that the node has no PF of. `vendors` replaces the default
-// list; an entry is a vendor, or a vendor and a PCI class. `railctl topo -o json` prints
+// list; an entry is a vendor, or a vendor and a PCI class. `railctl topology -o json` prints
 // "paths" in this shape. Functions that a node does not have are no error: one
 // file may serve several kinds of nodes.
 // Threads: value. Errors: kMalformed or kInvalid with the JSON pointer.

@@ -1,6 +1,6 @@
-// What the records of leasing are called in the Kubernetes API, and how they are listed there.
+// The names of the leasing records in the Kubernetes API, and how they are listed there.
 //
-// A block's object is named by its pool and number, so that the name is the claim and names of
+// A block's object is named by its pool and number, so that only one object of a block can exist and names of
 // one pool sort as numbers: "v4-10-100-0-0-16-000000000000002a", IPv6 subnets as 32 hex digits.
 // A node's object has the node's name.
 //

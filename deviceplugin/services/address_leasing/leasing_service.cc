@@ -27,31 +27,31 @@ void AppendBlocks(Exposition* page, const std::optional<ipam::LeaseStatus>& stat
     for (const auto& [block, count] : status->blocks)
       page->Sample({{"pool", block.first}, {"state", NameOf(block.second)}}, count);
   }
-  page->Begin(Type::kGauge, "railhead_lease_free_addresses",
-              "Addresses of this node's usable blocks that are neither held nor resting");
+  page->Begin(Type::kGauge, "railhead_lease_free_addresses", "Free addresses of this node's usable blocks");
   if (status) {
     for (const auto& [pool, free] : status->free) page->Sample({{"pool", pool}}, free);
   }
 }
 
-void AppendSigns(Exposition* page, const std::optional<ipam::LeaseStatus>& status) {
+void AppendRenewals(Exposition* page, const std::optional<ipam::LeaseStatus>& status) {
   page->Begin(
       Type::kGauge, "railhead_lease_renewal_age_seconds",
-      "Since the cluster store last took this node's sign of life; absent before the first since boot");
+      "Time since the cluster store last accepted this node's heartbeat; absent before the first since boot");
   if (status && status->since_renewal_ms)
     page->Sample({}, static_cast<double>(*status->since_renewal_ms) / 1000);
-  page->Begin(Type::kGauge, "railhead_lease_fenced",
-              "1 while nothing is handed out from leased blocks, because the cluster store has not answered");
+  page->Begin(
+      Type::kGauge, "railhead_lease_fenced",
+      "1 while no address is allocated from leased blocks, because the cluster store has not answered");
   if (status) page->Sample({}, std::uint64_t{status->fenced ? 1U : 0U});
-  page->Begin(Type::kCounter, "railhead_lease_store_calls", "Requests to the cluster store");
-  if (status) page->Sample({}, status->store_calls);
-  page->Begin(Type::kCounter, "railhead_lease_failed_steps",
+  page->Begin(Type::kCounter, "railhead_lease_store_requests", "Requests to the cluster store");
+  if (status) page->Sample({}, status->store_requests);
+  page->Begin(Type::kCounter, "railhead_lease_failures",
               "Steps of leasing that ended early, most often because the cluster store did not answer");
-  if (status) page->Sample({}, status->failed_steps);
+  if (status) page->Sample({}, status->failures);
 }
 
-std::chrono::seconds RestOf(const Fabric& fabric) {
-  return std::chrono::seconds(fabric.rest_seconds.value_or(kDefaultRestSeconds));
+std::chrono::seconds ReuseDelayOf(const Fabric& fabric) {
+  return std::chrono::seconds(fabric.reuse_delay_seconds.value_or(kDefaultReuseDelaySeconds));
 }
 
 }  // namespace
@@ -94,9 +94,9 @@ void LeasingLog::Write(const ipam::Leaser::Outcome& outcome) {
 void AppendLeasing(Exposition* page, const LeasingLoop* leasing) {
   const auto status = leasing == nullptr ? std::nullopt : leasing->Status();
   AppendBlocks(page, status);
-  AppendSigns(page, status);
+  AppendRenewals(page, status);
   page->Begin(Type::kCounter, "railhead_lease_events",
-              "What happened to this node's blocks and its cluster store");
+              "Changes of this node's blocks and of its cluster store, by event");
   if (leasing == nullptr) return;
   for (std::size_t kind = 0; kind < ipam::kLeaseEventKinds; ++kind) {
     const auto event = static_cast<ipam::LeaseEvent::Kind>(kind);
@@ -110,7 +110,7 @@ std::pair<std::string, std::string> StoreOf(const ipam::LeaseStoreConfig& store)
 }
 
 Result<void> CheckLeasing(const Fabric& fabric, const std::string& what, std::vector<Error>* all) {
-  const auto store = RH_TRY(ipam::ParseLeaseSettings(fabric.address_store, what, RestOf(fabric), all));
+  const auto store = RH_TRY(ipam::ParseLeaseSettings(fabric.address_store, what, ReuseDelayOf(fabric), all));
   if (store.type == ipam::LeaseStoreType::kNode) return {};
   const auto [type, settings] = StoreOf(store);
   RH_TRY(CheckStoreSettings(type, settings, what, all));
@@ -133,16 +133,16 @@ struct Settings {
 Result<Settings> ReadSettings(const std::string& type, const std::string& text, const std::string& what,
                               std::vector<Error>* all = nullptr) {
   if (type != "etcd" && type != "kubernetes") {
-    return Fail(ErrorCode::kInvalid, what + ": '" + type + "' is no kind of cluster store",
-                "etcd or kubernetes");
+    return Fail(ErrorCode::kInvalid, what + ": '" + type + "' is not a type of cluster store",
+                "use etcd or kubernetes");
   }
   const std::string pointer = "/addresses/store/" + type;
-  const std::string given = text.empty() ? "{}" : text;
+  const std::string json = text.empty() ? "{}" : text;
   Settings settings;
   if (type == "etcd") {
-    settings.etcd = RH_TRY(ParseSection<EtcdConfig>(given, what, pointer, all));
+    settings.etcd = RH_TRY(ParseSection<EtcdConfig>(json, what, pointer, all));
   } else {
-    settings.kubernetes = RH_TRY(ParseSection<KubeConfig>(given, what, pointer, all));
+    settings.kubernetes = RH_TRY(ParseSection<KubeConfig>(json, what, pointer, all));
   }
   return settings;
 }
@@ -203,8 +203,9 @@ LeasingLoop::LeasingLoop(const Root& root, ipam::LeaseSettings settings,
     : root_(root),
       fence_ms_(static_cast<std::uint64_t>(settings.times.fence.count())),
       cluster_(std::move(cluster)),
-      book_(ipam::OpenNodeBook(root, std::chrono::duration_cast<std::chrono::seconds>(settings.times.rest))),
-      leaser_(std::move(settings), *cluster_, *book_, MakeRandom()),
+      lease_state_(ipam::OpenLeaseStateStore(
+          root, std::chrono::duration_cast<std::chrono::seconds>(settings.times.reuse_delay))),
+      leaser_(std::move(settings), *cluster_, *lease_state_, MakeRandom()),
       events_(std::move(events)),
       report_(std::move(report)),
       thread_([this] { Loop(); }) {}
@@ -319,9 +320,9 @@ Result<ipam::PoolLayout> LayoutOf(const Rail& rail, std::uint64_t block_size) {
 
 Result<std::optional<LeasePlan>> CheckLeases(const Fabric& fabric, const std::string& fabric_path) {
   LeasePlan plan;
-  plan.store = RH_TRY(ipam::ParseLeaseSettings(fabric.address_store, fabric_path, RestOf(fabric)));
+  plan.store = RH_TRY(ipam::ParseLeaseSettings(fabric.address_store, fabric_path, ReuseDelayOf(fabric)));
   if (plan.store.type == ipam::LeaseStoreType::kNode) return std::nullopt;
-  plan.settings.times = {plan.store.renew, plan.store.fence, plan.store.reclaim, RestOf(fabric)};
+  plan.settings.times = {plan.store.renew, plan.store.fence, plan.store.reclaim, ReuseDelayOf(fabric)};
   plan.settings.low_water = plan.store.low_water;
   for (const Rail& rail : fabric.rails) {
     if (!fabric.Leases(rail)) continue;

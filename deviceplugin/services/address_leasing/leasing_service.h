@@ -30,7 +30,7 @@ namespace railhead::address_leasing {
 
 // The thread of railheadd that leases blocks (ipam/lease/leaser.h).
 //
-// It steps the leaser when that wants it, and soon after addresses were given or released:
+// It steps the leaser when a step is due, and soon after addresses were allocated or released:
 // the directory of the node's store is watched. One railheadd of a node at a time leases: another
 // one, during an update, waits until the first has ended.
 // Ownership: owns the cluster store. Threads: its own one calls `report`; all else from any.
@@ -72,7 +72,7 @@ class LeasingLoop {
   const Root root_;
   const std::uint64_t fence_ms_;
   const std::unique_ptr<ipam::ClusterStore> cluster_;
-  const std::unique_ptr<ipam::NodeBook> book_;
+  const std::unique_ptr<ipam::LeaseStateStore> lease_state_;
   ipam::Leaser leaser_;
   NodeEvents events_;
   const Report report_;
@@ -136,7 +136,7 @@ Result<void> CheckLeasing(const Root& root, const std::string& fabric_path);
 
 // A cluster's store as it is configured.
 //
-// `type` is "etcd" or "kubernetes", `settings` the object of that name, as JSON text; "" is taken for {}.
+// `type` is "etcd" or "kubernetes", `settings` the object of that name, as JSON text; "" means {}.
 // `what` names the fabric's file in errors. Nothing is sent before the store's first call. Threads: pure
 // functions over files. Errors: kInvalid, kMalformed, with the JSON pointer.
 

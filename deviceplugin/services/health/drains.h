@@ -1,11 +1,10 @@
-// What an operator has taken out of use on this node, until it is returned: PFs with all their VFs, or single
-// VFs.
+// Drains: the PFs with all their VFs, and the single VFs, that an operator has drained on this node.
 //
-// /var/lib/railhead/drains.json outlives boots: a cable that is to be changed tomorrow is not good after a
-// reboot. `railctl drain` and `railctl return` write it, railheadd follows it; rule `drained` (rules.h) makes
-// the devices Unhealthy. Pods that have one keep it. Threads: functions are thread-safe, also between
-// processes; a DrainList is one thread's. Errors: kIo; kMalformed and kInvalid for a file that is none of
-// ours, naming it; kTimeout when another one holds the lock for ten seconds.
+// /var/lib/railhead/drains.json survives reboots: a reboot does not repair a cable. `railctl drain` and
+// `railctl undrain` write it, railheadd follows it; rule `drained` (rules.h) makes the devices Unhealthy.
+// Pods that have one keep it. Threads: functions are thread-safe, also between processes; a DrainList is one
+// thread's. Errors: kIo; kMalformed and kInvalid for a file that is none of ours, naming it; kTimeout when
+// another one holds the lock for ten seconds.
 #pragma once
 
 #include <chrono>
@@ -52,17 +51,17 @@ Result<bool> AddDrain(const Root& root, const Drain& drain);
 // false: it was not drained.
 Result<bool> RemoveDrain(const Root& root, const std::string& device);
 
-// The ids of the functions that are drained, themselves or with their PF: for who offers devices before
-// health has been looked at. Errors: those of ReadDrains().
+// The ids of the functions that are drained, themselves or with their PF: for the first advertisement, before
+// the first health check. Errors: those of ReadDrains().
 Result<std::set<std::string>> DrainedAmong(const Root& root,
                                            const std::vector<inventory::NicFunction>& functions);
 
-// The file for who looks often: it is read again when it is another one.
+// DrainList: the file, read again only when it has changed.
 class DrainList {
  public:
   explicit DrainList(Root root) : root_(std::move(root)) {}
 
-  // Whether it says something else than before. After an error it says what it did.
+  // Whether the list has changed. After an error it stays as it was.
   Result<bool> Refresh();
   // nullptr: in use. Valid until the next Refresh().
   [[nodiscard]] const Drain* Find(const std::string& device) const;
@@ -81,13 +80,12 @@ class DrainList {
   std::map<std::string, Drain> drains_;
 };
 
-// Which devices are being reset between two pods (cni/attachment/reset.h).
+// OngoingResets: the devices that are being reset between two pods (cni/attachment/reset.h).
 //
 // Such a device is without its driver for a moment, and is the same afterwards. kubelet fails a pod that the
-// scheduler has sent to the node when fewer devices are Healthy by then (manager.go, devicesToAllocate): what
-// is seen of a device during a reset changes nothing. A reset that lasts longer than resets do is another
-// matter: its device is not ready.
-// Source: the resets' entries in the journal. Threads: one.
+// scheduler has sent to the node when fewer devices are Healthy by then (manager.go, devicesToAllocate). So
+// the state of a device during a reset changes nothing. The device of a reset that takes too long is not
+// ready. Source: the resets' entries in the journal. Threads: one.
 
 class OngoingResets {
  public:
@@ -106,8 +104,8 @@ class OngoingResets {
   std::set<std::string> lasting_;
 };
 
-// Which devices may not be given to a pod as they are, by what Railhead itself has on record: a journal entry
-// that cannot be read holds its devices until somebody has restored them, and a reset between two pods that
+// UnreadyDevices: the devices that no pod may get because of Railhead's own records. A journal entry that
+// cannot be read holds its devices until an operator has restored them. A reset between two pods that
 // does not end holds its device.
 //
 // Rule `notReady` (rules.h) makes them Unhealthy. Threads: one. Errors: those of listing the journal.
@@ -119,12 +117,12 @@ class UnreadyDevices {
 
   explicit UnreadyDevices(const Root& root) : journal_(root), resets_(root) {}
 
-  // Whether it says something else than before. After an error it says what it did.
+  // Whether the devices have changed. After an error they stay as they were.
   Result<bool> Refresh(OngoingResets::Clock::time_point now = OngoingResets::Clock::now());
   // "": ready.
   [[nodiscard]] std::string Find(const std::string& device) const;
   [[nodiscard]] const Reasons& reasons() const { return reasons_; }
-  // What is seen of it now says nothing of how it is.
+  // Its present state has no meaning.
   [[nodiscard]] bool IsBrieflyReset(const std::string& device) const {
     return resets_.brief().contains(device);
   }

@@ -109,12 +109,12 @@ bool HealthMonitor::Update(Device* device, HealthRule rule, const Verdict& verdi
   auto& trackers = device->trackers;
   auto at =
       std::ranges::find_if(trackers, [&](const Tracker& tracker) { return tracker.reason.rule == rule; });
-  const auto let_go = [&] {
+  const auto clear = [&] {
     const bool held = at != trackers.end() && at->holds;
     if (at != trackers.end()) trackers.erase(at);
     return held;
   };
-  if (!settings.enabled || verdict.kind == Verdict::Kind::kExempt) return let_go();
+  if (!settings.enabled || verdict.kind == Verdict::Kind::kExempt) return clear();
   if (verdict.kind == Verdict::Kind::kBad) {
     if (at == trackers.end()) at = trackers.insert(at, {{}, false, now.steady, std::nullopt});
     at->good_since.reset();
@@ -124,13 +124,13 @@ bool HealthMonitor::Update(Device* device, HealthRule rule, const Verdict& verdi
     return at->holds;
   }
   if (at == trackers.end()) return false;
-  if (!at->holds) return let_go();
+  if (!at->holds) return clear();
   if (verdict.kind == Verdict::Kind::kUnknown) {
     at->good_since.reset();
     return false;
   }
   if (!at->good_since) at->good_since = now.steady;
-  return now.steady - *at->good_since >= settings.up_after ? let_go() : false;
+  return now.steady - *at->good_since >= settings.up_after ? clear() : false;
 }
 
 std::vector<HealthReason> HealthMonitor::ReasonsFor(const Device& device) const {
@@ -258,7 +258,7 @@ Verdict JudgeLink(const HealthSubject& subject, const Observation& seen) {
 
 Verdict JudgePort(const HealthSubject& subject, const Observation& seen) {
   if (!seen.port || PortIsActive(seen) || IsAsleep(subject, seen)) return {};
-  // Without its network device a VF is on its way into a pod or home.
+  // Without its network device a VF is being moved into a pod or back.
   if (subject.is_vf && !seen.link) return {};
   return Bad("RDMA port 1 of " + seen.port->ibdev + " of " + Name(subject) + " is " +
              std::string(NameOf(seen.port->state)));
@@ -275,13 +275,13 @@ Verdict JudgeRailOf(const HealthSubject& subject, const ObservedRail& rail, Obse
   using State = ObservedRail::State;
   if (rail.state == State::kUnknown) return {Kind::kUnknown, {}, {}};
   if (rail.state < bad_from) return {};
-  const std::string how = rail.state == State::kDead ? " reaches nothing" : " is ill towards most peers";
+  const std::string how = rail.state == State::kDead ? " reaches nothing" : " has faults to most peers";
   return Bad("the rail of " + Name(subject) + how + (rail.because.empty() ? "" : ": " + rail.because));
 }
 
 Verdict JudgeDrain(const HealthSubject& subject, const Drain& drain) {
   const std::string why = drain.reason.empty() ? "" : ": " + drain.reason;
-  return Bad(Name(subject) + " is drained" + why + " (railctl return " + drain.name + ")");
+  return Bad(Name(subject) + " is drained" + why + " (railctl undrain " + drain.name + ")");
 }
 
 }  // namespace

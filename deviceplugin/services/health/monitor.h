@@ -1,10 +1,10 @@
 // From observations to Healthy and Unhealthy: a state machine without clock and I/O.
 //
-// A device begins as it was last known (Restore), or Healthy. A rule that is bad for its
-// down_after takes hold; one that has hold and is good for its up_after lets go. A device
-// is Unhealthy while any rule has hold of it or of its PF. So nothing flaps at a restart,
-// and what flaps by itself stays Unhealthy until it is quiet.
-// kVfCount of a PF is the trouble of its VFs only.
+// A device begins with its last known state (Restore), or Healthy. A rule that is bad for its
+// down_after fires; an active rule that is good for its up_after clears. A device
+// is Unhealthy while any rule is active for it or its PF. So nothing flaps at a restart,
+// and a flapping device stays Unhealthy until it is quiet.
+// kVfCount of a PF makes only its VFs Unhealthy.
 // Threads: one at a time.
 #pragma once
 
@@ -24,16 +24,16 @@
 
 namespace railhead::health {
 
-// What one observation says to one rule, without memory: hysteresis is the monitor's.
+// The verdict of one rule on one observation, without memory: hysteresis is the monitor's.
 //
 // Threads: pure functions.
 
 struct Verdict {
   enum class Kind : std::uint8_t {
-    kGood,     // well, or nothing can be seen that would say otherwise
-    kBad,      // `text` says what is wrong
-    kExempt,   // the rule does not apply now: what it has said before is void
-    kUnknown,  // cannot be judged now: what it has said before stands
+    kGood,     // no fault, or nothing that shows one
+    kBad,      // `text` names the fault
+    kExempt,   // the rule does not apply now: its earlier verdicts are void
+    kUnknown,  // cannot be judged now: its earlier verdicts stand
   };
   Kind kind = Kind::kGood;
   std::string text;
@@ -67,7 +67,7 @@ class RateWindow {
   explicit RateWindow(std::chrono::seconds window);
 
   void Read(std::uint64_t value, Time now);
-  // Rises that were seen at `when` by someone else: a process before this one.
+  // Rises that an earlier process saw at `when`.
   void Add(std::uint64_t rises, Time when);
   // Rises within the window that ends now.
   [[nodiscard]] std::uint64_t Sum(Time now) const;
@@ -88,23 +88,23 @@ class HealthMonitor {
  public:
   explicit HealthMonitor(HealthRules rules) : rules_(std::move(rules)) {}
 
-  // Rules that are switched off let go with the next observation.
+  // Rules that are switched off clear with the next observation.
   void SetRules(HealthRules rules);
-  // What an earlier process knew; once, before the first observation.
+  // The state of an earlier process; once, before the first observation.
   void Restore(const std::vector<DeviceHealth>& saved, HealthTime now);
 
   // `now` never decreases. A PF's observation changes its VFs, too: observe it first.
   std::vector<HealthChange> Observe(const HealthSubject& subject, const Observation& seen, HealthTime now);
-  // A VF that was made anew under an old name: what it had against it itself is over.
+  // A VF that was made anew under an old name: its own faults are over.
   void Renew(const std::string& id);
   // Devices that no longer exist for the inventory are forgotten, without a change.
   // True when there were any.
   bool KeepOnly(const std::set<std::string>& ids);
 
-  // nullptr: never heard of. Valid until the next call that is not const.
+  // nullptr: unknown. Valid until the next call that is not const.
   [[nodiscard]] const DeviceHealth* Find(const std::string& id) const;
   [[nodiscard]] std::vector<DeviceHealth> All() const;  // in the order of their ids
-  // No rule of its own has hold of it or is about to: need not be watched closely.
+  // No rule of its own is active or about to fire: it need not be watched closely.
   [[nodiscard]] bool IsSettled(const std::string& id) const;
 
  private:
@@ -126,7 +126,7 @@ class HealthMonitor {
   Device& DeviceOf(const HealthSubject& subject, HealthTime now);
   Verdict JudgeCounters(Device* device, HealthRule rule, const HealthSubject& subject,
                         const Observation& seen, HealthTime now) const;
-  // True when the rule took hold or let go.
+  // True when the rule fired or cleared.
   bool Update(Device* device, HealthRule rule, const Verdict& verdict, HealthTime now) const;
   [[nodiscard]] std::vector<HealthReason> ReasonsFor(const Device& device) const;
   void Show(Device* device, HealthTime now, std::vector<HealthChange>* changes) const;

@@ -1,4 +1,4 @@
-// What was seen of one PCI function at one moment, and the words that health is told in.
+// Observation: the state of one PCI function at one moment; and the types of health reports.
 //
 // Ownership: plain values. Threads: values.
 #pragma once
@@ -25,14 +25,14 @@ struct HealthTime {
   static HealthTime Now() { return {std::chrono::steady_clock::now(), std::chrono::system_clock::now()}; }
 };
 
-// Who is observed: what the inventory says, which outlives the function itself.
+// The observed function, as in the inventory; it outlives the function itself.
 struct HealthSubject {
   std::string id;       // "0000:43:10.0", or of a subfunction "mlx5_core.sf.2"
   bool is_vf = false;   // lives by a PF: a VF, or a subfunction
   std::string pf_id;    // of a PF: its own
   std::string pf_name;  // the PF's network device; "" unknown
   int vf_count = 0;     // of a PF: VFs that the inventory knows
-  bool in_use = false;  // given to a pod: what the host sees of it says nothing
+  bool in_use = false;  // a pod has it: the host cannot observe it
   int lost_vfs = 0;     // of a PF without VFs: those that it had
   // A VF that went with its PF, or with all others of its PF, which tells.
   bool lost_with_pf = false;
@@ -56,9 +56,9 @@ struct ObservedCounter {
   std::uint64_t value = 0;
 };
 
-// What probes say of a PF's rail.
+// The result of probes on a PF's rail.
 struct ObservedRail {
-  // kImpaired: something is reached, but most of what can be judged is ill.
+  // kImpaired: some peers are reachable, but most have a fault.
   enum class State : std::uint8_t { kUnknown, kAlive, kImpaired, kDead };
   State state = State::kUnknown;
   std::string because;  // with kImpaired and kDead, for people
@@ -72,10 +72,10 @@ struct Observation {
   std::optional<ObservedLink> link;  // nullopt: no network device in the host's namespace
   std::optional<ObservedPort> port;  // nullopt: no RDMA device to be seen
   std::optional<int> vf_count;       // of a PF; nullopt: no SR-IOV
-  // Counters that were read this time; those that are not there are not told.
+  // Counters that were read this time; missing ones are left out.
   std::vector<ObservedCounter> counters;
   std::vector<std::string> failed_reporters;  // devlink
-  std::optional<ObservedRail> rail;           // of a PF; nullopt: nobody probes it
+  std::optional<ObservedRail> rail;           // of a PF; nullopt: it is not probed
   std::optional<Drain> drained;               // by an operator
   std::string not_ready;                      // why; "": it is ready
 };
@@ -91,7 +91,7 @@ struct railhead::Names<railhead::health::ObservedRail::State> {
 
 namespace railhead::health {
 
-// Why a device is Unhealthy. `device` is whose trouble it is: the device itself or its PF.
+// Why a device is Unhealthy. `device` has the fault: the device itself or its PF.
 struct HealthReason {
   HealthRule rule = HealthRule::kLink;
   std::string device;

@@ -1,7 +1,7 @@
-// Reads what can be observed of a PCI function, cheaply enough to do it all the time.
+// HealthProbe: reads the state of a PCI function, cheaply enough to do it all the time.
 //
-// Where network and RDMA devices are is remembered and looked up again only when they are
-// no longer there: a VF that is well costs one small file or two, one in a pod one link.
+// It caches the paths of network and RDMA devices and finds them again only when they have gone: a healthy VF
+// costs one or two small files, one in a pod one link.
 // An attribute that cannot be read because its device is just going away is absent.
 // Attributes: Documentation/ABI/testing/sysfs-class-net, sysfs-bus-pci-devices-aer,
 // stable/sysfs-class-infiniband.
@@ -24,7 +24,7 @@
 
 namespace railhead::health {
 
-// What only the driver tells, through ioctls and netlink instead of sysfs.
+// DriverSource: the state that only the driver has, through ioctls and netlink instead of sysfs.
 //
 // DriverSource is the seam: tests give their own, and below a test root there is none.
 // Ownership: the watch owns its source. Threads: one at a time.
@@ -44,21 +44,21 @@ class DriverSource {
                                                                   const std::vector<std::string>& names) = 0;
 };
 
-// The running kernel, in the network namespace of the caller. What the kernel does not
-// have is simply not told: no reporter has failed, there are no statistics.
+// The running kernel, in the network namespace of the caller. Without the kernel's support no reporter has
+// failed, and there are no statistics.
 std::unique_ptr<DriverSource> MakeKernelDriverSource();
 
 class HealthProbe {
  public:
-  // `source` may be nullptr: nothing is known of drivers then. Borrowed.
+  // `source` may be nullptr: without drivers' state then. Borrowed.
   HealthProbe(Root root, DriverSource* source) : root_(std::move(root)), source_(source) {}
 
   // Only what the rules that are switched on ask for; `counters`: a PF's counters, too.
-  // An error: nothing can be said of this function now. What could not be read beside
-  // the rest goes to `problems`, and what is about counters to `of_counters`.
+  // An error: the state of this function is unknown now. Failures to read a part go to `problems`, those
+  // about counters to `of_counters`.
   Result<Observation> Read(const HealthSubject& subject, const HealthRules& rules, bool counters,
                            std::vector<Error>* problems, std::vector<Error>* of_counters);
-  // What is remembered of other functions is forgotten.
+  // Drops the cached paths of other functions.
   void KeepOnly(const std::set<std::string>& ids);
 
  private:

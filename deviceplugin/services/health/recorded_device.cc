@@ -188,7 +188,7 @@ RecordedDevice NewRecordedDevice(const std::string& id) {
 
 OrderedJson DeviceDelta(const RecordedDevice& before, const RecordedDevice& now) {
   const OrderedJson all = ToJson(now);
-  const OrderedJson told = ToJson(before);
+  const OrderedJson old = ToJson(before);
   // A line says of a new link or port what is otherwise than by default.
   RecordedDevice from = before;
   if (!from.seen.link) from.seen.link.emplace();
@@ -199,11 +199,11 @@ OrderedJson DeviceDelta(const RecordedDevice& before, const RecordedDevice& now)
   const OrderedJson base = ToJson(from);
   OrderedJson json = OrderedJson::object();
   for (const auto& [key, value] : all.items()) {
-    const OrderedJson known = told.value(key, OrderedJson());
+    const OrderedJson known = old.value(key, OrderedJson());
     if (value == known) continue;
     const OrderedJson usual = base.value(key, OrderedJson());
-    OrderedJson said = value.is_object() && usual.is_object() ? Differences(usual, value) : value;
-    if (!said.empty() || !known.is_object()) json[key] = std::move(said);
+    OrderedJson difference = value.is_object() && usual.is_object() ? Differences(usual, value) : value;
+    if (!difference.empty() || !known.is_object()) json[key] = std::move(difference);
   }
   return json;
 }

@@ -63,7 +63,7 @@ void HealthRecorder::Begin(HealthTime now, const HealthRules& rules, const Healt
   said_ = urgent_ = true;
 }
 
-// Who begins Healthy need not be told, but PFs: so does whoever is new.
+// Devices that begin Healthy are left out, except PFs: new devices begin Healthy, too.
 void HealthRecorder::Start(HealthTime now, const HealthMonitor& monitor, bool continues) {
   RecordedHeader header;
   if (node_.empty()) node_ = NodeName(root_).value_or("");

@@ -1,12 +1,12 @@
-// A recording of health: what was observed of a node's devices, line by line, as railheadd keeps it and as
-// people write it (docs/reference/recording.md has the format).
+// A recording of health: the observations of a node's devices, line by line, written by railheadd or by
+// people (docs/reference/recording.md has the format).
 //
-// A recording is one or more segments. Each begins with a header: when, under which rules, and who was
-// Unhealthy then; the lines after it are rounds, that is looks at the node. A device's state is told when it
-// is another one than in its line before; what has no line in a round is as it was. A device's first line
-// after a header tells all of it. Bounds: kMaxRecording bytes, kMaxRecordedRounds rounds, kMaxRecordedDevices
-// devices at a time. Threads: pure functions, plain values. Errors: kMalformed, kInvalid, naming file and
-// line.
+// A recording is one or more segments. Each begins with a header: the time, the rules, and the devices that
+// were Unhealthy then. The lines after it are rounds: each is one observation of the node. A device has a
+// line when its state differs from its line before; without a line it is unchanged. A device's first line
+// after a header has its whole state. Bounds: kMaxRecording bytes, kMaxRecordedRounds rounds,
+// kMaxRecordedDevices devices at a time. Threads: pure functions, plain values. Errors: kMalformed, kInvalid,
+// naming file and line.
 #pragma once
 
 #include <chrono>
@@ -28,12 +28,13 @@
 
 namespace railhead::health {
 
-// One device in a recording: who it is, what was seen of it last, and the line that tells what is new.
+// RecordedDevice: one device in a recording, with its latest observation.
 //
-// The lines of docs/reference/recording.md: only what differs from the device's line before. What the first
-// line of a device does not tell is as of a default RecordedDevice: a PF that is there, bound, without link
-// and port. Counters are those of this line: which were read again and found the same is not told, because to
-// the rules it is the same. Threads: pure functions. Errors stick in the JsonReader.
+// The lines of docs/reference/recording.md have only the differences to the device's line before. Fields that
+// the first line of a device lacks are those of a default RecordedDevice: a PF that is present, bound,
+// without link and port. Counters are those of this line: a counter that was read again and is the same is
+// left out, because that makes no difference to the rules. Threads: pure functions. Errors stick in the
+// JsonReader.
 
 struct RecordedDevice {
   HealthSubject subject;
@@ -41,12 +42,12 @@ struct RecordedDevice {
   bool unread = false;  // could not be read: nothing was observed
 };
 
-// As it is before its first line.
+// The state before its first line.
 RecordedDevice NewRecordedDevice(const std::string& id);
 
-// What `now` differs in, without time and name. Empty: in nothing.
+// The differences of `now`, without time and name. Empty: none.
 nlohmann::ordered_json DeviceDelta(const RecordedDevice& before, const RecordedDevice& now);
-// `before` with what was seen of it now: counters that were not read stay.
+// `before` with the present observation: counters that were not read stay.
 RecordedDevice WithSeen(RecordedDevice before, const HealthSubject& subject, const Observation& seen);
 
 // Reads what DeviceDelta wrote; the caller closes the reader.
@@ -94,20 +95,20 @@ std::string FormatMillis(std::chrono::system_clock::time_point time);
 // railheadd's own recording, and what it was before that became too long.
 std::string RecordingPath(const Root& root);
 std::string OldRecordingPath(const Root& root);
-// Both as one text; nullopt: there is none. What a killed railheadd wrote by half is left out.
+// Both as one text; nullopt: there is none. Without an incomplete line of a killed railheadd.
 Result<std::optional<std::string>> ReadOwnRecording(const Root& root);
 
-// Keeps what HealthWatch observes, so that an incident can be replayed afterwards.
+// HealthRecorder: writes the observations of HealthWatch, so that an incident can be replayed afterwards.
 //
 //   recorder.Begin(now, rules, monitor);         // a tick
-//   recorder.Observe(subject, seen); ...         // all that the monitor is told, as it is told
+//   recorder.Observe(subject, seen); ...         // the same observations as the monitor's
 //   auto kept = recorder.End(changed);
 //
-// Appends to /run/railhead/observations.jsonl (recording.h); what is a MiB and more becomes
-// observations.old.jsonl, of which there is one. Rounds in which all is as it was are written once a minute,
-// or when something changes. So a node that is well costs one write a minute and some 10 KB an hour. After an
-// error the recording begins anew with the next round: a gap is told by a header, never by wrong lines.
-// Threads: one at a time. Errors: kIo; nothing but the recording suffers.
+// Appends to /run/railhead/observations.jsonl (recording.h); a file of a MiB and more becomes
+// observations.old.jsonl, of which there is one. Rounds without a change are written once a minute,
+// or with the next change. So a healthy node costs one write a minute and some 10 KB an hour. After an
+// error the recording begins anew with the next round: a header marks the gap.
+// Threads: one at a time. Errors: kIo; they affect only the recording.
 
 inline constexpr std::size_t kLongestSegment = std::size_t{1} << 20;  // after its header
 
@@ -116,12 +117,12 @@ class HealthRecorder {
   explicit HealthRecorder(Root root, std::size_t longest = kLongestSegment)
       : root_(std::move(root)), longest_(longest) {}
 
-  // Before the monitor is told anything of this tick. `now.steady` is in whole milliseconds.
+  // Before the monitor observes anything in this tick. `now.steady` is in whole milliseconds.
   void Begin(HealthTime now, const HealthRules& rules, const HealthMonitor& monitor);
   void Renew(const std::string& id);
   void KeepOnly(const std::set<std::string>& ids);
   void Observe(const HealthSubject& subject, const Observation& seen);
-  // `subject` could not be read, so the monitor was not told of it.
+  // `subject` could not be read, so the monitor did not observe it.
   void Miss(const HealthSubject& subject);
   // `changed`: the monitor found something.
   Result<void> End(bool changed);

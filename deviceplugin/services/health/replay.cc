@@ -41,22 +41,22 @@ class Player {
     if (!own_rules_ && !round.rules.empty()) Use(round.rules.front());
     for (const std::string& id : round.renewed) monitor_.Renew(id);
     Forget(round.forgotten);
-    std::set<std::string> told;
+    std::set<std::string> observed;
     for (const RecordedDevice& device : round.devices) {
       const HealthSubject& subject = device.subject;
       (subject.is_vf ? pfs_ : vfs_).erase(subject.id);
       (subject.is_vf ? vfs_ : pfs_)[subject.id] = device;
-      told.insert(subject.id);
+      observed.insert(subject.id);
     }
     const HealthTime now = TimeAt(round.at);
     std::vector<HealthChange> changes;
     for (auto& [id, pf] : pfs_) {
-      Tell(pf, now, &changes);
+      Observe(pf, now, &changes);
       // Read in this round, not in the next one.
       pf.seen.counters.clear();
     }
     for (const auto& [id, vf] : vfs_) {
-      if (all_ || !monitor_.IsSettled(id) || told.contains(id)) Tell(vf, now, &changes);
+      if (all_ || !monitor_.IsSettled(id) || observed.contains(id)) Observe(vf, now, &changes);
     }
     return changes;
   }
@@ -86,7 +86,7 @@ class Player {
     (void)monitor_.KeepOnly(ids);
   }
 
-  void Tell(const RecordedDevice& device, HealthTime now, std::vector<HealthChange>* changes) {
+  void Observe(const RecordedDevice& device, HealthTime now, std::vector<HealthChange>* changes) {
     if (device.unread) return;
     auto found = monitor_.Observe(device.subject, device.seen, now);
     std::move(found.begin(), found.end(), std::back_inserter(*changes));
@@ -101,7 +101,7 @@ class Player {
   bool all_ = false;
 };
 
-// All rules that were in force at some time.
+// All rules that were in use at some time.
 std::vector<const HealthRules*> RecordedRules(const Recording& recording) {
   std::vector<const HealthRules*> all;
   for (const RecordedSegment& segment : recording.segments) {
@@ -113,7 +113,7 @@ std::vector<const HealthRules*> RecordedRules(const Recording& recording) {
   return all;
 }
 
-// What these look at is recorded whether they are on or off.
+// The input of these rules is recorded whether they are on or off.
 bool IsAlwaysRead(HealthRule rule) {
   return rule == HealthRule::kUnreachable || rule == HealthRule::kImpaired || IsAlwaysOn(rule);
 }
@@ -126,8 +126,8 @@ bool Asks(const HealthRules& rules, HealthRule rule, const std::string& counter)
 
 }  // namespace
 
-Replayed Replay(const Recording& recording, const std::optional<HealthRules>& rules) {
-  Replayed replayed;
+ReplayResult Replay(const Recording& recording, const std::optional<HealthRules>& rules) {
+  ReplayResult replayed;
   const RecordedHeader& first = recording.segments.front().header;
   Player player(first, rules);
   replayed.begin = first.devices;
@@ -135,7 +135,7 @@ Replayed Replay(const Recording& recording, const std::optional<HealthRules>& ru
     player.Begin(segment, &segment == &recording.segments.front());
     for (const RecordedRound& round : segment.rounds) {
       auto changes = player.Play(round);
-      ++replayed.looks;
+      ++replayed.round_count;
       replayed.lasted = round.at;
       if (!changes.empty()) replayed.rounds.push_back({round.at, std::move(changes)});
     }
@@ -154,7 +154,7 @@ std::vector<std::string> Missing(const Recording& recording, const HealthRules& 
     if (IsAlwaysRead(rule)) continue;
     const std::string name(NameOf(rule));
     if (Asks(rules, rule, {}) && !was_asked(rule, {}))
-      missing.push_back("rule " + name + " was off, at least for a time: what it looks at was not read then");
+      missing.push_back("rule " + name + " was off, at least for a time: its input was not read then");
     for (const CounterLimit& limit : rules.Of(rule).counters) {
       if (Asks(rules, rule, limit.counter) && was_asked(rule, {}) && !was_asked(rule, limit.counter))
         missing.push_back(name + ": counter " + limit.counter + " was not read, at least for a time");
@@ -164,7 +164,7 @@ std::vector<std::string> Missing(const Recording& recording, const HealthRules& 
   if (rules.interval != first.interval || rules.vf_interval != first.vf_interval ||
       rules.counter_interval != first.counter_interval)
     missing.emplace_back(
-        "the node is looked at when it was, not every intervalSeconds, vfSeconds and counterSeconds");
+        "observations have their recorded times, not intervalSeconds, vfSeconds and counterSeconds");
   return missing;
 }
 

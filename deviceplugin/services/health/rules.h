@@ -1,4 +1,4 @@
-// What counts as ill, and how sure one has to be: the rules of health and their settings.
+// The health rules: the conditions under which a device is unhealthy, their hysteresis and settings.
 //
 // Each rule has a hysteresis of its own: bad for `down_after` before a device is
 // Unhealthy, good for `up_after` before it is Healthy again. Rules over counters judge
@@ -31,11 +31,10 @@ enum class HealthRule : std::uint8_t {
   kDevlink,      // a health reporter of the driver is in state error
   kErrorRate,    // counters of the port
   kPauseStorm,   // ethtool statistics of the PF
-  kUnreachable,  // probes reach nothing on the PF's rail (connectivity/); off unless switched on
-  kImpaired,     // probes find most peers ill: the fault is here; off unless switched on
+  kUnreachable,  // probes reach nothing on the PF's rail (services/reachability); off unless switched on
+  kImpaired,     // probes find a fault to most peers: the fault is here; off unless switched on
   kDrained,      // taken out of use by an operator (drains.h); cannot be switched off
-  kNotReady,     // cannot be given out by what Railhead has on record; cannot be switched
-                 // off
+  kNotReady,     // withheld because of a record of Railhead; cannot be switched off
 };
 inline constexpr std::size_t kHealthRuleCount = 13;
 
@@ -66,7 +65,7 @@ constexpr std::string_view NameOf(HealthRule rule) {
   return WordOf(rule);
 }
 
-// No matter of settings.
+// Rules that settings cannot switch off.
 constexpr bool IsAlwaysOn(HealthRule rule) {
   return rule == HealthRule::kDrained || rule == HealthRule::kNotReady;
 }
@@ -95,7 +94,7 @@ std::array<RuleSettings, kHealthRuleCount> DefaultRules();
 
 struct HealthRules {
   std::chrono::seconds interval{5};           // PFs: link, port, presence
-  std::chrono::seconds vf_interval{60};       // each VF that is well
+  std::chrono::seconds vf_interval{60};       // each healthy VF
   std::chrono::seconds counter_interval{30};  // PFs: all counters
   std::array<RuleSettings, kHealthRuleCount> rules = DefaultRules();
   std::vector<std::string> reporters = {"fw_fatal"};  // of rule devlink
@@ -107,7 +106,7 @@ struct HealthRules {
   bool operator==(const HealthRules&) const = default;
 };
 
-// What `health` of `parent` says: its fields are in rules_shape.h. Wrong values and unknown keys make
+// Reads the object `health` of `parent`: its fields are in rules_shape.h. Wrong values and unknown keys make
 // `parent`'s document fail.
 HealthRules ReadHealthRules(JsonReader& parent);
 
@@ -116,8 +115,8 @@ HealthRules ReadHealthRules(JsonReader& parent);
 Result<HealthRules> ParseHealthRules(const std::string& text, const std::string& what,
                                      std::vector<Error>* all = nullptr);
 
-// What ReadHealthRules() makes the same rules of. Everything is told, what is as by default too, so that it
-// means the same under another version's defaults.
+// The rules as JSON for ReadHealthRules(). It includes defaults, so that it means the same under another
+// version's defaults.
 nlohmann::ordered_json HealthRulesAsJson(const HealthRules& rules);
 
 }  // namespace railhead::health

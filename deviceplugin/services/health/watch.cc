@@ -84,7 +84,7 @@ HealthWatch::HealthWatch(Root root, HealthRules rules, std::unique_ptr<DriverSou
 
 void HealthWatch::SetRules(HealthRules rules) {
   rules_ = rules;
-  hurry_ = true;
+  read_all_now_ = true;
   functions_.reset();  // who is lost depends on what the rules tell
   const std::lock_guard lock(mutex_);
   monitor_.SetRules(std::move(rules));
@@ -109,8 +109,8 @@ bool HealthWatch::Follow(const std::vector<inventory::NicFunction>& functions, H
     watched_.push_back(std::move(watched));
   }
   probe_.KeepOnly(ids);
-  std::erase_if(
-      told_, [&](const auto& told) { return !told.first.first.empty() && !ids.contains(told.first.first); });
+  std::erase_if(reported_,
+                [&](const auto& one) { return !one.first.first.empty() && !ids.contains(one.first.first); });
   const std::lock_guard lock(mutex_);
   for (const auto& [id, since] : lost_before) {
     if (!ids.contains(id) || lost_.contains(id)) continue;
@@ -123,7 +123,7 @@ bool HealthWatch::Follow(const std::vector<inventory::NicFunction>& functions, H
 
 // Whether it is still of interest that `lost`, which the inventory no longer has, is gone; `pf`:
 // a VF's PF, nullptr when the inventory does not have that either.
-bool HealthWatch::IsTold(const DeviceHealth& lost, const inventory::NicFunction* pf) const {
+bool HealthWatch::IsReported(const DeviceHealth& lost, const inventory::NicFunction* pf) const {
   // Subfunctions come and go by themselves.
   if (!PciAddress::Parse(lost.id) || Exists(root_.Path("/sys/bus/pci/devices/") + lost.id)) return false;
   const bool gone = rules_.Of(HealthRule::kGone).enabled;
@@ -149,7 +149,7 @@ void HealthWatch::AddLost(const std::vector<inventory::NicFunction>& functions, 
     const inventory::NicFunction* its_pf = pf == here.end() ? nullptr : pf->second;
     const auto known = lost_.find(device.id);
     const auto since = known == lost_.end() ? LostSince(device, now.wall) : known->second;
-    if (now.wall >= since + kRemembered || !IsTold(device, its_pf)) continue;
+    if (now.wall >= since + kRemembered || !IsReported(device, its_pf)) continue;
     lost[device.id] = since;
     forget_at_ = std::min(forget_at_, since + kRemembered);
     HealthSubject subject;
@@ -179,10 +179,10 @@ void HealthWatch::ObserveOne(const HealthSubject& subject, HealthTime now, Healt
   std::vector<Error> of_counters;
   auto seen = probe_.Read(subject, rules_, counters, &problems, &of_counters);
   if (!seen) problems.push_back(Wrap(std::move(seen.error()), "observing " + subject.id));
-  Tell(subject.id, ProblemKind::kObserving, std::move(problems), tick);
+  ReportProblems(subject.id, ProblemKind::kObserving, std::move(problems), tick);
   if (!seen) return recorder_.Miss(subject);
   // Between two times that counters are read nothing is known of them.
-  if (counters) Tell(subject.id, ProblemKind::kCounters, std::move(of_counters), tick);
+  if (counters) ReportProblems(subject.id, ProblemKind::kCounters, std::move(of_counters), tick);
   if (rails_ && !subject.is_vf) seen->rail = rails_(subject.id);
   if (const Drain* drain = drains_.Find(subject.id)) seen->drained = *drain;
   seen->not_ready = NotReady(subject);
@@ -200,20 +200,20 @@ HealthTick HealthWatch::Tick(const std::vector<inventory::NicFunction>& function
   tick.problems = std::move(at_start_);
   at_start_.clear();
   FollowRecords(now, &tick);
-  counters_now_ = hurry_ || now.steady - counters_read_ >= rules_.counter_interval;
+  counters_now_ = read_all_now_ || now.steady - counters_read_ >= rules_.counter_interval;
   if (counters_now_) counters_read_ = now.steady;
   recorder_.Begin(now, rules_, monitor_);
   const bool forgotten = Follow(functions, now);
   for (Watched& watched : watched_) {
     HealthSubject& subject = watched.subject;
-    if (subject.is_vf && !hurry_ && !IsVfDue(watched, now.steady)) continue;
+    if (subject.is_vf && !read_all_now_ && !IsVfDue(watched, now.steady)) continue;
     watched.read = now.steady;
     subject.in_use = in_use && in_use(subject.id);
     ObserveOne(subject, now, &tick);
     // Only this thread writes the monitor: reading it needs no lock here.
     watched.settled = monitor_.IsSettled(subject.id);
   }
-  hurry_ = false;
+  read_all_now_ = false;
   const bool changed = forgotten || !tick.changes.empty();
   Save(changed, &tick);
   Record(changed, &tick);
@@ -223,18 +223,18 @@ HealthTick HealthWatch::Tick(const std::vector<inventory::NicFunction>& function
 void HealthWatch::FollowRecords(HealthTime now, HealthTick* tick) {
   std::string unknown;
   const auto follow = [&](ProblemKind kind, const char* what, const Result<bool>& changed) {
-    Tell({}, kind, changed ? std::vector<Error>{} : std::vector<Error>{changed.error()}, tick);
-    hurry_ = hurry_ || changed.value_or(false);
+    ReportProblems({}, kind, changed ? std::vector<Error>{} : std::vector<Error>{changed.error()}, tick);
+    read_all_now_ = read_all_now_ || changed.value_or(false);
     if (!changed && unknown.empty())
       unknown = std::string(what).append(" is not known (").append(changed.error().message).append(")");
   };
   follow(ProblemKind::kDrains, "what is drained", drains_.Refresh());
   follow(ProblemKind::kUnready, "which attachments cannot be read", unready_.Refresh(now.steady));
-  hurry_ = hurry_ || unknown != unknown_;
+  read_all_now_ = read_all_now_ || unknown != unknown_;
   unknown_ = std::move(unknown);
 }
 
-// The trouble of a PF is that of its VFs, so all of them are told once.
+// A fault of a PF is one of its VFs, too: report it once for all of them.
 std::string HealthWatch::NotReady(const HealthSubject& subject) const {
   std::string own = unready_.Find(subject.id);
   return own.empty() && !subject.is_vf ? unknown_ : own;
@@ -242,8 +242,8 @@ std::string HealthWatch::NotReady(const HealthSubject& subject) const {
 
 void HealthWatch::Record(bool changed, HealthTick* tick) {
   auto recorded = recorder_.End(changed);
-  Tell({}, ProblemKind::kRecording, recorded ? std::vector<Error>{} : std::vector<Error>{recorded.error()},
-       tick);
+  ReportProblems({}, ProblemKind::kRecording,
+                 recorded ? std::vector<Error>{} : std::vector<Error>{recorded.error()}, tick);
 }
 
 void HealthWatch::Save(bool changed, HealthTick* tick) {
@@ -251,23 +251,24 @@ void HealthWatch::Save(bool changed, HealthTick* tick) {
   if (saved_ && !changed) return;
   auto written = kHealthFile.Write(root_, {monitor_.All(), history_});
   saved_ = written.has_value();
-  Tell({}, ProblemKind::kSaving, saved_ ? std::vector<Error>{} : std::vector<Error>{written.error()}, tick);
+  ReportProblems({}, ProblemKind::kSaving,
+                 saved_ ? std::vector<Error>{} : std::vector<Error>{written.error()}, tick);
 }
 
-void HealthWatch::Tell(const std::string& id, ProblemKind kind, std::vector<Error> problems,
-                       HealthTick* tick) {
+void HealthWatch::ReportProblems(const std::string& id, ProblemKind kind, std::vector<Error> problems,
+                                 HealthTick* tick) {
   const std::pair key(id, kind);
   if (problems.empty()) {
-    told_.erase(key);
+    reported_.erase(key);
     return;
   }
-  std::set<std::string>& told = told_[key];
+  std::set<std::string>& reported = reported_[key];
   std::set<std::string> now;
   for (Error& problem : problems) {
-    const bool is_new = now.insert(problem.message).second && !told.contains(problem.message);
+    const bool is_new = now.insert(problem.message).second && !reported.contains(problem.message);
     if (is_new) tick->problems.push_back(std::move(problem));
   }
-  told = std::move(now);
+  reported = std::move(now);
 }
 
 bool HealthWatch::IsHealthy(const std::string& id) const {

@@ -1,16 +1,15 @@
 // The health of all functions of a node, driven by one timer.
 //
 //   HealthWatch watch(root, rules, in_host ? MakeKernelDriverSource() : nullptr);
-//   // every rules().interval, and at once when the kernel told of a change:
+//   // every rules().interval, and at once after a device event of the kernel:
 //   const HealthTick tick = watch.Tick(inventory->functions, in_use, HealthTime::Now());
 //
 // A PCI function that the inventory had and that is gone from the bus stays for a day, as gone,
-// unless its PF's VFs were made anew: an event may have told the inventory before any rule
-// could. A tick reads the PFs, the VFs that are not known to be well, and what else is due. State
-// and history are kept in /run/railhead/health.json and taken up again by the next process; what
-// was observed is recorded beside it (recording.h).
-// Threads: Tick, SetRules and Hurry from one thread; IsHealthy, Reasons and All from any,
-// also meanwhile: they wait for no I/O.
+// unless its PF's VFs were made anew: the inventory may drop it before any rule could fire. A tick reads the
+// PFs, the VFs that are not known to be healthy, and others that are due. State
+// and history are kept in /run/railhead/health.json for the next process; the observations are recorded
+// beside it (recording.h). Threads: Tick, SetRules and ReadAllNow from one thread; IsHealthy, Reasons and All
+// from any, also meanwhile: they wait for no I/O.
 #pragma once
 
 #include <chrono>
@@ -39,32 +38,32 @@ namespace railhead::health {
 
 struct HealthTick {
   std::vector<HealthChange> changes;
-  // What could not be read or saved, told once until it has been read or saved again.
+  // Failures to read or save; each is reported once until it is over.
   std::vector<Error> problems;
 };
 
 class HealthWatch {
  public:
-  // Whether a device was given to a pod: by its id.
+  // Whether a pod has the device: by its id.
   using InUse = std::function<bool(const std::string&)>;
-  // What probes say of the rail of a PF, by the PF's id; nullopt: it is not probed.
+  // The result of probes on the rail of a PF, by the PF's id; nullopt: it is not probed.
   using RailSeen = std::function<std::optional<ObservedRail>(const std::string&)>;
 
   // Reads the state of an earlier process. `source` may be nullptr.
   HealthWatch(Root root, HealthRules rules, std::unique_ptr<DriverSource> source,
               HealthTime now = HealthTime::Now());
 
-  // `functions`: all that may be given out, VFs, PFs and subfunctions in any order.
+  // `functions`: all that may be advertised, VFs, PFs and subfunctions in any order.
   HealthTick Tick(const std::vector<inventory::NicFunction>& functions, const InUse& in_use, HealthTime now);
   // Takes effect with the next tick.
   void SetRules(HealthRules rules);
   // Before the first tick; without it no rail is probed.
   void SetRails(RailSeen rails) { rails_ = std::move(rails); }
   // The next tick reads everything.
-  void Hurry() { hurry_ = true; }
+  void ReadAllNow() { read_all_now_ = true; }
   [[nodiscard]] const HealthRules& rules() const { return rules_; }
 
-  // True for devices that were never heard of.
+  // True for unknown devices.
   [[nodiscard]] bool IsHealthy(const std::string& id) const;
   [[nodiscard]] std::vector<HealthReason> Reasons(const std::string& id) const;
   [[nodiscard]] std::vector<DeviceHealth> All() const;
@@ -82,18 +81,18 @@ class HealthWatch {
   bool Follow(const std::vector<inventory::NicFunction>& functions, HealthTime now);
   void AddLost(const std::vector<inventory::NicFunction>& functions, HealthTime now,
                std::vector<HealthSubject>* subjects);
-  [[nodiscard]] bool IsTold(const DeviceHealth& lost, const inventory::NicFunction* pf) const;
+  [[nodiscard]] bool IsReported(const DeviceHealth& lost, const inventory::NicFunction* pf) const;
   void ObserveOne(const HealthSubject& subject, HealthTime now, HealthTick* tick);
   [[nodiscard]] bool IsVfDue(const Watched& watched, Steady now) const;
-  // What operators and Railhead itself have put on record.
+  // Reads the records of operators and of Railhead itself.
   void FollowRecords(HealthTime now, HealthTick* tick);
   // Why `subject` is not ready; "": it is.
   [[nodiscard]] std::string NotReady(const HealthSubject& subject) const;
   void Save(bool changed, HealthTick* tick);
   void Record(bool changed, HealthTick* tick);
-  // `kind` of problems of the device `id`, all that there are now: those that are new join `tick`.
+  // All present problems of `kind` of the device `id`: new ones are added to `tick`.
   enum class ProblemKind : std::uint8_t { kObserving, kCounters, kSaving, kDrains, kUnready, kRecording };
-  void Tell(const std::string& id, ProblemKind kind, std::vector<Error> problems, HealthTick* tick);
+  void ReportProblems(const std::string& id, ProblemKind kind, std::vector<Error> problems, HealthTick* tick);
 
   const Root root_;
   HealthRules rules_;
@@ -102,31 +101,31 @@ class HealthWatch {
   HealthProbe probe_;
   DrainList drains_;
   UnreadyDevices unready_;
-  // Why no device may be given out: a record that would name those that may not cannot be read.
+  // Why no device may be advertised: a record of withheld devices cannot be read.
   std::string unknown_;
   HealthRecorder recorder_;
-  bool hurry_ = true;
+  bool read_all_now_ = true;
   bool counters_now_ = false;
   Steady counters_read_;
   std::optional<std::vector<inventory::NicFunction>> functions_;  // of the latest tick
   std::vector<Watched> watched_;                                  // made of these; PFs first
-  // Since when devices are gone, by id; when the first of them is forgotten.
+  // Since when devices are gone, by id; when the first of them is dropped.
   std::map<std::string, std::chrono::system_clock::time_point> lost_;
   std::chrono::system_clock::time_point forget_at_ = std::chrono::system_clock::time_point::max();
   std::vector<HealthRecord> history_;
   bool saved_ = false;  // the file holds the present state
   std::vector<Error> at_start_;
-  std::map<std::pair<std::string, ProblemKind>, std::set<std::string>> told_;
+  std::map<std::pair<std::string, ProblemKind>, std::set<std::string>> reported_;
 
   mutable std::mutex mutex_;  // of the monitor
   HealthMonitor monitor_;
 };
 
-// Which NICs health watches: the PFs of the rails and of what may be given out, with their VFs, and no more
-// of the host's. Threads: pure function.
+// The NICs that health watches: the PFs of the rails and of the advertised devices, with their VFs, and no
+// other NICs of the host. Threads: pure function.
 
-// `known`: what health knows by now. What of that has gone, or has lost its driver, is in no pool any more,
-// and watched because somebody has to say so.
+// `known`: the devices that health has. One that has gone or lost its driver is in no pool any more. It is
+// still watched, so that health reports it.
 std::vector<inventory::NicFunction> WatchedFunctions(const resources::Plan& plan,
                                                      const std::vector<DeviceHealth>& known);
 

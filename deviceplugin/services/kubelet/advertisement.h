@@ -1,5 +1,5 @@
-// What goes on between kubelet and one resource: counted by the servers and the registrar,
-// read by whoever tells of it.
+// ResourceActivity: counters and state of one resource's connection to kubelet. The servers and the registrar
+// write it; metrics and probes read it.
 // Ownership: shared by the registrar, its servers and the readers; it outlives the servers,
 // which come and go. Threads: thread-safe.
 #pragma once
@@ -31,15 +31,15 @@ class ResourceActivity {
   CallActivity allocate;
   CallActivity preferred;
   CallActivity pre_start;
-  Counter lists_sent;
-  Counter specs_rewritten;  // CDI specs that PreStartContainer found missing or changed
-  Counter specs_unread;     // calls of PreStartContainer for which no runtime read the CDI specs in time
+  Counter list_updates;
+  Counter spec_rewrites;       // CDI specs that PreStartContainer found missing or changed
+  Counter spec_read_timeouts;  // calls of PreStartContainer for which no runtime read the CDI specs in time
   Counter registrations;
   Counter registration_failures;
   std::atomic<int> streams{0};
   std::atomic<bool> serving{false};
   std::atomic<bool> registered{false};
-  std::atomic<bool> standing_by{false};
+  std::atomic<bool> standby{false};
 
   // Why it is not served or not registered; "" when it is.
   [[nodiscard]] std::string problem() const {
@@ -56,11 +56,11 @@ class ResourceActivity {
   std::string problem_;
 };
 
-// Offer: what kubelet is told, as a whole: the resources with their devices, and which of
-// these are unhealthy. Replaced, never changed.
+// Advertisement: the complete state that kubelet gets: the resources with their devices, and the unhealthy
+// ones. It is replaced, never changed.
 // Threads: value over immutable parts.
 
-struct Offer {
+struct Advertisement {
   std::vector<std::shared_ptr<const resources::ResourcePool>> pools;
   std::shared_ptr<const std::set<std::string>> unhealthy;  // device ids; nullptr: none
 };

@@ -6,13 +6,13 @@
 
 namespace railhead::kubelet {
 
-void Endpoints::Update(Offer offer) {
+void Endpoints::Update(Advertisement advertisement) {
   const std::lock_guard<std::mutex> lock(update_mutex_);
-  update_ = std::move(offer);
+  update_ = std::move(advertisement);
 }
 
 void Endpoints::TakeUpdate() {
-  std::optional<Offer> update;
+  std::optional<Advertisement> update;
   {
     const std::lock_guard<std::mutex> lock(update_mutex_);
     update.swap(update_);
@@ -25,11 +25,11 @@ std::vector<std::shared_ptr<const ResourceActivity>> Endpoints::Activities() con
   return activities_;
 }
 
-void Endpoints::Take(const Offer& offer) {
+void Endpoints::Take(const Advertisement& advertisement) {
   std::set<std::string> offered;
-  for (const auto& pool : offer.pools) {
+  for (const auto& pool : advertisement.pools) {
     offered.insert(pool->spec.resource);
-    Replace(&EndpointOf(pool), {pool, offer.unhealthy});
+    Replace(&EndpointOf(pool), {pool, advertisement.unhealthy});
   }
   for (Endpoint& endpoint : endpoints_) {
     if (offered.contains(endpoint.resource()) || endpoint.view.pool->members.empty()) continue;
@@ -53,7 +53,7 @@ Endpoint& Endpoints::EndpointOf(const std::shared_ptr<const resources::ResourceP
 
 void Endpoints::Replace(Endpoint* endpoint, PluginServer::View view) {
   // kubelet asks for a resource's options only when it is registered.
-  const bool other = endpoint->view.pool->spec.handoff != view.pool->spec.handoff;
+  const bool other = endpoint->view.pool->spec.nccl_config != view.pool->spec.nccl_config;
   endpoint->view = std::move(view);
   if (other) endpoint->server.reset();
   if (endpoint->server) endpoint->server->Update(endpoint->view);

@@ -198,7 +198,7 @@ Result<void> AnswerPreferred(const resources::ResourcePool& pool, const resource
 }
 
 bool HasCdiNames(const resources::ResourcePool& pool) {
-  return pool.spec.late || pool.spec.delivery == Delivery::kCdi;
+  return pool.spec.late || pool.spec.device_nodes == DeviceNodeMode::kCdi;
 }
 
 Result<void> AnswerPreStart(const Root& root, const resources::ResourcePool& pool,
@@ -247,7 +247,7 @@ Result<std::set<std::string>> WithSiblings(const Root& root, const resources::Re
 
 Result<void> CheckAttached(const Root& root, const resources::ResourcePool& pool,
                            const std::vector<std::string>& ids) {
-  if (pool.spec.handoff != HandoffPolicy::kRequired) return {};
+  if (pool.spec.nccl_config != NcclConfigPolicy::kRequired) return {};
   if (ids.empty()) return Fail(ErrorCode::kInvalid, "PreStartContainer without device ids");
   const auto devices = RH_TRY(WithSiblings(root, pool, ids));
   const Journal journal(root);

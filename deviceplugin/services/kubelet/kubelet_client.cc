@@ -158,7 +158,7 @@ std::shared_ptr<grpc::Channel> DialUnix(const std::string& socket_path) {
 namespace {
 
 void AddContainer(const std::string& pod, const v1::ContainerResources& container,
-                  std::vector<GivenDevices>* all) {
+                  std::vector<AllocatedDevices>* all) {
   for (const auto& devices : container.devices()) {
     all->push_back({pod,
                     container.name(),
@@ -211,7 +211,7 @@ PodResources::PodResources(const Root& root)
     : impl_(std::make_unique<Impl>(root.Path(kPodResourcesSocket))) {}
 PodResources::~PodResources() = default;
 
-Result<std::vector<GivenDevices>> PodResources::List(std::chrono::milliseconds limit) {
+Result<std::vector<AllocatedDevices>> PodResources::List(std::chrono::milliseconds limit) {
   const std::string attempt = "asking kubelet at " + impl_->socket_path() + " for the pods' devices: ";
   if (!Exists(impl_->socket_path())) {
     return Fail(ErrorCode::kNotFound, attempt + "no such socket",
@@ -223,7 +223,7 @@ Result<std::vector<GivenDevices>> PodResources::List(std::chrono::milliseconds l
     const bool late = status.error_code() == grpc::StatusCode::DEADLINE_EXCEEDED;
     return Fail(late ? ErrorCode::kTimeout : ErrorCode::kIo, attempt + status.error_message());
   }
-  std::vector<GivenDevices> all;
+  std::vector<AllocatedDevices> all;
   for (const auto& pod : response.pod_resources()) {
     const std::string name = pod.namespace_() + "/" + pod.name();
     for (const auto& container : pod.containers()) AddContainer(name, container, &all);

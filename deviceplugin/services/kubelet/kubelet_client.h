@@ -1,11 +1,10 @@
 // KubeletClient: the one call that a device plugin makes, Register on kubelet.sock.
 //
-// All resources at once: a kubelet that has just started admits the node's pods while it is
-// told of them, and refuses those whose resource is not there yet.
-// Every call dials anew: kubelet is asked again only after it went away.
+// All resources at once: a kubelet that has just started admits the node's pods while plugins register, and
+// refuses pods whose resource is not there yet.
+// Every call dials anew: a call is only needed after kubelet went away.
 // Threads: Register from one thread at a time, Cancel from any.
-// Errors: kTimeout, kIo (nobody answers), kConflict (kubelet refuses; its words are in
-// the message).
+// Errors: kTimeout, kIo (no answer), kConflict (kubelet refuses; the message has its text).
 #pragma once
 
 #include <grpcpp/grpcpp.h>
@@ -47,16 +46,16 @@ class KubeletClient {
   std::unique_ptr<Impl> impl_;
 };
 
-// How kubelet's sockets are dialled. Internal to deviceplugin/services/kubelet.
+// Dials kubelet's sockets. Internal to deviceplugin/services/kubelet.
 // Threads: thread-safe.
 
 // Connects when it is first used; does not wait before it tries a socket that is new.
 std::shared_ptr<grpc::Channel> DialUnix(const std::string& socket_path);
 
-// PodResources: which devices kubelet has given to which pods, by its pod-resources API.
+// PodResources: the devices that kubelet has allocated to pods, by its pod-resources API.
 //
-// Also of DRA drivers, which the device manager's checkpoint (cni/state/allocation.h) does not
-// know; since Kubernetes 1.34 also of a pod that is being admitted. kubelet answers from
+// It includes devices of DRA drivers, which the device manager's checkpoint (cni/state/allocation.h) does not
+// have, and since Kubernetes 1.34 those of a pod that is being admitted. kubelet answers from
 // memory, but may be busy: every call has a limit.
 // Source: k8s.io/kubelet pkg/apis/podresources/v1.
 // Ownership: one connection, made at the first call and made anew after an error.
@@ -64,8 +63,8 @@ std::shared_ptr<grpc::Channel> DialUnix(const std::string& socket_path);
 
 inline constexpr const char* kPodResourcesSocket = "/var/lib/kubelet/pod-resources/kubelet.sock";
 
-// What one container has of one resource, or of one DRA driver.
-struct GivenDevices {
+// The devices that one container has of one resource, or of one DRA driver.
+struct AllocatedDevices {
   std::string pod;  // NAMESPACE/NAME
   std::string container;
   std::string resource;  // of DRA: the driver's name
@@ -79,7 +78,7 @@ class PodResources {
   PodResources(const PodResources&) = delete;
   PodResources& operator=(const PodResources&) = delete;
 
-  Result<std::vector<GivenDevices>> List(std::chrono::milliseconds limit);
+  Result<std::vector<AllocatedDevices>> List(std::chrono::milliseconds limit);
 
  private:
   class Impl;

@@ -54,7 +54,7 @@ grpc::Status StatusOf(const Error& error) {
 
 // To check that all is attached, and that the CDI specs which the runtime reads next are there.
 bool NeedsPreStart(const resources::ResourcePool& pool) {
-  return pool.spec.handoff == HandoffPolicy::kRequired || HasCdiNames(pool);
+  return pool.spec.nccl_config == NcclConfigPolicy::kRequired || HasCdiNames(pool);
 }
 
 v1beta1::ListAndWatchResponse ListOf(const PluginServer::View& view) {
@@ -257,7 +257,7 @@ class PluginServer::Impl final : public v1beta1::DevicePlugin::CallbackService {
       if (sent_ == list) return;
       sent_ = std::move(list);
       writing_ = true;
-      owner_->wiring_.activity->lists_sent.Add();
+      owner_->wiring_.activity->list_updates.Add();
       StartWrite(&response_);
     }
     void FinishOnce(const grpc::Status& status) {
@@ -279,7 +279,7 @@ class PluginServer::Impl final : public v1beta1::DevicePlugin::CallbackService {
   resources::PreferHints Hints(const resources::ResourcePool& pool) const {
     resources::PreferHints hints;
     if (wiring_.paths) hints.paths = wiring_.paths(pool);
-    hints.away = Journal(wiring_.root).HeldDevices();
+    hints.still_attached = Journal(wiring_.root).HeldDevices();
     return hints;
   }
 
@@ -312,8 +312,8 @@ class PluginServer::Impl final : public v1beta1::DevicePlugin::CallbackService {
   ContainerReport ReportOf(const char* method) const {
     return [this, method](ContainerCall call) {
       std::ranges::sort(call.device_ids);
-      wiring_.activity->specs_rewritten.Add(call.rewritten.size());
-      wiring_.activity->specs_unread.Add(call.cdi_unread ? 1 : 0);
+      wiring_.activity->spec_rewrites.Add(call.rewritten.size());
+      wiring_.activity->spec_read_timeouts.Add(call.cdi_unread ? 1 : 0);
       wiring_.report({method, resource_, std::move(call.device_ids), std::move(call.error),
                       std::move(call.rewritten), call.cdi_unread});
     };

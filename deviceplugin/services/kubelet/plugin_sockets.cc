@@ -69,8 +69,8 @@ void SocketWatch::ReadEvents() {
       const std::string name = event->name;  // padded with zeros
       // kubelet's checkpoints come under names that are never used again, and do not go.
       if (!name.ends_with(".sock")) continue;
-      if ((event->mask & IN_CREATE) != 0) come_.insert(name);
-      if ((event->mask & IN_DELETE) != 0 && come_.erase(name) != 0) passed_.push_back(name);
+      if ((event->mask & IN_CREATE) != 0) created_.insert(name);
+      if ((event->mask & IN_DELETE) != 0 && created_.erase(name) != 0) removed_sockets_.push_back(name);
     }
   }
 }
@@ -92,25 +92,25 @@ bool HaveLeft(const std::set<std::string>& before, const std::set<std::string>& 
 
 }  // namespace
 
-Siblings::Seen Siblings::Look(const std::string& directory, const std::string& own_name,
-                              std::span<const std::string> passed) {
+OtherInstances::Changes OtherInstances::Update(const std::string& directory, const std::string& own_name,
+                                               std::span<const std::string> passed) {
   std::set<std::string> newer;
   std::set<std::string> older;
   for (OtherServer& other : OtherServers(directory, own_name)) {
-    met_.insert(other.name);
+    known_.insert(other.name);
     (other.newer ? newer : older).insert(std::move(other.name));
   }
-  Seen seen;
-  if (!newer.empty()) seen.newer = *newer.begin();
-  seen.newer_left = HaveLeft(newer_, newer);
-  seen.older_left = HaveLeft(older_, older);
+  Changes changes;
+  if (!newer.empty()) changes.newer = *newer.begin();
+  changes.newer_left = HaveLeft(newer_, newer);
+  changes.older_left = HaveLeft(older_, older);
   for (const std::string& name : passed) {
-    // Who came since the last look is the newer one.
-    if (met_.erase(name) == 0 && IsOther(name, own_name)) seen.newer_left = true;
+    // A server that came since the last update is newer.
+    if (known_.erase(name) == 0 && IsOther(name, own_name)) changes.newer_left = true;
   }
   newer_ = std::move(newer);
   older_ = std::move(older);
-  return seen;
+  return changes;
 }
 
 namespace {
@@ -188,7 +188,7 @@ Result<void> CheckSocketPath(const std::string& directory, const std::string& re
   if (path.size() <= kMaxSocketPath) return {};
   return Fail(ErrorCode::kInvalid,
               "the socket path " + path + " is longer than " + std::to_string(kMaxSocketPath) +
-                  " bytes, which is all that Linux takes",
+                  " bytes, the limit of Linux",
               "use a shorter " + option);
 }
 

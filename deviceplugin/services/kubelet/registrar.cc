@@ -20,17 +20,16 @@ constexpr milliseconds kLongestPause{10'000};
 constexpr milliseconds kRegisterLimit{15'000};
 // kubelet opens ListAndWatch right after it has answered.
 constexpr milliseconds kStreamLimit{10'000};
-// Its plugin watcher opens it before it says so; where it never comes, the end of an older server's
-// socket has hit the newer one (Kubernetes 1.36).
+// Its plugin watcher opens the stream before it reports the registration. If the stream never comes, the end
+// of an older server's socket has hit the newer one (Kubernetes 1.36).
 constexpr milliseconds kFoundStreamLimit{3'000};
-// It looks once a second, and dials for 10 s at most.
+// It checks once a second, and dials for 10 s at most.
 constexpr milliseconds kWatcherLimit{15'000};
-// How often one looks whether others are still there: a process that was killed leaves no
-// event.
-constexpr milliseconds kStandByPause{500};
+// How often to check whether other processes still serve: a killed one leaves no event.
+constexpr milliseconds kStandbyPause{500};
 // A stream that was open for so long was no accident: pauses begin anew when it ends.
 constexpr milliseconds kSteady{1'000};
-// When an older server leaves, kubelet drops us within this time if it takes us for it.
+// When an older server leaves, kubelet drops us within this time if it confuses the two.
 constexpr milliseconds kLeavePause{500};
 // Its streams end before its socket goes.
 constexpr milliseconds kLeaving{5'000};
@@ -47,7 +46,7 @@ std::string BaseName(const std::string& path) {
 
 class Registrar::Loop {
  public:
-  Loop(Options options, const Offer& offer, Sink sink)
+  Loop(Options options, const Advertisement& advertisement, Sink sink)
       : options_(std::move(options)),
         watched_(!options_.registry_directory.empty()),
         directory_(watched_ ? options_.registry_directory : options_.kubelet_directory),
@@ -56,7 +55,7 @@ class Registrar::Loop {
         sink_(std::move(sink)),
         client_(kubelet_socket_),
         allocator_(std::make_shared<resources::Allocator>(options_.root)),
-        endpoints_(offer) {}
+        endpoints_(advertisement) {}
 
   Result<void> Run() {
     RH_TRY(socket_watch_.Check());
@@ -66,8 +65,8 @@ class Registrar::Loop {
       endpoints_.TakeUpdate();
       socket_watch_.Watch({options_.kubelet_directory, directory_});
       const auto kubelet = IdentityOf(kubelet_socket_);
-      NoticeKubelet(kubelet);
-      passed_ = socket_watch_.TakePassed();
+      HandleKubelet(kubelet);
+      removed_sockets_ = socket_watch_.TakeRemovedSockets();
       std::vector<Endpoint*> due;
       for (Endpoint& endpoint : endpoints_) {
         if (options_.alive) options_.alive(kLongestStep);
@@ -89,8 +88,8 @@ class Registrar::Loop {
     socket_watch_.Wake();
   }
 
-  void Update(Offer offer) {
-    endpoints_.Update(std::move(offer));
+  void Update(Advertisement advertisement) {
+    endpoints_.Update(std::move(advertisement));
     socket_watch_.Wake();
   }
 
@@ -107,7 +106,7 @@ class Registrar::Loop {
   void Publish(const Endpoint& endpoint) const {
     endpoint.activity->serving = endpoint.server != nullptr;
     endpoint.activity->registered = kubelet_ && endpoint.registered_with == kubelet_;
-    endpoint.activity->standing_by = endpoint.standing_by;
+    endpoint.activity->standby = endpoint.standby;
   }
 
   void Emit(EventKind kind, const std::string& resource, std::string detail,
@@ -115,7 +114,7 @@ class Registrar::Loop {
     sink_({kind, resource, std::move(detail), {}, std::move(error)});
   }
 
-  void NoticeKubelet(const std::optional<SocketIdentity>& kubelet) {
+  void HandleKubelet(const std::optional<SocketIdentity>& kubelet) {
     if (kubelet == kubelet_) return;
     kubelet_ = kubelet;
     kubelet_changed_at_ = Clock::now();
@@ -123,9 +122,9 @@ class Registrar::Loop {
     for (Endpoint& endpoint : endpoints_) {
       endpoint.pause = kFirstPause;
       endpoint.next_attempt = Clock::now();
-      endpoint.standing_by = false;
+      endpoint.standby = false;
       endpoint.lost_at = {};  // by the old one's end: nothing that another railheadd's leaving would explain
-      // It looks for our sockets by itself.
+      // It finds our sockets by itself.
       if (watched_ && endpoint.server) AwaitWatcher(&endpoint);
     }
   }
@@ -135,20 +134,21 @@ class Registrar::Loop {
     endpoint->next_attempt = Clock::now() + kWatcherLimit;
   }
 
-  // Stands by while a newer process serves the resource, and asks kubelet again when one of
-  // the others has left: whose end kubelet took that for is not known.
-  void NoticeSiblings(Endpoint* endpoint) const {
+  // On standby while a newer process serves the resource. Registers again when one of the others has left:
+  // kubelet may have taken its end for ours.
+  void HandleOtherInstances(Endpoint* endpoint) const {
     const auto now = Clock::now();
-    const auto seen = endpoint->siblings.Look(directory_, BaseName(endpoint->server->socket_path()), passed_);
-    const bool before = std::exchange(endpoint->standing_by, seen.newer.has_value());
+    const auto changes = endpoint->other_instances.Update(
+        directory_, BaseName(endpoint->server->socket_path()), removed_sockets_);
+    const bool before = std::exchange(endpoint->standby, changes.newer.has_value());
     Publish(*endpoint);
-    if (seen.newer && !before) Emit(EventKind::kStandingBy, endpoint->resource(), *seen.newer);
-    if (seen.newer_left && !endpoint->standing_by) endpoint->ask_again_at = now;
-    if (seen.older_left && now > endpoint->lost_at + kLeaving && !endpoint->ask_again_at)
-      endpoint->ask_again_at = now + kLeavePause;
-    if (endpoint->standing_by) endpoint->ask_again_at.reset();
-    if (!endpoint->ask_again_at || now < *endpoint->ask_again_at) return;
-    endpoint->ask_again_at.reset();
+    if (changes.newer && !before) Emit(EventKind::kStandby, endpoint->resource(), *changes.newer);
+    if (changes.newer_left && !endpoint->standby) endpoint->reregister_at = now;
+    if (changes.older_left && now > endpoint->lost_at + kLeaving && !endpoint->reregister_at)
+      endpoint->reregister_at = now + kLeavePause;
+    if (endpoint->standby) endpoint->reregister_at.reset();
+    if (!endpoint->reregister_at || now < *endpoint->reregister_at) return;
+    endpoint->reregister_at.reset();
     endpoint->next_attempt = now;
     if (!endpoint->registered_with) return;
     endpoint->registered_with.reset();
@@ -158,7 +158,7 @@ class Registrar::Loop {
     endpoint->server.reset();
   }
 
-  // Having seen to its server.
+  // Also starts or replaces its server, if necessary.
   bool MustRegister(Endpoint* endpoint, const std::optional<SocketIdentity>& kubelet) {
     const auto now = Clock::now();
     if (endpoint->server && MustServeAnew(endpoint, kubelet)) {
@@ -171,15 +171,15 @@ class Registrar::Loop {
       if (now < endpoint->next_attempt || !Serve(endpoint)) return false;
     }
     if (!kubelet) return false;
-    NoticeSiblings(endpoint);
+    HandleOtherInstances(endpoint);
     if (!endpoint->server) return false;
-    if (watched_) NoticeVerdict(endpoint, *kubelet);
-    if (endpoint->registered_with) NoticeLostStream(endpoint, now);
+    if (watched_) HandleVerdict(endpoint, *kubelet);
+    if (endpoint->registered_with) HandleLostStream(endpoint, now);
     if (endpoint->registered_with || Clock::now() < DueAt(*endpoint)) return false;
-    return !Rests(*endpoint);
+    return !LeavesToNewer(*endpoint);
   }
 
-  // When it is time to register, unless something happens before.
+  // When to register, unless something happens before.
   [[nodiscard]] Clock::time_point DueAt(const Endpoint& endpoint) const {
     if (!watched_ || !endpoint.server) return endpoint.next_attempt;
     const WatcherVerdict verdict = endpoint.server->LastVerdict();
@@ -187,10 +187,10 @@ class Registrar::Loop {
                            : endpoint.next_attempt;
   }
 
-  // Leaves the resource to a newer one. Not with a kubelet that is new: who knows whether the newer
-  // one ever comes to it.
-  [[nodiscard]] bool Rests(const Endpoint& endpoint) const {
-    return endpoint.standing_by && endpoint.last_kubelet == kubelet_;
+  // Leaves the resource to a newer railheadd. Not with a new kubelet: the newer railheadd may never register
+  // with it.
+  [[nodiscard]] bool LeavesToNewer(const Endpoint& endpoint) const {
+    return endpoint.standby && endpoint.last_kubelet == kubelet_;
   }
 
   bool MustServeAnew(Endpoint* endpoint, const std::optional<SocketIdentity>& kubelet) const {
@@ -200,39 +200,40 @@ class Registrar::Loop {
     }
     // The old kubelet's stream has to be closed before we register with the new one:
     // when it ends later, kubelet takes the new registration for the one that ended.
-    // The plugin watcher does not come back to a socket by itself, but a new kubelet looks anew.
+    // The plugin watcher does not come back to a socket by itself, but a new kubelet reads the directory
+    // anew.
     const bool other =
         !watched_ && kubelet && endpoint->registered_with && *endpoint->registered_with != *kubelet;
     if (other) Emit(EventKind::kKubeletGone, endpoint->resource(), "kubelet.sock is another one");
     return other;
   }
 
-  void NoticeLostStream(Endpoint* endpoint, Clock::time_point now) const {
+  void HandleLostStream(Endpoint* endpoint, Clock::time_point now) const {
     const bool opened = endpoint->server->StreamsSoFar() > endpoint->streams_before;
     if (opened ? endpoint->server->NewestStreamIsOpen() : now < endpoint->registered_at + stream_limit_)
       return;
     if (now > endpoint->registered_at + kSteady) endpoint->pause = kFirstPause;
     endpoint->registered_with.reset();
-    // The old kubelet's stream may be seen to end as late as this: it says nothing of another railheadd.
+    // The old kubelet's stream may end as late as this: that does not mean that another railheadd has left.
     if (now > kubelet_changed_at_ + kKubeletSettles) endpoint->lost_at = now;
-    endpoint->ask_again_at.reset();
-    Later(endpoint);
-    if (endpoint->standing_by) return;
+    endpoint->reregister_at.reset();
+    ScheduleRetry(endpoint);
+    if (endpoint->standby) return;
     Emit(EventKind::kKubeletGone, endpoint->resource(),
          opened ? "kubelet has ended ListAndWatch" : "kubelet has not called ListAndWatch");
   }
 
-  static void Later(Endpoint* endpoint) {
+  static void ScheduleRetry(Endpoint* endpoint) {
     endpoint->next_attempt = Clock::now() + endpoint->pause;
     endpoint->pause = std::clamp(endpoint->pause * 2, kFirstPause, kLongestPause);
   }
 
-  void Failed(Endpoint* endpoint, EventKind kind, const Error& error) const {
+  void OnFailure(Endpoint* endpoint, EventKind kind, const Error& error) const {
     if (error.message != endpoint->last_error) Emit(kind, endpoint->resource(), "", error);
     endpoint->last_error = error.message;
     endpoint->activity->set_problem(Describe(error));
     if (kind == EventKind::kRegisterFailed) endpoint->activity->registration_failures.Add();
-    Later(endpoint);
+    ScheduleRetry(endpoint);
   }
 
   bool Serve(Endpoint* endpoint) {
@@ -251,25 +252,25 @@ class Registrar::Loop {
     };
     auto server = PluginServer::Start(directory_ + "/" + name, endpoint->view, std::move(wiring));
     if (!server) {
-      Failed(endpoint, EventKind::kServeFailed, server.error());
+      OnFailure(endpoint, EventKind::kServeFailed, server.error());
       return false;
     }
     endpoint->server = *std::move(server);
     ++endpoint->servers_so_far;
-    endpoint->verdicts_seen = 0;
+    endpoint->verdicts_handled = 0;
     if (watched_) AwaitWatcher(endpoint);
-    // What kubelet's plugin watcher lacks is not over with that.
+    // With the plugin watcher the problem may persist.
     if (!watched_) endpoint->activity->set_problem("");
     Emit(EventKind::kServing, endpoint->resource(), endpoint->server->socket_path());
     return true;
   }
 
   void Register(const std::vector<Endpoint*>& endpoints) {
-    // As of this moment: kubelet may have been restarted meanwhile, and taking the new one for the
-    // old one would mean to serve anew for nothing.
+    // As of this moment: kubelet may have restarted meanwhile, and a stale identity would make us serve anew
+    // for nothing.
     const auto kubelet = IdentityOf(kubelet_socket_);
     if (!kubelet || endpoints.empty()) return;
-    if (watched_) return OfferAgain(endpoints);
+    if (watched_) return ServeAgain(endpoints);
     std::vector<KubeletClient::Registration> registrations;
     registrations.reserve(endpoints.size());
     for (Endpoint* endpoint : endpoints) {
@@ -283,46 +284,47 @@ class Registrar::Loop {
     if (stopping_) return;
     for (std::size_t i = 0; i < endpoints.size(); ++i) {
       if (done[i]) {
-        Registered(endpoints[i], *kubelet);
+        OnRegistered(endpoints[i], *kubelet);
       } else {
-        Failed(endpoints[i], EventKind::kRegisterFailed, done[i].error());
+        OnFailure(endpoints[i], EventKind::kRegisterFailed, done[i].error());
       }
     }
   }
 
   // The plugin watcher comes once for each socket, so it has to be shown another one.
-  void OfferAgain(const std::vector<Endpoint*>& endpoints) {
+  void ServeAgain(const std::vector<Endpoint*>& endpoints) {
     for (Endpoint* endpoint : endpoints) {
-      if (endpoint->verdicts_seen == 0) {
-        Failed(
+      if (endpoint->verdicts_handled == 0) {
+        OnFailure(
             endpoint, EventKind::kRegisterFailed,
-            Error{ErrorCode::kTimeout,
-                  "kubelet's plugin watcher has not asked for " + endpoint->resource() + " in " + directory_,
-                  "check that this is plugins_registry in kubelet's --root-dir; or use --registration legacy",
-                  0});
+            Error{
+                ErrorCode::kTimeout,
+                "kubelet's plugin watcher has not connected to " + endpoint->resource() + " in " + directory_,
+                "check that this is plugins_registry in kubelet's --root-dir; or use --registration legacy",
+                0});
       }
       endpoint->server.reset();
       if (Serve(endpoint)) Publish(*endpoint);
     }
   }
 
-  void NoticeVerdict(Endpoint* endpoint, const SocketIdentity& kubelet) const {
+  void HandleVerdict(Endpoint* endpoint, const SocketIdentity& kubelet) const {
     const WatcherVerdict verdict = endpoint->server->LastVerdict();
-    if (verdict.number == endpoint->verdicts_seen) return;
-    endpoint->verdicts_seen = verdict.number;
+    if (verdict.number == endpoint->verdicts_handled) return;
+    endpoint->verdicts_handled = verdict.number;
     endpoint->streams_before = verdict.streams_before;
-    if (verdict.registered) return Registered(endpoint, kubelet);
+    if (verdict.registered) return OnRegistered(endpoint, kubelet);
     endpoint->registered_with.reset();
-    Failed(endpoint, EventKind::kRegisterFailed,
-           Error{ErrorCode::kConflict,
-                 "kubelet's plugin watcher refused " + endpoint->resource() + ": " + verdict.error,
-                 "see kubelet's log; it is tried again", 0});
+    OnFailure(endpoint, EventKind::kRegisterFailed,
+              Error{ErrorCode::kConflict,
+                    "kubelet's plugin watcher refused " + endpoint->resource() + ": " + verdict.error,
+                    "see kubelet's log; railheadd tries again", 0});
   }
 
-  void Registered(Endpoint* endpoint, const SocketIdentity& kubelet) const {
+  void OnRegistered(Endpoint* endpoint, const SocketIdentity& kubelet) const {
     endpoint->registered_with = kubelet;
     endpoint->last_kubelet = kubelet;
-    endpoint->ask_again_at.reset();
+    endpoint->reregister_at.reset();
     endpoint->registered_at = Clock::now();
     endpoint->last_error.clear();
     endpoint->activity->registrations.Add();
@@ -335,13 +337,13 @@ class Registrar::Loop {
   void Wait() {
     auto until = Clock::time_point::max();
     for (const Endpoint& endpoint : endpoints_) {
-      if (endpoint.siblings.any()) until = std::min(until, Clock::now() + kStandByPause);
-      if (kubelet_ && endpoint.server && endpoint.ask_again_at)
-        until = std::min(until, *endpoint.ask_again_at);
+      if (endpoint.other_instances.any()) until = std::min(until, Clock::now() + kStandbyPause);
+      if (kubelet_ && endpoint.server && endpoint.reregister_at)
+        until = std::min(until, *endpoint.reregister_at);
       if (endpoint.server && endpoint.registered_with) {
         if (endpoint.server->StreamsSoFar() == endpoint.streams_before)
           until = std::min(until, endpoint.registered_at + stream_limit_);
-      } else if (!endpoint.server || (kubelet_ && !Rests(endpoint))) {
+      } else if (!endpoint.server || (kubelet_ && !LeavesToNewer(endpoint))) {
         until = std::min(until, DueAt(endpoint));
       }
     }
@@ -357,15 +359,15 @@ class Registrar::Loop {
   KubeletClient client_;
   std::shared_ptr<resources::Allocator> allocator_;
   SocketWatch socket_watch_;
-  std::vector<std::string> passed_;  // sockets, since the last look
+  std::vector<std::string> removed_sockets_;  // sockets that came and went since the last step
   std::atomic<bool> stopping_ = false;
-  std::optional<SocketIdentity> kubelet_;  // as of the last look
+  std::optional<SocketIdentity> kubelet_;  // as of the last step
   Clock::time_point kubelet_changed_at_;   // the epoch: never
   Endpoints endpoints_;
 };
 
-Registrar::Registrar(Options options, const Offer& offer, Sink sink)
-    : loop_(std::make_unique<Loop>(std::move(options), offer, std::move(sink))) {}
+Registrar::Registrar(Options options, const Advertisement& advertisement, Sink sink)
+    : loop_(std::make_unique<Loop>(std::move(options), advertisement, std::move(sink))) {}
 Registrar::~Registrar() = default;
 
 Result<void> Registrar::Run() {
@@ -374,8 +376,8 @@ Result<void> Registrar::Run() {
 void Registrar::Stop() {
   loop_->Stop();
 }
-void Registrar::Update(Offer offer) {
-  loop_->Update(std::move(offer));
+void Registrar::Update(Advertisement advertisement) {
+  loop_->Update(std::move(advertisement));
 }
 std::vector<std::shared_ptr<const ResourceActivity>> Registrar::Activities() const {
   return loop_->Activities();

@@ -1,27 +1,26 @@
-// Registrar: keeps every resource registered with kubelet, whatever happens to either.
+// Registrar: keeps every resource registered with kubelet.
 //
-// Per resource: serve on a socket of its own, register, and again when
+// Per resource it serves on a socket of its own and registers. It registers again when
 //   - kubelet.sock is another one (kubelet has restarted),
 //   - our socket's file is gone (a starting kubelet removes all sockets in its
-//     directory): then also serve anew, on a new path,
-//   - kubelet has dropped ListAndWatch while it kept its socket: the one that it opened
-//     after the last Register, as a stream of before tells nothing,
-//   - another process of ours has left the resource. Of two, as during an
-//     update, the older stands by while the newer is there: two that each take the
-//     resource back would make kubelet see it come and go. It keeps its stream, so that
+//     directory): then it also serves anew, on a new path,
+//   - kubelet has dropped ListAndWatch while it kept its socket. Only the stream counts that kubelet opened
+//     after the last Register,
+//   - another railheadd process has left the resource. Of two, as during an
+//     update, the older one is on standby while the newer one serves: otherwise the two would take the
+//     resource from each other again and again. The older one keeps its stream, so that
 //     nothing ends before the newer one has registered.
-// With kubelet's plugin watcher (Options::registry_directory) it is kubelet that comes, once for each
-// socket: to be asked again is to serve anew. kubelet.sock tells that it is another kubelet all the same.
+// With kubelet's plugin watcher (Options::registry_directory) kubelet connects by itself, once for each
+// socket: to register again is to serve anew. kubelet.sock shows a new kubelet here, too.
 //
-// kubelet's socket is recognised by inode and creation time, so an event that comes
-// late, after we registered with that very socket, does nothing. Failures are tried
-// again with growing pauses, at once when kubelet.sock changes.
-// Devices are always sent as last known, never as unhealthy in between: a pod that
-// is admitted in that window would be refused.
+// kubelet's socket is identified by inode and creation time, so a late event, after the registration with
+// that very socket, has no effect. Failures are tried again with growing pauses, and at once when
+// kubelet.sock changes. Devices are always sent with their last known health, never as unhealthy in between:
+// kubelet would refuse a pod that it admits in that window.
 //
-// Update() changes what is offered while it runs: a resource that stays keeps its server
-// and its stream, whatever happens to others. One that is offered no more is told as
-// without devices: to end its stream would leave its capacity in the node for minutes.
+// Update() changes the advertisement while the registrar runs: a resource that stays keeps its server
+// and its stream. A resource that is not advertised any more is sent without devices: if its stream ended,
+// kubelet would keep its capacity in the node for minutes.
 //
 // Ownership: owns the servers. Threads: Run() on one thread, Stop() and Update() from any; `sink`
 // is called from Run()'s thread and from gRPC's threads.
@@ -53,7 +52,7 @@ enum class EventKind : std::uint8_t {
   kRegisterFailed,  // error; repeated only when it changes
   kServeFailed,     // error
   kKubeletGone,     // kubelet dropped the resource; detail: why we think so
-  kStandingBy,      // detail: the newer server's socket
+  kStandby,         // detail: the newer server's socket
   kCall,            // a call of kubelet's; error when it was refused
 };
 
@@ -75,16 +74,16 @@ class Registrar {
     // Not empty: our sockets are there, for kubelet's plugin watcher to find, and Register is
     // not called.
     std::string registry_directory;
-    // Told apart from other processes' sockets, also across containers in which
+    // Distinguishes our sockets from those of other processes, also across containers in which
     // every process is number 1.
     std::string socket_tag;
     PluginServer::Paths paths;  // of all resources' servers
-    // Called by Run() at each step; the next one comes within the time that it is given.
+    // Called by Run() at each step; its argument is the longest time until the next call.
     std::function<void(std::chrono::seconds)> alive;  // may be empty
   };
   using Sink = std::function<void(const Event&)>;
 
-  Registrar(Options options, const Offer& offer, Sink sink);
+  Registrar(Options options, const Advertisement& advertisement, Sink sink);
   Registrar(const Registrar&) = delete;
   Registrar& operator=(const Registrar&) = delete;
   ~Registrar();
@@ -93,8 +92,8 @@ class Registrar {
   // returns. An error is one that no retry helps against (no inotify, no memory).
   Result<void> Run();
   void Stop();
-  void Update(Offer offer);
-  // Of every resource that was ever offered, in that order. From any thread.
+  void Update(Advertisement advertisement);
+  // Of every resource that was ever advertised, in that order. From any thread.
   [[nodiscard]] std::vector<std::shared_ptr<const ResourceActivity>> Activities() const;
 
  private:
@@ -110,27 +109,27 @@ inline constexpr std::size_t kMaxSocketPath = 107;
 std::string SocketName(const std::string& directory, const std::string& resource, const std::string& tag,
                        int number);
 
-// Too long a path never becomes shorter, so this is said once, at the start. `option` names the
-// directory to the user.
+// An error at the start, since the path never becomes shorter. `option` is the command line option of the
+// directory.
 Result<void> CheckSocketPath(const std::string& directory, const std::string& resource,
                              const std::string& tag, const std::string& option);
 
-// Removes sockets that earlier processes left behind: railhead-*.sock which nobody
-// listens on. Returns their names.
+// Removes sockets that earlier processes left behind: railhead-*.sock without a listener. Returns their
+// names.
 std::vector<std::string> RemoveStaleSockets(const std::string& directory);
 
-// Endpoints: one for every resource that was ever offered, in that order. Of use to the Registrar only.
+// Endpoints: one for every resource that was ever advertised, in that order. For the Registrar only.
 //
-// Update() takes note of a new offer, TakeUpdate() puts it into effect. A resource that stays keeps
-// its server and its stream; one that is offered no more is told as without devices.
+// Update() stores a new advertisement, TakeUpdate() applies it. A resource that stays keeps
+// its server and its stream; one that is not advertised any more is sent without devices.
 // Ownership: owns the endpoints and so their servers. Threads: Update() and Activities() from any, the
 // rest from Registrar::Run()'s.
 
-// Endpoint: one resource of the Registrar's, and how far it is. Of use to nobody else.
+// Endpoint: one resource of the Registrar, and its state. For the Registrar only.
 //
 // Ownership: owns its server. Threads: Registrar::Run()'s only.
 
-// Which socket a file is: inode numbers are used again, but not at the same time.
+// The identity of a socket's file: inode numbers are used again, but not at the same time.
 // (Not the change time: labels and modes may be set later.)
 struct SocketIdentity {
   dev_t device = 0;
@@ -142,8 +141,8 @@ struct SocketIdentity {
 // nullopt: there is no socket.
 std::optional<SocketIdentity> IdentityOf(const std::string& path);
 
-// Pods that are admitted meanwhile are refused; but kubelet has to be done with the stream that
-// ended, or it takes the new registration for that one.
+// kubelet refuses pods that it admits in this pause. But it must first finish the stream that ended, or it
+// takes the end for that of the new registration.
 inline constexpr std::chrono::milliseconds kFirstPause{20};
 
 struct Endpoint {
@@ -156,24 +155,24 @@ struct Endpoint {
   std::optional<SocketIdentity> registered_with;
   std::optional<SocketIdentity> last_kubelet;  // that took our registration, whatever came later
   int streams_before = 0;                      // StreamsSoFar() when Register or GetInfo was called
-  int verdicts_seen = 0;                       // of the plugin watcher, on this server
+  int verdicts_handled = 0;                    // of the plugin watcher, on this server
   Clock::time_point registered_at;
   Clock::time_point next_attempt;  // of serving or registering
   std::chrono::milliseconds pause = kFirstPause;
   std::string last_error;
-  Siblings siblings;
-  bool standing_by = false;
-  Clock::time_point lost_at;                      // a stream
-  std::optional<Clock::time_point> ask_again_at;  // unless kubelet drops us before
+  OtherInstances other_instances;
+  bool standby = false;
+  Clock::time_point lost_at;                       // when a stream was lost
+  std::optional<Clock::time_point> reregister_at;  // unless kubelet drops us before
 
   [[nodiscard]] const std::string& resource() const { return view.pool->spec.resource; }
 };
 
 class Endpoints {
  public:
-  explicit Endpoints(const Offer& offer) { Take(offer); }
+  explicit Endpoints(const Advertisement& advertisement) { Take(advertisement); }
 
-  void Update(Offer offer);
+  void Update(Advertisement advertisement);
   void TakeUpdate();
   [[nodiscard]] std::vector<std::shared_ptr<const ResourceActivity>> Activities() const;
 
@@ -183,14 +182,14 @@ class Endpoints {
   [[nodiscard]] auto end() const { return endpoints_.end(); }
 
  private:
-  void Take(const Offer& offer);
+  void Take(const Advertisement& advertisement);
   Endpoint& EndpointOf(const std::shared_ptr<const resources::ResourcePool>& pool);
   static void Replace(Endpoint* endpoint, PluginServer::View view);
 
   std::vector<Endpoint> endpoints_;
 
   std::mutex update_mutex_;
-  std::optional<Offer> update_;
+  std::optional<Advertisement> update_;
 
   mutable std::mutex activities_mutex_;
   std::vector<std::shared_ptr<const ResourceActivity>> activities_;

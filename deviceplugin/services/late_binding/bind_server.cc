@@ -30,16 +30,15 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-// Whoever connects writes at once; one that does not must not keep others waiting.
+// A client writes its request at once; one that does not must not delay others.
 constexpr std::chrono::seconds kPatience{2};
 constexpr std::size_t kMostPeers = 64;  // at once; further ones wait in the backlog
-// Without a descriptor for who is waiting.
-constexpr std::chrono::milliseconds kRest{100};
+// Without a descriptor for the next connection.
+constexpr std::chrono::milliseconds kRetryPause{100};
 constexpr std::chrono::milliseconds kLong{3'600'000};
 constexpr int kBacklog = 64;
-// How often one without the path looks whether it is needed: a daemon that was killed leaves
-// no event.
-constexpr std::chrono::milliseconds kLook{1000};
+// How often a server without the path checks whether it must reclaim it: a killed daemon leaves no event.
+constexpr std::chrono::milliseconds kPathCheckInterval{1000};
 
 bool Await(int fd, short events, Clock::time_point until) {
   const auto left = std::chrono::ceil<std::chrono::milliseconds>(until - Clock::now());
@@ -159,20 +158,20 @@ void BindServer::Wake() const {
 
 void BindServer::Loop() {
   std::vector<Peer> peers;
-  bool rests = false;
+  bool pausing = false;
   while (!stopping_) {
-    const bool accepts = !rests && peers.size() + served_.size() < kMostPeers;
+    const bool accepts = !pausing && peers.size() + served_.size() < kMostPeers;
     std::vector<pollfd> fds{
         {wake_.get(), POLLIN, 0}, {watch_.get(), POLLIN, 0}, {accepts ? listener_.fd.get() : -1, POLLIN, 0}};
     const std::size_t first = fds.size();
-    auto until = Clock::now() + (rests ? kRest : HasPath() ? kLong : kLook);
+    auto until = Clock::now() + (pausing ? kRetryPause : HasPath() ? kLong : kPathCheckInterval);
     for (const Peer& peer : peers) {
       fds.push_back({peer.connection.get(), POLLIN, 0});
       until = std::min(until, peer.until);
     }
     if (Poll(&fds, until) < 0 && errno != EINTR) {
-      // No memory for it, say. To end would leave every ADD waiting: nobody else hears it.
-      std::this_thread::sleep_for(kRest);
+      // For example no memory. Without this thread every ADD would wait in vain.
+      std::this_thread::sleep_for(kRetryPause);
       continue;
     }
     if (stopping_) break;
@@ -184,8 +183,8 @@ void BindServer::Loop() {
     }
     std::erase_if(peers,
                   [](const Peer& peer) { return !peer.connection.valid() || peer.until <= Clock::now(); });
-    rests = (fds[2].revents & POLLIN) != 0 && !Accept(&peers);
-    if (!HasPath()) TakePathBack();
+    pausing = (fds[2].revents & POLLIN) != 0 && !Accept(&peers);
+    if (!HasPath()) ReclaimPath();
   }
   for (Served& served : served_) served.thread.join();
 }
@@ -206,16 +205,16 @@ bool BindServer::Accept(std::vector<Peer>* peers) const {
   return true;
 }
 
-// Whether it was answered, or is not worth an answer.
+// Whether the connection is done: the request is complete, too long, or will never be complete.
 bool BindServer::HasFinished(Peer* peer) {
   std::array<char, 4096> buffer{};
   const ssize_t n = ::recv(peer->connection.get(), buffer.data(), buffer.size(), 0);
   if (n < 0 && (errno == EAGAIN || errno == EINTR)) return false;
   if (n <= 0) return true;
-  peer->said.append(buffer.data(), static_cast<std::size_t>(n));
-  const auto end = peer->said.find('\n');
-  if (end == std::string::npos) return peer->said.size() > kMaxBindLine;
-  ServeAside(std::move(peer->connection), peer->said.substr(0, end));
+  peer->received.append(buffer.data(), static_cast<std::size_t>(n));
+  const auto end = peer->received.find('\n');
+  if (end == std::string::npos) return peer->received.size() > kMaxBindLine;
+  ServeAside(std::move(peer->connection), peer->received.substr(0, end));
   return true;
 }
 
@@ -223,9 +222,9 @@ bool BindServer::HasPath() const {
   return FileAt(path_) == listener_.file;
 }
 
-// Two that do this at the same time end with one that has the path, and one that watches. When
-// it fails, the next look tries again.
-void BindServer::TakePathBack() {
+// Two servers that do this at the same time end with one that has the path, and one that watches. After a
+// failure the next check tries again.
+void BindServer::ReclaimPath() {
   if (!NobodyListens(path_)) return;
   if (auto listener = Listen(root_)) listener_ = *std::move(listener);
 }

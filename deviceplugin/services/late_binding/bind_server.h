@@ -1,13 +1,12 @@
 // BindServer: answers the CNI plugin's requests for devices on a unix socket.
 //
-// One line each way (cni/state/bind_protocol.h), each connection with a deadline: one that says
-// nothing keeps nobody waiting. Each request is answered on a thread of its own: an answer can wait for
-// kubelet, and a node starts all its pods at once. Only root may ask: the socket says who is there
-// (SO_PEERCRED). Of two daemons (an update) the later one has the socket's path; the earlier one watches, and
-// takes it back when nobody listens there any more, or it is gone.
-// Ownership: owns its socket; the file stays, since to remove it could take a later daemon's.
-// Threads: `answer` and `report` are called from several threads at once; Stop() from any. Errors: kIo when
-// it cannot listen.
+// One line each way (cni/state/bind_protocol.h). Each connection has a deadline: a silent one delays no
+// other. Each request is answered on a thread of its own: an answer can wait for kubelet, and a node starts
+// all its pods at once. Only root may send requests: the socket tells the peer's user (SO_PEERCRED). Of two
+// daemons (an update) the later one has the socket's path. The earlier one watches, and reclaims the path
+// when no process listens there any more, or it is gone. Ownership: owns its socket; the file stays, since it
+// may be a later daemon's. Threads: `answer` and `report` are called from several threads at once; Stop()
+// from any. Errors: kIo when it cannot listen.
 #pragma once
 
 #include <sys/types.h>
@@ -46,20 +45,20 @@ class BindServer {
   void Stop();
 
  private:
-  // A socket that listens, and which file it is.
+  // A listening socket, and the identity of its file.
   struct Listener {
     UniqueFd fd;
     std::pair<dev_t, ino_t> file;
   };
 
-  // Who has connected and has not said all.
+  // A connection whose request is not complete.
   struct Peer {
     UniqueFd connection;
-    std::string said;
+    std::string received;
     std::chrono::steady_clock::time_point until;
   };
 
-  // Who has said all, and is being answered.
+  // A complete request that is being answered.
   struct Served {
     std::atomic<bool> done{false};
     std::thread thread;
@@ -70,7 +69,7 @@ class BindServer {
   void Loop();
   void Wake() const;
   [[nodiscard]] bool HasPath() const;
-  void TakePathBack();
+  void ReclaimPath();
   [[nodiscard]] bool Accept(std::vector<Peer>* peers) const;
   [[nodiscard]] bool HasFinished(Peer* peer);
   void Reap();
@@ -89,21 +88,21 @@ class BindServer {
   std::thread thread_;        // last: it uses all of the others
 };
 
-// SharedAnswer: one call to kubelet for all who wait for the same answer.
+// SharedAnswer: one call to kubelet for all threads that wait for the same answer.
 //
-// Whoever asks gets the answer of a call that began after he asked: one that is under way may not know his
-// pod yet. So a burst of N costs two calls one after the other, not N. Threads: thread-safe; `ask` is called
-// by one of those who wait, one call at a time. Errors: those of `ask`.
+// A caller gets the answer of a call that began after its own Get(): a running one may not know its pod yet.
+// So a burst of N costs two calls one after the other, not N. Threads: thread-safe; one of the waiting
+// threads calls the source, one call at a time. Errors: those of the source.
 
 class SharedAnswer {
  public:
-  using Answer = Result<std::vector<kubelet::GivenDevices>>;
-  using Ask = std::function<Answer()>;
+  using Answer = Result<std::vector<kubelet::AllocatedDevices>>;
+  using Source = std::function<Answer()>;
 
-  explicit SharedAnswer(Ask ask) : ask_(std::move(ask)) {}
+  explicit SharedAnswer(Source source) : source_(std::move(source)) {}
 
-  // false: there is nobody to ask.
-  explicit operator bool() const { return ask_ != nullptr; }
+  // false: there is no source.
+  explicit operator bool() const { return source_ != nullptr; }
 
   Answer Get() {
     std::unique_lock lock(mutex_);
@@ -115,7 +114,7 @@ class SharedAnswer {
       }
       ++begun_;
       lock.unlock();
-      Answer answer = ask_();
+      Answer answer = source_();
       lock.lock();
       latest_ = std::move(answer);
       ended_ = begun_;
@@ -125,7 +124,7 @@ class SharedAnswer {
   }
 
  private:
-  const Ask ask_;
+  const Source source_;
   std::mutex mutex_;
   std::condition_variable changed_;
   std::uint64_t begun_ = 0;

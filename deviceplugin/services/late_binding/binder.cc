@@ -16,7 +16,7 @@ namespace {
 // included.
 constexpr std::chrono::seconds kReservation{60};
 
-// Who has the device: nullopt for nobody, else its slot, or "" for a pod that has it without.
+// The slot that the device is bound to; "": a pod has it without a slot; nullopt: it is free.
 Result<std::optional<std::string>> HolderOf(const Journal& journal, const std::string& device) {
   const auto entry = RH_TRY(journal.FindByDevice(device));
   if (!entry) return std::nullopt;
@@ -30,25 +30,25 @@ bool Lists(const std::vector<ContainerDevices>& checkpoint, const std::string& p
   return Contains(checkpoint, pod_uid, &ContainerDevices::pod_uid);
 }
 
-tl::unexpected<Error> FailGivenToAnother(const std::string& slot, const std::string& pod_uid,
-                                         const std::string& owner) {
+tl::unexpected<Error> FailAllocatedToAnother(const std::string& slot, const std::string& pod_uid,
+                                             const std::string& owner) {
   return Fail(ErrorCode::kPermission,
-              "binding slot " + slot + " for pod '" + pod_uid + "': kubelet gave it to pod " + owner,
-              "a network configuration must not name devices: kubelet gives the pod what it requests");
+              "binding slot " + slot + " for pod '" + pod_uid + "': kubelet allocated it to pod " + owner,
+              "remove devices from the network configuration: kubelet allocates those that the pod requests");
 }
 
-// kubelet forgets a pod that has ended before it gives its slots to another one.
+// kubelet drops a pod that has ended before it allocates its slots to another one.
 Result<void> RefuseSlotsOfOthers(const std::vector<ContainerDevices>& checkpoint,
                                  const BindRequest& request) {
   for (const std::string& slot : request.slots) {
     std::string owner;
     bool own = false;
-    for (const ContainerDevices& given : checkpoint) {
-      if (!Contains(given.ids, slot)) continue;
-      owner = given.pod_uid;
-      own = own || given.pod_uid == request.pod_uid;
+    for (const ContainerDevices& allocated : checkpoint) {
+      if (!Contains(allocated.ids, slot)) continue;
+      owner = allocated.pod_uid;
+      own = own || allocated.pod_uid == request.pod_uid;
     }
-    if (!owner.empty() && !own) return FailGivenToAnother(slot, request.pod_uid, owner);
+    if (!owner.empty() && !own) return FailAllocatedToAnother(slot, request.pod_uid, owner);
   }
   return {};
 }
@@ -62,30 +62,30 @@ void Binder::Update(BindingView view) {
 }
 
 Result<Bindings> Binder::Bind(const BindRequest& request, Clock::time_point now) {
-  const Look look = RH_TRY(LookFor(request));
-  auto bindings = RH_TRY(Reserve(request, look, now));
-  RH_TRY(WriteInfos(look, bindings));
+  const NodeState state = RH_TRY(ReadNodeState(request));
+  auto bindings = RH_TRY(Reserve(request, state, now));
+  RH_TRY(WriteInfos(state, bindings));
   return bindings;
 }
 
-Result<Binder::Look> Binder::LookFor(const BindRequest& request) {
-  Look look;
+Result<Binder::NodeState> Binder::ReadNodeState(const BindRequest& request) {
+  NodeState state;
   {
     const std::lock_guard lock(mutex_);
-    look.view = view_;
-    look.reservations = reservations_;
+    state.view = view_;
+    state.reservations = reservations_;
   }
-  if (look.view->pools.empty()) {
-    return Fail(ErrorCode::kBusy, "railheadd knows of no pool with late binding",
-                "it has just started, or its configuration has none any more");
+  if (state.view->pools.empty()) {
+    return Fail(ErrorCode::kBusy, "railheadd has no pool with late binding",
+                "try again if it has just started; else add a pool with late binding to fabric.json");
   }
-  look.checkpoint = RH_TRY_WRAP(ReadCheckpoint(root_), "looking for whom kubelet gave the slots to");
-  RH_TRY(RefuseSlotsOfOthers(look.checkpoint, request));
+  state.checkpoint = RH_TRY_WRAP(ReadCheckpoint(root_), "reading to which pod kubelet allocated the slots");
+  RH_TRY(RefuseSlotsOfOthers(state.checkpoint, request));
   const auto slots = RH_TRY(SlotsByResource(request));
-  const auto accelerators = RH_TRY(AcceleratorsOf(request, look));
+  const auto accelerators = RH_TRY(AcceleratorsOf(request, state));
   for (const auto& [resource, names] : slots)
-    look.pools.push_back(RH_TRY(LookAtPool(*look.view, resource, names, accelerators)));
-  return look;
+    state.pools.push_back(RH_TRY(ReadPoolState(*state.view, resource, names, accelerators)));
+  return state;
 }
 
 Result<std::map<std::string, std::vector<std::string>>> Binder::SlotsByResource(
@@ -95,80 +95,81 @@ Result<std::map<std::string, std::vector<std::string>>> Binder::SlotsByResource(
     const auto record = RH_TRY(ReadAllocation(root_, slot));
     if (!record) {
       return Fail(ErrorCode::kInvalid, "slot " + slot + " was never allocated on this node",
-                  "only kubelet gives out slots: request the resource in the pod");
+                  "only kubelet allocates slots: request the resource in the pod");
     }
     slots[record->resource].push_back(slot);
   }
   return slots;
 }
 
-// Those that mean nothing here are other plugins' devices, or ours.
-Result<std::vector<PciAddress>> Binder::AcceleratorsOf(const BindRequest& request, const Look& look) {
+// Unknown IDs are other plugins' devices, or ours.
+Result<std::vector<PciAddress>> Binder::AcceleratorsOf(const BindRequest& request, const NodeState& state) {
   const std::string& pod_uid = request.pod_uid;
   std::set<PciAddress> found;
-  if (!look.view->accelerators || pod_uid.empty()) return std::vector<PciAddress>{};
+  if (!state.view->accelerators || pod_uid.empty()) return std::vector<PciAddress>{};
   const auto add = [&](const std::string& resource, const std::vector<std::string>& ids) {
     for (const std::string& id : ids) {
       if (IsSlot(id)) continue;
-      if (const auto address = look.view->accelerators->Find(id, resource); address) found.insert(*address);
+      if (const auto address = state.view->accelerators->Find(id, resource); address) found.insert(*address);
     }
   };
-  for (const ContainerDevices& given : look.checkpoint) {
-    if (given.pod_uid == pod_uid) add(given.resource, given.ids);
+  for (const ContainerDevices& allocated : state.checkpoint) {
+    if (allocated.pod_uid == pod_uid) add(allocated.resource, allocated.ids);
   }
-  if (found.empty() && given_) {
-    // A DRA driver's devices are in no checkpoint. Without an answer any device will do.
-    for (const kubelet::GivenDevices& given : given_.Get().value_or(std::vector<kubelet::GivenDevices>{})) {
-      if (given.pod == request.pod) add(given.resource, given.ids);
+  if (found.empty() && allocated_) {
+    // The checkpoint lacks devices of DRA drivers. Without an answer any device will do.
+    for (const kubelet::AllocatedDevices& allocated :
+         allocated_.Get().value_or(std::vector<kubelet::AllocatedDevices>{})) {
+      if (allocated.pod == request.pod) add(allocated.resource, allocated.ids);
     }
   }
   return std::vector<PciAddress>(found.begin(), found.end());
 }
 
-Result<Binder::PoolLook> Binder::LookAtPool(const BindingView& view, const std::string& resource,
-                                            std::vector<std::string> slots,
-                                            const std::vector<PciAddress>& accelerators) const {
+Result<Binder::PoolState> Binder::ReadPoolState(const BindingView& view, const std::string& resource,
+                                                std::vector<std::string> slots,
+                                                const std::vector<PciAddress>& accelerators) const {
   const auto found =
       std::ranges::find_if(view.pools, [&](const auto& pool) { return pool->spec.resource == resource; });
   if (found == view.pools.end() || !(*found)->spec.late) {
-    return Fail(ErrorCode::kInvalid, resource + " is no pool with late binding any more",
-                "make the pod again: its slots are of an earlier configuration");
+    return Fail(ErrorCode::kInvalid, resource + " no longer has late binding",
+                "delete the pod and create it again: its slots are of an earlier configuration");
   }
-  PoolLook look;
-  look.pool = *found;
-  look.slots = std::move(slots);
-  if (view.topology) look.paths = PathsTo(*look.pool, *view.topology, accelerators);
+  PoolState state;
+  state.pool = *found;
+  state.slots = std::move(slots);
+  if (view.topology) state.paths = PathsTo(*state.pool, *view.topology, accelerators);
   const Journal journal(root_);
-  for (const resources::PoolMember& member : look.pool->members) {
+  for (const resources::PoolMember& member : state.pool->members) {
     const std::string& id = member.function.id;
     if (view.unhealthy.contains(id)) continue;
     // An entry that cannot be read costs its own device, not the pool.
-    if (auto holder = HolderOf(journal, id); holder) look.holders[id] = *std::move(holder);
+    if (auto holder = HolderOf(journal, id); holder) state.holders[id] = *std::move(holder);
   }
-  return look;
+  return state;
 }
 
-// A device that was free when it was looked at is reserved since, or still free.
-Result<Bindings> Binder::Reserve(const BindRequest& request, const Look& look, Clock::time_point now) {
+// A device that was free when the state was read is now reserved, or still free.
+Result<Bindings> Binder::Reserve(const BindRequest& request, const NodeState& state, Clock::time_point now) {
   const std::lock_guard lock(mutex_);
-  ForgetReservations(look, now);
+  ForgetReservations(state, now);
   Bindings bindings;
-  for (const PoolLook& pool : look.pools) RH_TRY(Choose(pool, &bindings));
-  const bool listed = Lists(look.checkpoint, request.pod_uid);
+  for (const PoolState& pool : state.pools) RH_TRY(Choose(pool, &bindings));
+  const bool listed = Lists(state.checkpoint, request.pod_uid);
   for (const auto& [slot, device] : bindings) {
     reserved_[slot] = {device, now + kReservation, listed ? request.pod_uid : std::string(), ++reservations_};
   }
   return bindings;
 }
 
-// A pod that came and went within the minute would keep the next one off its device. A reservation that is
-// younger than the checkpoint can be of a pod that the checkpoint does not have yet.
-void Binder::ForgetReservations(const Look& look, Clock::time_point now) {
+// Otherwise a pod that came and went within the minute would block its device for the next one. A reservation
+// that is younger than the checkpoint can be of a pod that the checkpoint does not have yet.
+void Binder::ForgetReservations(const NodeState& state, Clock::time_point now) {
   std::erase_if(reserved_, [&](const auto& entry) {
     const Reservation& reservation = entry.second;
     return reservation.until <= now ||
-           (reservation.number <= look.reservations && !reservation.pod_uid.empty() &&
-            !Lists(look.checkpoint, reservation.pod_uid));
+           (reservation.number <= state.reservations && !reservation.pod_uid.empty() &&
+            !Lists(state.checkpoint, reservation.pod_uid));
   });
 }
 
@@ -178,7 +179,7 @@ bool Binder::IsReserved(const std::string& device, const std::set<std::string>& 
   });
 }
 
-Result<void> Binder::Choose(const PoolLook& pool, Bindings* bindings) const {
+Result<void> Binder::Choose(const PoolState& pool, Bindings* bindings) const {
   const std::set<std::string> own(pool.slots.begin(), pool.slots.end());
   resources::PreferHints hints;
   hints.paths = pool.paths;
@@ -187,7 +188,7 @@ Result<void> Binder::Choose(const PoolLook& pool, Bindings* bindings) const {
     // The view can have changed since.
     if (view_->unhealthy.contains(id) || IsReserved(id, own)) continue;
     if (holder && !own.contains(*holder)) continue;
-    if (holder) hints.away.insert(id);  // of the sandbox that this one replaces
+    if (holder) hints.still_attached.insert(id);  // of the sandbox that this one replaces
     free.push_back(id);
   }
   auto chosen = Prefer(*pool.pool, free, {}, static_cast<int>(pool.slots.size()), hints);
@@ -202,8 +203,8 @@ Result<void> Binder::Choose(const PoolLook& pool, Bindings* bindings) const {
   return {};
 }
 
-Result<void> Binder::WriteInfos(const Look& look, const Bindings& bindings) const {
-  for (const PoolLook& pool : look.pools) {
+Result<void> Binder::WriteInfos(const NodeState& state, const Bindings& bindings) const {
+  for (const PoolState& pool : state.pools) {
     for (const std::string& slot : pool.slots) {
       resources::PoolMember member = *pool.pool->Find(bindings.at(slot));
       member.function.id = slot;
@@ -244,14 +245,15 @@ bool HasChoice(const resources::ResourcePool& pool) {
 void AdmissionHints::Update(std::shared_ptr<const topology::Topology> topology,
                             std::shared_ptr<const topology::AcceleratorIds> ids, Clock::time_point now) {
   const bool asks = topology && ids && !topology->accelerators().empty();
-  const auto given = asks ? given_() : Result<std::vector<kubelet::GivenDevices>>();
-  const auto containers =
-      asks && given ? ContainersOf(*given, *ids, topology::AcceleratorIds::Effort::kLibrary) : Containers{};
+  const auto allocated = asks ? allocated_() : Result<std::vector<kubelet::AllocatedDevices>>();
+  const auto containers = asks && allocated
+                              ? ContainersOf(*allocated, *ids, topology::AcceleratorIds::Effort::kLibrary)
+                              : Containers{};
   const std::lock_guard lock(mutex_);
   topology_ = std::move(topology);
   ids_ = std::move(ids);
-  // Without an answer nobody has gone.
-  if (given) Remember(containers, now - kAdmission - std::chrono::seconds(1));
+  // Without an answer keep all.
+  if (allocated) Remember(containers, now - kAdmission - std::chrono::seconds(1));
 }
 
 std::map<PciAddress, std::vector<PciPath>> AdmissionHints::For(const resources::ResourcePool& pool,
@@ -261,29 +263,29 @@ std::map<PciAddress, std::vector<PciPath>> AdmissionHints::For(const resources::
   const auto ids = ids_;
   lock.unlock();
   if (!topology || !ids || topology->accelerators().empty() || !HasChoice(pool)) return {};
-  const auto given = given_();
-  if (!given) return {};
-  const auto containers = ContainersOf(*given, *ids, topology::AcceleratorIds::Effort::kFiles);
+  const auto allocated = allocated_();
+  if (!allocated) return {};
+  const auto containers = ContainersOf(*allocated, *ids, topology::AcceleratorIds::Effort::kFiles);
   lock.lock();
   Remember(containers, now);
   auto accelerators = Expected(containers, pool.spec.resource, now);
   lock.unlock();
   if (accelerators.empty()) {
-    std::set<PciAddress> taken;
+    std::set<PciAddress> in_use;
     for (const auto& [name, container] : containers)
-      taken.insert(container.accelerators.begin(), container.accelerators.end());
+      in_use.insert(container.accelerators.begin(), container.accelerators.end());
     for (const Accelerator& one : topology->accelerators()) {
-      if (!taken.contains(one.address)) accelerators.push_back(one.address);
+      if (!in_use.contains(one.address)) accelerators.push_back(one.address);
     }
   }
   return PathsTo(pool, *topology, accelerators);
 }
 
-AdmissionHints::Containers AdmissionHints::ContainersOf(const std::vector<kubelet::GivenDevices>& given,
-                                                        const topology::AcceleratorIds& ids,
-                                                        topology::AcceleratorIds::Effort effort) const {
+AdmissionHints::Containers AdmissionHints::ContainersOf(
+    const std::vector<kubelet::AllocatedDevices>& allocated, const topology::AcceleratorIds& ids,
+    topology::AcceleratorIds::Effort effort) const {
   Containers containers;
-  for (const kubelet::GivenDevices& one : given) {
+  for (const kubelet::AllocatedDevices& one : allocated) {
     Container& container = containers[one.pod + "/" + one.container];
     container.resources.push_back(one.resource);
     for (const std::string& id : one.ids) {

@@ -1,21 +1,18 @@
-// Binder: which device each of a pod's slots shall be, when the pod's sandbox is made.
+// Binder: binds each of a pod's slots to a device, when the pod's sandbox is made.
 //
 // By then kubelet's checkpoint names the pod's accelerators, or its pod-resources API does, if
-// a DRA driver gave them. Of the devices that are free
-// those are chosen that Prefer() (pools/preferred.h) takes for the best: one per rail, near
-// the accelerators. A slot of a sandbox that is made again may get its old device, which ADD
-// then waits for, or another one.
+// a DRA driver allocated them. Prefer() (node/resources/preferred.h) chooses the best of the free devices:
+// one per rail, near the accelerators. A slot of a sandbox that is made again may get its old device, which
+// ADD then waits for, or another one.
 //
-// Nothing is kept: a device is bound from when ADD has written its journal entry. Until
-// then, for a minute or until kubelet has forgotten the pod, it is reserved for its slot in
-// memory; if the daemon dies in between,
-// two ADDs can be told the same device, and the second one, which finds it locked or in use, is
-// tried again by kubelet.
-// Threads: thread-safe. Files and kubelet are read without a lock, so Update() and other requests never wait
-// for them; only the choice and the reservation are made one after the other. Errors: kInvalid for slots that
-// are none, kPermission for slots that kubelet gave to another pod, kBusy when no device is free, and before
-// the first Update(). A pod that the checkpoint does not have, or without accelerators, is bound in the
-// rails' order.
+// The binding is durable once ADD has written its journal entry. Until then, for a minute or until kubelet
+// has dropped the pod, the device is reserved for its slot in memory. If the daemon dies in between, two ADDs
+// can get the same device. The second one finds it locked or in use, and kubelet tries it again. Threads:
+// thread-safe. Files and kubelet are read without a lock, so Update() and other requests never wait for them;
+// only the choice and the reservation are made one after the other. Errors: kInvalid for invalid slots,
+// kPermission for slots that kubelet allocated to another pod, kBusy when no device is free, and before the
+// first Update(). A pod that the checkpoint does not have, or without accelerators, is bound in the rails'
+// order.
 #pragma once
 
 #include <chrono>
@@ -44,11 +41,11 @@
 
 namespace railhead::late_binding {
 
-// What this node is, as of the last look.
+// The state of this node as of the last discovery.
 struct BindingView {
   std::vector<std::shared_ptr<const resources::ResourcePool>> pools;  // of devices, not of slots
   std::set<std::string> unhealthy;
-  std::shared_ptr<const topology::Topology> topology;            // nullptr: not known
+  std::shared_ptr<const topology::Topology> topology;            // nullptr: unknown
   std::shared_ptr<const topology::AcceleratorIds> accelerators;  // of the topology
 };
 
@@ -56,10 +53,11 @@ class Binder {
  public:
   using Clock = std::chrono::steady_clock;
 
-  // What kubelet has given to whom, DRA drivers' devices too.
-  using Given = SharedAnswer::Ask;
+  // The devices that kubelet has allocated to pods, DRA drivers' devices too.
+  using AllocatedSource = SharedAnswer::Source;
 
-  explicit Binder(Root root, Given given = {}) : root_(std::move(root)), given_(std::move(given)) {}
+  explicit Binder(Root root, AllocatedSource allocated = {})
+      : root_(std::move(root)), allocated_(std::move(allocated)) {}
 
   void Update(BindingView view);
   Result<Bindings> Bind(const BindRequest& request, Clock::time_point now = Clock::now());
@@ -73,45 +71,45 @@ class Binder {
   };
   using Checkpoint = std::vector<ContainerDevices>;
 
-  // A pool of the request, as files and kubelet have it.
-  struct PoolLook {
+  // A pool of the request, from files and kubelet.
+  struct PoolState {
     std::shared_ptr<const resources::ResourcePool> pool;
     std::vector<std::string> slots;
-    // By device that may be given: the slot that it is bound to, "" a pod that has it without; nullopt:
-    // nobody.
+    // By usable device: its slot; "": a pod has it without a slot; nullopt: free.
     std::map<std::string, std::optional<std::string>> holders;
     std::map<PciAddress, std::vector<PciPath>> paths;
   };
-  struct Look {
+  struct NodeState {
     std::shared_ptr<const BindingView> view;
     Checkpoint checkpoint;
-    std::vector<PoolLook> pools;
+    std::vector<PoolState> pools;
     // Reservations up to this one are older than the checkpoint.
     std::uint64_t reservations = 0;
   };
 
-  [[nodiscard]] Result<Look> LookFor(const BindRequest& request);
+  [[nodiscard]] Result<NodeState> ReadNodeState(const BindRequest& request);
   [[nodiscard]] Result<std::map<std::string, std::vector<std::string>>> SlotsByResource(
       const BindRequest& request) const;
-  [[nodiscard]] Result<std::vector<PciAddress>> AcceleratorsOf(const BindRequest& request, const Look& look);
-  [[nodiscard]] Result<PoolLook> LookAtPool(const BindingView& view, const std::string& resource,
-                                            std::vector<std::string> slots,
-                                            const std::vector<PciAddress>& accelerators) const;
-  Result<Bindings> Reserve(const BindRequest& request, const Look& look, Clock::time_point now);
-  [[nodiscard]] Result<void> Choose(const PoolLook& pool, Bindings* bindings) const;
-  [[nodiscard]] Result<void> WriteInfos(const Look& look, const Bindings& bindings) const;
-  void ForgetReservations(const Look& look, Clock::time_point now);
+  [[nodiscard]] Result<std::vector<PciAddress>> AcceleratorsOf(const BindRequest& request,
+                                                               const NodeState& state);
+  [[nodiscard]] Result<PoolState> ReadPoolState(const BindingView& view, const std::string& resource,
+                                                std::vector<std::string> slots,
+                                                const std::vector<PciAddress>& accelerators) const;
+  Result<Bindings> Reserve(const BindRequest& request, const NodeState& state, Clock::time_point now);
+  [[nodiscard]] Result<void> Choose(const PoolState& pool, Bindings* bindings) const;
+  [[nodiscard]] Result<void> WriteInfos(const NodeState& state, const Bindings& bindings) const;
+  void ForgetReservations(const NodeState& state, Clock::time_point now);
   [[nodiscard]] bool IsReserved(const std::string& device, const std::set<std::string>& own) const;
 
   const Root root_;
-  SharedAnswer given_;
+  SharedAnswer allocated_;
   std::mutex mutex_;
   std::shared_ptr<const BindingView> view_ = std::make_shared<const BindingView>();
   std::map<std::string, Reservation> reserved_;  // by slot
   std::uint64_t reservations_ = 0;               // so far
 };
 
-// How near a pool's NICs are to some accelerators, as Prefer() wants to know it.
+// The paths from a pool's NICs to some accelerators, for Prefer().
 // Threads: pure function.
 
 // By PF, in the order of `accelerators`. Empty without accelerators.
@@ -119,28 +117,28 @@ std::map<PciAddress, std::vector<PciPath>> PathsTo(const resources::ResourcePool
                                                    const topology::Topology& topology,
                                                    const std::vector<PciAddress>& accelerators);
 
-// AdmissionHints: which accelerators the pod that kubelet is admitting has, or most likely gets.
+// AdmissionHints: the accelerators that the pod has, or most likely gets, which kubelet is admitting.
 //
-// GetPreferredAllocation names no pod. kubelet asks each plugin of a container in random
-// order, so in about half of all cases the accelerators have been given out before: then the
-// pod-resources API (since Kubernetes 1.34) shows a container that has accelerators, not yet
-// this resource, and that was not there when it was last looked at. Otherwise the pod gets
-// some of those that nobody has. Both are guesses; a pool with late binding needs none.
-// Ownership: shares the view. Threads: thread-safe; For() waits for `given` at most.
+// GetPreferredAllocation names no pod. kubelet calls the plugins of a container in random
+// order, so in about half of all cases the accelerators are allocated already. Then the
+// pod-resources API (since Kubernetes 1.34) shows a new container that has accelerators, but not yet
+// this resource. Otherwise the pod gets some of the free accelerators.
+// Both are guesses; a pool with late binding needs none.
+// Ownership: shares the view. Threads: thread-safe; For() waits for `allocated` at most.
 
 class AdmissionHints {
  public:
   using Clock = std::chrono::steady_clock;
-  // Everything that kubelet has given out. Must have an end of its own: an admission waits.
-  using Given = std::function<Result<std::vector<kubelet::GivenDevices>>()>;
+  // All devices that kubelet has allocated. Needs a time limit of its own: an admission waits.
+  using AllocatedSource = std::function<Result<std::vector<kubelet::AllocatedDevices>>()>;
 
-  explicit AdmissionHints(Given given) : given_(std::move(given)) {}
+  explicit AdmissionHints(AllocatedSource allocated) : allocated_(std::move(allocated)) {}
 
-  // After every look at the node: what there is, and who has it by now. Either may be nullptr.
+  // After every discovery of the node. Either may be nullptr.
   void Update(std::shared_ptr<const topology::Topology> topology,
               std::shared_ptr<const topology::AcceleratorIds> ids, Clock::time_point now = Clock::now());
 
-  // PreferHints::paths. Empty when nothing speaks for one NIC.
+  // PreferHints::paths. Empty without a reason to prefer a NIC.
   std::map<PciAddress, std::vector<PciPath>> For(const resources::ResourcePool& pool,
                                                  Clock::time_point now = Clock::now());
 
@@ -151,14 +149,14 @@ class AdmissionHints {
   };
   using Containers = std::map<std::string, Container>;  // by NAMESPACE/POD/CONTAINER
 
-  [[nodiscard]] Containers ContainersOf(const std::vector<kubelet::GivenDevices>& given,
+  [[nodiscard]] Containers ContainersOf(const std::vector<kubelet::AllocatedDevices>& allocated,
                                         const topology::AcceleratorIds& ids,
                                         topology::AcceleratorIds::Effort effort) const;
   void Remember(const Containers& containers, Clock::time_point seen);
   [[nodiscard]] std::vector<PciAddress> Expected(const Containers& containers, const std::string& resource,
                                                  Clock::time_point now) const;
 
-  const Given given_;
+  const AllocatedSource allocated_;
   mutable std::mutex mutex_;
   std::shared_ptr<const topology::Topology> topology_;
   std::shared_ptr<const topology::AcceleratorIds> ids_;

@@ -5,66 +5,66 @@
 
 #include "netns/json/record_io.h"
 
-template struct railhead::StateFile<railhead::lldp::LeafReport>;
+template struct railhead::StateFile<railhead::lldp::LldpReport>;
 
 namespace railhead::lldp {
-const RailLeaf* LeafReport::Find(const std::string& rail) const {
-  const auto found = std::ranges::find(rails, rail, &RailLeaf::rail);
+const RailNeighbor* LldpReport::Find(const std::string& rail) const {
+  const auto found = std::ranges::find(rails, rail, &RailNeighbor::rail);
   return found == rails.end() ? nullptr : &*found;
 }
 
-bool SaysTheSame(const LeafReport& a, const LeafReport& b) {
+bool SaysTheSame(const LldpReport& a, const LldpReport& b) {
   return a.node == b.node && std::equal(a.rails.begin(), a.rails.end(), b.rails.begin(), b.rails.end(),
-                                        [](RailLeaf one, RailLeaf other) {
-                                          for (RailLeaf* rail : {&one, &other}) {
-                                            if (rail->neighbour) rail->neighbour->heard = {};
+                                        [](RailNeighbor one, RailNeighbor other) {
+                                          for (RailNeighbor* rail : {&one, &other}) {
+                                            if (rail->neighbor) rail->neighbor->heard = {};
                                           }
                                           return one == other;
                                         });
 }
 
-std::string CablingOf(const RailLeaf& rail) {
+std::string CablingOf(const RailNeighbor& rail) {
   std::string text(WordOf(rail.cabling));
   if (!rail.because.empty()) text += ": " + rail.because;
-  if (rail.neighbour && !rail.carrier) text += " (no carrier)";
+  if (rail.neighbor && !rail.carrier) text += " (no carrier)";
   for (const std::string& other : rail.others) text += "; also heard: " + other;
   return text;
 }
 
-Result<LeafReport> ParseLeafReport(std::string_view text, const std::string& what) {
-  return ParseRecord<LeafReport>(text, what);
+Result<LldpReport> ParseLldpReport(std::string_view text, const std::string& what) {
+  return ParseRecord<LldpReport>(text, what);
 }
 
 namespace {
 
-std::chrono::seconds LifeOf(const LldpNeighbour& neighbour) {
-  return std::min(neighbour.ttl, NeighbourTable::kLongest);
+std::chrono::seconds LifeOf(const LldpNeighbor& neighbor) {
+  return std::min(neighbor.ttl, NeighborTable::kLongest);
 }
 
 }  // namespace
 
-void NeighbourTable::Restore(const std::string& device, const HeardNeighbour& heard, const Time& time) {
-  entries_[device] = {{heard, time.now + LifeOf(heard.neighbour), false}};
+void NeighborTable::Restore(const std::string& device, const HeardNeighbor& heard, const Time& time) {
+  entries_[device] = {{heard, time.now + LifeOf(heard.neighbor), false}};
 }
 
-void NeighbourTable::Hear(const std::string& device, const LldpNeighbour& neighbour, const Time& time) {
+void NeighborTable::Add(const std::string& device, const LldpNeighbor& neighbor, const Time& time) {
   std::vector<Entry>& entries = entries_[device];
   const auto known = std::ranges::find_if(
-      entries, [&](const Entry& entry) { return entry.heard.neighbour.IsSamePort(neighbour); });
-  if (neighbour.ttl.count() == 0) {
+      entries, [&](const Entry& entry) { return entry.heard.neighbor.IsSamePort(neighbor); });
+  if (neighbor.ttl.count() == 0) {
     if (known == entries.end()) return;
     known->expires = std::min(known->expires, time.now + kGoodbye);
     known->sure = false;
     return;
   }
   const bool is_new = known == entries.end();
-  const Entry entry{{neighbour, time.wall}, time.now + LifeOf(neighbour), true};
+  const Entry entry{{neighbor, time.wall}, time.now + LifeOf(neighbor), true};
   if (!is_new) *known = entry;
   std::erase_if(entries, [](const Entry& one) { return !one.sure; });
   if (is_new && entries.size() < kMost) entries.push_back(entry);
 }
 
-void NeighbourTable::Tend(const std::string& device, bool hears, const Time& time) {
+void NeighborTable::Refresh(const std::string& device, bool hears, const Time& time) {
   const auto found = entries_.find(device);
   if (found == entries_.end()) return;
   if (hears) {
@@ -72,17 +72,17 @@ void NeighbourTable::Tend(const std::string& device, bool hears, const Time& tim
     return;
   }
   for (Entry& entry : found->second) {
-    entry.expires = time.now + LifeOf(entry.heard.neighbour);
+    entry.expires = time.now + LifeOf(entry.heard.neighbor);
     entry.sure = false;
   }
 }
 
-void NeighbourTable::KeepOnly(const std::set<std::string>& devices) {
+void NeighborTable::KeepOnly(const std::set<std::string>& devices) {
   std::erase_if(entries_, [&](const auto& of_device) { return !devices.contains(of_device.first); });
 }
 
-std::vector<HeardNeighbour> NeighbourTable::Of(const std::string& device) const {
-  std::vector<HeardNeighbour> heard;
+std::vector<HeardNeighbor> NeighborTable::Of(const std::string& device) const {
+  std::vector<HeardNeighbor> heard;
   const auto found = entries_.find(device);
   if (found == entries_.end()) return heard;
   for (const Entry& entry : found->second) heard.push_back(entry.heard);

@@ -21,62 +21,63 @@
 namespace railhead::lldp {
 namespace {
 
-std::string LeafOf(const RailLeaf* rail) {
-  return rail != nullptr && rail->neighbour ? rail->neighbour->neighbour.Leaf() : "";
+std::string SwitchOf(const RailNeighbor* rail) {
+  return rail != nullptr && rail->neighbor ? rail->neighbor->neighbor.SwitchName() : "";
 }
 
-std::string PortOf(const RailLeaf* rail) {
-  return rail != nullptr && rail->neighbour ? rail->neighbour->neighbour.Port() : "";
+std::string PortOf(const RailNeighbor* rail) {
+  return rail != nullptr && rail->neighbor ? rail->neighbor->neighbor.Port() : "";
 }
 
 }  // namespace
 
-Result<std::unique_ptr<LeafWatch>> StartLeafWatch(const Root& root, Kernel& kernel, NodeFeatures* features,
+Result<std::unique_ptr<LldpWatch>> StartLldpWatch(const Root& root, Kernel& kernel, NodeFeatures* features,
                                                   Log* log) {
-  LeafWatch::Calls calls;
-  calls.changed = [features, log](const LeafReport& before, const LeafReport& now) {
-    LogLeaves(log, before, now);
-    features->Heard(now);
+  LldpWatch::Calls calls;
+  calls.changed = [features, log](const LldpReport& before, const LldpReport& now) {
+    LogLldpChanges(log, before, now);
+    features->SetReport(now);
   };
   calls.failed = [log](const std::string& what, const Error& error) {
-    log->Warning("where a rail hangs may be unknown", error, {{"what", what}});
+    log->Warning("LLDP monitoring failed; switch port information may be stale", error, {{"what", what}});
   };
-  return LeafWatch::Start(root, kernel, std::move(calls));
+  return LldpWatch::Start(root, kernel, std::move(calls));
 }
 
-void LogLeaves(Log* log, const LeafReport& before, const LeafReport& now) {
-  for (const RailLeaf& rail : now.rails) {
-    const RailLeaf* old = before.Find(rail.rail);
-    const std::string leaf = LeafOf(&rail);
-    const bool moved = leaf != LeafOf(old) || PortOf(&rail) != PortOf(old);
-    if (moved && leaf.empty())
-      log->Info("a rail's switch is not heard any more", {{"rail", rail.rail}, {"leaf", LeafOf(old)}});
-    if (moved && !leaf.empty()) {
-      log->Info("a rail hangs on a switch",
-                {{"rail", rail.rail}, {"pf", rail.pf}, {"leaf", leaf}, {"port", PortOf(&rail)}});
+void LogLldpChanges(Log* log, const LldpReport& before, const LldpReport& now) {
+  for (const RailNeighbor& rail : now.rails) {
+    const RailNeighbor* old = before.Find(rail.rail);
+    const std::string name = SwitchOf(&rail);
+    const bool moved = name != SwitchOf(old) || PortOf(&rail) != PortOf(old);
+    if (moved && name.empty())
+      log->Info("LLDP frames of a rail's switch no longer arrive",
+                {{"rail", rail.rail}, {"switch", SwitchOf(old)}});
+    if (moved && !name.empty()) {
+      log->Info("a rail is connected to a switch",
+                {{"rail", rail.rail}, {"pf", rail.pf}, {"switch", name}, {"port", PortOf(&rail)}});
     }
     const bool was_wrong = old != nullptr && old->cabling == Cabling::kWrong;
     if (rail.cabling == Cabling::kWrong && (!was_wrong || moved)) {
-      log->Warning("a rail hangs on another switch than the fabric says",
-                   {{"rail", rail.rail}, {"pf", rail.pf}, {"leaf", leaf}, {"because", rail.because}});
+      log->Warning("a rail is connected to a switch that is not among its expectedSwitches",
+                   {{"rail", rail.rail}, {"pf", rail.pf}, {"switch", name}, {"because", rail.because}});
     }
     if (rail.cabling == Cabling::kRight && was_wrong)
-      log->Info("a rail hangs where it belongs again", {{"rail", rail.rail}, {"leaf", leaf}});
+      log->Info("a rail is connected to an expected switch again", {{"rail", rail.rail}, {"switch", name}});
   }
 }
 
-void AppendLeaves(Exposition* page, const LeafReport& report) {
-  page->Begin(MetricType::kGauge, "railhead_rail_leaf",
-              "Always 1; the switch and the port of it that a rail hangs on, as LLDP tells; without carrier "
-              "the last");
-  for (const RailLeaf& rail : report.rails) {
-    if (!rail.neighbour) continue;
-    page->Sample({{"rail", rail.rail}, {"pf", rail.pf}, {"leaf", LeafOf(&rail)}, {"port", PortOf(&rail)}},
+void AppendLldpMetrics(Exposition* page, const LldpReport& report) {
+  page->Begin(
+      MetricType::kGauge, "railhead_rail_switch_info",
+      "Always 1; switch and port that a rail is connected to, from LLDP; without carrier, the last known");
+  for (const RailNeighbor& rail : report.rails) {
+    if (!rail.neighbor) continue;
+    page->Sample({{"rail", rail.rail}, {"pf", rail.pf}, {"switch", SwitchOf(&rail)}, {"port", PortOf(&rail)}},
                  std::uint64_t{1});
   }
   page->Begin(MetricType::kGauge, "railhead_rail_miscabled",
-              "1 while a rail hangs on another switch than the fabric says; of rails whose switch it names");
-  for (const RailLeaf& rail : report.rails) {
+              "1 while a rail is connected to a switch that is not among its expectedSwitches, else 0");
+  for (const RailNeighbor& rail : report.rails) {
     if (!rail.expected.empty())
       page->Sample({{"rail", rail.rail}}, std::uint64_t{rail.cabling == Cabling::kWrong ? 1U : 0U});
   }
@@ -86,11 +87,11 @@ namespace {
 
 using std::chrono::milliseconds;
 
-// Between two looks at carriers and times to live.
-constexpr milliseconds kLook{5'000};
+// Between two passes over carriers and times to live.
+constexpr milliseconds kPassInterval{5'000};
 // After frames: a flood is left to the sockets' buffers, which drop what is too much.
 constexpr milliseconds kPause{200};
-// That neighbours are still heard is written down so often; the age that railctl shows is that old at most.
+// How often the file is written while nothing changes: the ages that railctl shows are off by so much.
 constexpr std::chrono::seconds kSave{30};
 constexpr int kFramesAtOnce = 16;
 
@@ -102,31 +103,31 @@ std::string AttributeOf(const Root& root, const std::string& netdev, const char*
 
 }  // namespace
 
-Result<std::unique_ptr<LeafWatch>> LeafWatch::Start(const Root& root, Kernel& kernel, Calls calls) {
+Result<std::unique_ptr<LldpWatch>> LldpWatch::Start(const Root& root, Kernel& kernel, Calls calls) {
   UniqueFd wake(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
   if (!wake.valid()) return FailSys(errno, "making an eventfd descriptor");
-  return std::unique_ptr<LeafWatch>(new LeafWatch(root, kernel, std::move(calls), std::move(wake)));
+  return std::unique_ptr<LldpWatch>(new LldpWatch(root, kernel, std::move(calls), std::move(wake)));
 }
 
-LeafWatch::LeafWatch(Root root, Kernel& kernel, Calls calls, UniqueFd wake)
+LldpWatch::LldpWatch(Root root, Kernel& kernel, Calls calls, UniqueFd wake)
     : root_(std::move(root)),
       kernel_(kernel),
       calls_(std::move(calls)),
       wake_(std::move(wake)),
       thread_([this] { Loop(); }) {}
 
-LeafWatch::~LeafWatch() {
+LldpWatch::~LldpWatch() {
   Stop();
   thread_.join();
 }
 
-void LeafWatch::Wake() const {
+void LldpWatch::Wake() const {
   const std::uint64_t one = 1;
   // Full means that a wake-up is pending already.
   [[maybe_unused]] const ssize_t written = ::write(wake_.get(), &one, sizeof one);
 }
 
-void LeafWatch::Update(std::shared_ptr<const inventory::Inventory> inventory, std::string fabric_path) {
+void LldpWatch::Update(std::shared_ptr<const inventory::Inventory> inventory, std::string fabric_path) {
   {
     const std::lock_guard lock(mutex_);
     update_ = Node{std::move(inventory), std::move(fabric_path)};
@@ -134,43 +135,43 @@ void LeafWatch::Update(std::shared_ptr<const inventory::Inventory> inventory, st
   Wake();
 }
 
-LeafReport LeafWatch::Report() const {
+LldpReport LldpWatch::Report() const {
   const std::lock_guard lock(mutex_);
   return report_;
 }
 
-void LeafWatch::Stop() {
+void LldpWatch::Stop() {
   stopped_ = true;
   Wake();
 }
 
-bool LeafWatch::AwaitEnd(milliseconds limit) {
+bool LldpWatch::AwaitEnd(milliseconds limit) {
   std::unique_lock lock(mutex_);
   return changed_.wait_for(lock, limit, [this] { return ended_; });
 }
 
-void LeafWatch::Complain(const std::string& what, const Error& error) {
+void LldpWatch::Complain(const std::string& what, const Error& error) {
   if (std::exchange(complaints_[what], error.message) != error.message) calls_.failed(what, error);
 }
 
-void LeafWatch::Restore() {
-  const auto before = kLeafFile.Read(root_);
-  if (!before) return Complain("reading where the rails hung before", before.error());
+void LldpWatch::Restore() {
+  const auto before = kLldpFile.Read(root_);
+  if (!before) return Complain("reading the LLDP report of the last start", before.error());
   if (!*before) return;
-  for (const RailLeaf& rail : (*before)->rails) {
-    if (rail.neighbour && !rail.device.empty())
-      table_.Restore(rail.device, *rail.neighbour, NeighbourTable::Time::Now());
+  for (const RailNeighbor& rail : (*before)->rails) {
+    if (rail.neighbor && !rail.device.empty())
+      table_.Restore(rail.device, *rail.neighbor, NeighborTable::Time::Now());
   }
 }
 
-void LeafWatch::Loop() {
+void LldpWatch::Loop() {
   Restore();
   while (!stopped_) {
     TakeUpdate();
-    Look();
+    CheckPorts();
     if (published_) Publish();
-    if (Wait(kLook, true)) {
-      Hear();
+    if (Wait(kPassInterval, true)) {
+      ReceiveFrames();
       (void)Wait(kPause, false);
     }
   }
@@ -179,7 +180,7 @@ void LeafWatch::Loop() {
   changed_.notify_all();
 }
 
-Result<std::vector<LeafWatch::Port>> LeafWatch::PortsOf(const Node& node) const {
+Result<std::vector<LldpWatch::Port>> LldpWatch::PortsOf(const Node& node) const {
   std::vector<Port> ports;
   if (node.fabric_path.empty()) return ports;
   const auto fabric = RH_TRY(ReadFabric(root_, node.fabric_path));
@@ -187,11 +188,11 @@ Result<std::vector<LeafWatch::Port>> LeafWatch::PortsOf(const Node& node) const 
   const auto pfs = resources::PfsOfRails(*fabric, *node.inventory);
   for (const Rail& rail : fabric->rails) {
     Port port;
-    port.leaf.rail = rail.name;
-    port.leaf.expected = rail.leaves;
+    port.rail.rail = rail.name;
+    port.rail.expected = rail.expected_switches;
     if (const auto pf = pfs.find(rail.name); pf != pfs.end()) {
-      port.leaf.device = pf->second;
-      port.leaf.pf = node.inventory->Find(pf->second)->pf_name;
+      port.rail.device = pf->second;
+      port.rail.pf = node.inventory->Find(pf->second)->pf_name;
     }
     ports.push_back(std::move(port));
   }
@@ -199,7 +200,7 @@ Result<std::vector<LeafWatch::Port>> LeafWatch::PortsOf(const Node& node) const 
 }
 
 // Before the first one nothing is known, and what is written down must not be lost.
-void LeafWatch::TakeUpdate() {
+void LldpWatch::TakeUpdate() {
   std::optional<Node> node;
   {
     const std::lock_guard lock(mutex_);
@@ -211,9 +212,9 @@ void LeafWatch::TakeUpdate() {
   if (!ports) return;
   std::set<std::string> devices;
   for (Port& port : *ports) {
-    devices.insert(port.leaf.device);
+    devices.insert(port.rail.device);
     const auto same =
-        std::ranges::find_if(ports_, [&](const Port& old) { return old.leaf.device == port.leaf.device; });
+        std::ranges::find_if(ports_, [&](const Port& old) { return old.rail.device == port.rail.device; });
     if (same == ports_.end()) continue;
     port.listener = std::exchange(same->listener, std::nullopt);
     port.changes = same->changes;
@@ -223,20 +224,20 @@ void LeafWatch::TakeUpdate() {
   published_ = true;
 }
 
-// Whether the port's neighbour would be heard.
-bool LeafWatch::Listen(Port& port) {
-  const int link = port.leaf.pf.empty() ? 0 : static_cast<int>(::if_nametoindex(port.leaf.pf.c_str()));
+// Whether the port's neighbor would be heard.
+bool LldpWatch::Listen(Port& port) {
+  const int link = port.rail.pf.empty() ? 0 : static_cast<int>(::if_nametoindex(port.rail.pf.c_str()));
   if (port.listener && port.listener->link() != link) port.listener.reset();
   if (link == 0) {
-    port.leaf.because = port.leaf.device.empty() ? "this node has no PF for it" : "its PF is not on the host";
+    port.rail.because = port.rail.device.empty() ? "this node has no PF for it" : "its PF is not on the host";
     return false;
   }
   if (port.listener) return true;
-  const std::string what = "listening at " + port.leaf.pf + ", the PF of " + port.leaf.rail;
+  const std::string what = "listening at " + port.rail.pf + ", the PF of " + port.rail.rail;
   const auto host = kernel_.HostNetns();
   auto listener = host ? LldpListener::Open(*host, link) : Fail(host.error());
   if (!listener) {
-    port.leaf.because = "railheadd cannot listen: " + listener.error().message;
+    port.rail.because = "railheadd cannot listen: " + listener.error().message;
     Complain(what, listener.error());
     return false;
   }
@@ -245,31 +246,31 @@ bool LeafWatch::Listen(Port& port) {
   return true;
 }
 
-void LeafWatch::Look() {
-  const auto time = NeighbourTable::Time::Now();
+void LldpWatch::CheckPorts() {
+  const auto time = NeighborTable::Time::Now();
   for (Port& port : ports_) {
     bool hears = Listen(port);
-    port.leaf.carrier = AttributeOf(root_, port.leaf.pf, "carrier") == "1";
-    std::string changes = AttributeOf(root_, port.leaf.pf, "carrier_changes");
-    if (std::exchange(port.changes, changes) != changes || !port.leaf.carrier) hears = false;
-    if (port.listener) port.leaf.because = port.leaf.carrier ? "" : "no carrier";
-    table_.Tend(port.leaf.device, hears, time);
+    port.rail.carrier = AttributeOf(root_, port.rail.pf, "carrier") == "1";
+    std::string changes = AttributeOf(root_, port.rail.pf, "carrier_changes");
+    if (std::exchange(port.changes, changes) != changes || !port.rail.carrier) hears = false;
+    if (port.listener) port.rail.because = port.rail.carrier ? "" : "no carrier";
+    table_.Refresh(port.rail.device, hears, time);
   }
 }
 
-void LeafWatch::Publish() {
-  LeafReport report;
+void LldpWatch::Publish() {
+  LldpReport report;
   report.node = NodeName(root_).value_or("");
   report.time = std::chrono::system_clock::now();
   for (const Port& port : ports_) {
-    RailLeaf& rail = report.rails.emplace_back(port.leaf);
+    RailNeighbor& rail = report.rails.emplace_back(port.rail);
     const auto heard = table_.Of(rail.device);
-    if (!heard.empty()) rail.neighbour = heard.front();
+    if (!heard.empty()) rail.neighbor = heard.front();
     for (std::size_t i = 1; i < heard.size(); ++i)
-      rail.others.push_back(heard[i].neighbour.Leaf() + " " + heard[i].neighbour.Port());
+      rail.others.push_back(heard[i].neighbor.SwitchName() + " " + heard[i].neighbor.Port());
   }
   JudgeCabling(report.rails);
-  LeafReport before;
+  LldpReport before;
   {
     const std::lock_guard lock(mutex_);
     before = std::exchange(report_, report);
@@ -279,12 +280,12 @@ void LeafWatch::Publish() {
   if (changed) calls_.changed(before, report);
 }
 
-void LeafWatch::Save(const LeafReport& report, bool changed) {
+void LldpWatch::Save(const LldpReport& report, bool changed) {
   const auto now = std::chrono::steady_clock::now();
   if (!changed && now < saved_ + kSave) return;
   saved_ = now;
-  constexpr const char* kWhat = "writing down where the rails hang";
-  if (const auto written = kLeafFile.Write(root_, report); !written) {
+  constexpr const char* kWhat = "writing the LLDP report";
+  if (const auto written = kLldpFile.Write(root_, report); !written) {
     Complain(kWhat, written.error());
   } else {
     complaints_.erase(kWhat);
@@ -292,7 +293,7 @@ void LeafWatch::Save(const LeafReport& report, bool changed) {
 }
 
 // true: there may be frames. A wake-up ends it, but for the pause, which only Stop() ends.
-bool LeafWatch::Wait(milliseconds limit, bool for_frames) {
+bool LldpWatch::Wait(milliseconds limit, bool for_frames) {
   std::vector<pollfd> fds = {{wake_.get(), POLLIN, 0}};
   for (const Port& port : ports_) {
     if (port.listener && for_frames) fds.push_back({port.listener->fd(), POLLIN, 0});
@@ -310,15 +311,15 @@ bool LeafWatch::Wait(milliseconds limit, bool for_frames) {
   return false;
 }
 
-void LeafWatch::Hear() {
+void LldpWatch::ReceiveFrames() {
   for (Port& port : ports_) {
     for (int i = 0; port.listener && i < kFramesAtOnce; ++i) {
-      const auto neighbour = port.listener->Receive(std::chrono::steady_clock::time_point());
-      if (!neighbour) {
-        Complain("hearing the neighbour of " + port.leaf.rail, neighbour.error());
+      const auto neighbor = port.listener->Receive(std::chrono::steady_clock::time_point());
+      if (!neighbor) {
+        Complain("receiving LLDP frames on " + port.rail.rail, neighbor.error());
         port.listener.reset();
-      } else if (*neighbour) {
-        table_.Hear(port.leaf.device, **neighbour, NeighbourTable::Time::Now());
+      } else if (*neighbor) {
+        table_.Add(port.rail.device, **neighbor, NeighborTable::Time::Now());
       } else {
         break;
       }

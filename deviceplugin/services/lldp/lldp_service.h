@@ -1,5 +1,5 @@
-// Where the rails hang, as railheadd tells it: log and metrics of LeafWatch.
-// Threads: as LeafWatch, Log and Exposition.
+// LLDP in railheadd: the thread that receives frames, its log and its metrics.
+// Threads: as LldpWatch, Log and Exposition.
 #pragma once
 
 #include <atomic>
@@ -27,43 +27,43 @@
 
 namespace railhead::lldp {
 
-// LeafWatch: the thread of railheadd that learns where the node's rails hang, from the LLDP frames of their
-// switches (netns/packet/lldp.h).
+// LldpWatch: the thread of railheadd that finds the switch port of each rail from LLDP frames
+// (netns/packet/lldp.h).
 //
-// It listens at the PF of each rail of the fabric that is in the host's namespace, follows PFs that come,
-// go, are renamed, go into pods and come back, and judges the cabling. What it has found is in Report() and
-// in /run/railhead/leaves.json, where its next start takes it up. It sends nothing and changes nothing.
-// However much comes in, it looks at a few hundred frames a second at most.
+// It listens on the PF of each rail while that PF is in the host's netns. It follows PFs that appear,
+// disappear, are renamed or move to pods, and judges the cabling. Report() and /run/railhead/lldp.json have
+// the result; the next start reads the file. The thread sends nothing and changes nothing. It reads a few
+// hundred frames a second at most.
 //
 // Ownership: borrows the kernel. Threads: its own one calls all of Calls; everything else from any.
-// Errors: kIo when there are no descriptors; what fails later is told and tried again.
+// Errors: kIo when there are no descriptors; a later failure goes to Calls::failed and is tried again.
 
-class LeafWatch {
+class LldpWatch {
  public:
   struct Calls {
-    // When it says something else than before; and once at the beginning, with an empty `before`.
-    std::function<void(const LeafReport& before, const LeafReport& now)> changed;
+    // When the report differs from the one before; and once at the beginning, with an empty `before`.
+    std::function<void(const LldpReport& before, const LldpReport& now)> changed;
     // When it is another failure than before; `what` failed.
     std::function<void(const std::string& what, const Error& error)> failed;
   };
 
-  static Result<std::unique_ptr<LeafWatch>> Start(const Root& root, Kernel& kernel, Calls calls);
-  ~LeafWatch();
-  LeafWatch(const LeafWatch&) = delete;
-  LeafWatch& operator=(const LeafWatch&) = delete;
+  static Result<std::unique_ptr<LldpWatch>> Start(const Root& root, Kernel& kernel, Calls calls);
+  ~LldpWatch();
+  LldpWatch(const LldpWatch&) = delete;
+  LldpWatch& operator=(const LldpWatch&) = delete;
 
   // The node as it is now, and where its fabric is described; "": nowhere, there are no rails. Soon; does not
   // wait.
   void Update(std::shared_ptr<const inventory::Inventory> inventory, std::string fabric_path);
-  [[nodiscard]] LeafReport Report() const;
+  [[nodiscard]] LldpReport Report() const;
   void Stop();
   // Whether the thread has ended.
   bool AwaitEnd(std::chrono::milliseconds limit);
 
  private:
-  // A rail of the fabric and the PF that is it here.
+  // A rail of the fabric and its PF on this node.
   struct Port {
-    RailLeaf leaf;  // without what was heard
+    RailNeighbor rail;  // without neighbors
     std::optional<LldpListener> listener;
     std::string changes;  // of its carrier, as sysfs counts them
   };
@@ -72,17 +72,17 @@ class LeafWatch {
     std::string fabric_path;
   };
 
-  LeafWatch(Root root, Kernel& kernel, Calls calls, UniqueFd wake);
+  LldpWatch(Root root, Kernel& kernel, Calls calls, UniqueFd wake);
   void Loop();
   void Restore();
   void TakeUpdate();
   [[nodiscard]] Result<std::vector<Port>> PortsOf(const Node& node) const;
-  void Look();
+  void CheckPorts();
   bool Listen(Port& port);
   void Publish();
-  void Save(const LeafReport& report, bool changed);
+  void Save(const LldpReport& report, bool changed);
   bool Wait(std::chrono::milliseconds limit, bool for_frames);
-  void Hear();
+  void ReceiveFrames();
   void Complain(const std::string& what, const Error& error);
   void Wake() const;
 
@@ -91,7 +91,7 @@ class LeafWatch {
   const Calls calls_;
   const UniqueFd wake_;
   std::vector<Port> ports_;
-  NeighbourTable table_;
+  NeighborTable table_;
   std::map<std::string, std::string> complaints_;  // what -> the latest error
   std::chrono::steady_clock::time_point saved_;
   bool published_ = false;
@@ -100,18 +100,18 @@ class LeafWatch {
   mutable std::mutex mutex_;
   std::condition_variable changed_;
   std::optional<Node> update_;
-  LeafReport report_;
+  LldpReport report_;
   bool ended_ = false;
   std::thread thread_;  // last: it uses all of the others
 };
 
 // `features` is borrowed.
-Result<std::unique_ptr<LeafWatch>> StartLeafWatch(const Root& root, Kernel& kernel, NodeFeatures* features,
+Result<std::unique_ptr<LldpWatch>> StartLldpWatch(const Root& root, Kernel& kernel, NodeFeatures* features,
                                                   Log* log);
 
-// What is different from before.
-void LogLeaves(Log* log, const LeafReport& before, const LeafReport& now);
+// Logs the differences between two reports.
+void LogLldpChanges(Log* log, const LldpReport& before, const LldpReport& now);
 
-void AppendLeaves(Exposition* page, const LeafReport& report);
+void AppendLldpMetrics(Exposition* page, const LldpReport& report);
 
 }  // namespace railhead::lldp

@@ -75,12 +75,12 @@ std::optional<PciPath> FarthestPath(const std::vector<const inventory::NicFuncti
   return farthest;
 }
 
-std::string CablingOf(const LeafReport& leaves) {
-  const auto has = [&](Cabling cabling) { return Contains(leaves.rails, cabling, &RailLeaf::cabling); };
+std::string CablingOf(const LldpReport& report) {
+  const auto has = [&](Cabling cabling) { return Contains(report.rails, cabling, &RailNeighbor::cabling); };
   for (const Cabling worst : {Cabling::kWrong, Cabling::kUnknown, Cabling::kUnchecked}) {
     if (has(worst)) return std::string(WordOf(worst));
   }
-  return std::string(WordOf(leaves.rails.empty() ? Cabling::kUnknown : Cabling::kRight));
+  return std::string(WordOf(report.rails.empty() ? Cabling::kUnknown : Cabling::kRight));
 }
 
 }  // namespace
@@ -97,22 +97,22 @@ std::string KubernetesLabel(std::string_view text, std::size_t max) {
 }
 
 NodeLabels NodeLabelsOf(const Fabric& fabric, const inventory::Inventory& inventory,
-                        const topology::Topology& topology, const LeafReport& leaves) {
+                        const topology::Topology& topology, const LldpReport& report) {
   const auto pfs = PfsOf(fabric, inventory);
   NodeLabels labels;
   labels["railhead.io/network"] = NetworkOf(fabric, inventory);
   labels["railhead.io/rails"] = std::to_string(pfs.size());
   labels["railhead.io/rails-complete"] = pfs.size() == fabric.rails.size() ? "true" : "false";
-  labels["railhead.io/cabling"] = CablingOf(leaves);
+  labels["railhead.io/cabling"] = CablingOf(report);
   labels["railhead.io/gpus"] = std::to_string(topology.accelerators().size());
   if (const auto path = FarthestPath(pfs, topology)) labels["railhead.io/gpu-nic-path"] = NameOf(*path);
-  constexpr std::string_view kLongest = ".leaf";
+  constexpr std::string_view kLongest = ".switch";
   for (const auto& [rail, pf] : resources::PfsOfRails(fabric, inventory)) {
     const std::string name = kDomain + KubernetesLabel(rail, kMaxLabel - kLongest.size());
     labels[name + ".vfs"] = std::to_string(inventory.Find(pf)->vf_count);
-    const RailLeaf* leaf = leaves.Find(rail);
-    if (leaf != nullptr && leaf->neighbour)
-      labels[name + ".leaf"] = KubernetesLabel(leaf->neighbour->neighbour.Leaf());
+    const RailNeighbor* found = report.Find(rail);
+    if (found != nullptr && found->neighbor)
+      labels[name + ".switch"] = KubernetesLabel(found->neighbor->neighbor.SwitchName());
   }
   return labels;
 }
@@ -126,8 +126,8 @@ Result<NodeLabels> ReadNodeLabels(const Root& root, const std::string& fabric_pa
   const auto inventory = RH_TRY(inventory::Discover(root, {}));
   const auto config = RH_TRY(topology::ReadTopologyConfig(root));
   const auto topology = RH_TRY(topology::Topology::Read(root, *inventory, config));
-  const auto leaves = RH_TRY(kLeafFile.Read(root));
-  return NodeLabelsOf(*fabric, *inventory, *topology, leaves.value_or(LeafReport{}));
+  const auto report = RH_TRY(kLldpFile.Read(root));
+  return NodeLabelsOf(*fabric, *inventory, *topology, report.value_or(LldpReport{}));
 }
 
 std::string FeatureFile(const NodeLabels& labels, std::chrono::system_clock::time_point expires) {
@@ -155,22 +155,22 @@ constexpr std::chrono::seconds kLeastLife{3600};
 NodeFeatures::NodeFeatures(Root root, std::string path, std::chrono::seconds looks, Log* log)
     : root_(std::move(root)), path_(std::move(path)), life_(std::max(kLeastLife, 3 * looks)), log_(log) {}
 
-void NodeFeatures::Planned(const resources::Plan& plan) {
+void NodeFeatures::SetPlan(const resources::Plan& plan) {
   if (path_.empty()) return;
   const std::lock_guard lock(mutex_);
   plan_ = plan;
   Write();
 }
 
-void NodeFeatures::Heard(const LeafReport& leaves) {
+void NodeFeatures::SetReport(const LldpReport& report) {
   if (path_.empty()) return;
   const std::lock_guard lock(mutex_);
-  leaves_ = leaves;
+  report_ = report;
   Write();
 }
 
 void NodeFeatures::Write() {
-  if (!plan_ || !plan_->of_fabric || !leaves_) return;
+  if (!plan_ || !plan_->of_fabric || !report_) return;
   const auto written = TryToWrite();
   const std::string complaint = written ? std::string() : written.error().message;
   if (std::exchange(complaint_, complaint) != complaint && !written)
@@ -182,54 +182,55 @@ Result<void> NodeFeatures::TryToWrite() const {
   if (!fabric) return {};
   const auto config = RH_TRY(topology::ReadTopologyConfig(root_));
   const auto topology = RH_TRY(topology::Topology::Read(root_, *plan_->inventory, config));
-  const NodeLabels labels = NodeLabelsOf(*fabric, *plan_->inventory, *topology, *leaves_);
+  const NodeLabels labels = NodeLabelsOf(*fabric, *plan_->inventory, *topology, *report_);
   return WriteFeatureFile(root_.Path(path_), FeatureFile(labels, std::chrono::system_clock::now() + life_));
 }
 
 namespace {
 
-bool HangsRight(const RailLeaf& rail) {
-  return MatchesLeaf(rail.expected, rail.neighbour->neighbour.Leaf());
+bool IsOnExpectedSwitch(const RailNeighbor& rail) {
+  return MatchesSwitch(rail.expected, rail.neighbor->neighbor.SwitchName());
 }
 
-bool CouldBeOf(const RailLeaf& rail, const RailLeaf& other) {
+bool CouldBeOf(const RailNeighbor& rail, const RailNeighbor& other) {
   return &rail != &other && !other.expected.empty() &&
-         MatchesLeaf(other.expected, rail.neighbour->neighbour.Leaf());
+         MatchesSwitch(other.expected, rail.neighbor->neighbor.SwitchName());
 }
 
 // In the order of likelihood: two cables changed places; one is in the place of another.
-std::string WhatIsWrong(const RailLeaf& rail, const std::vector<RailLeaf>& rails) {
-  const RailLeaf* owner = nullptr;
-  for (const RailLeaf& other : rails) {
+std::string DescribeMiscabling(const RailNeighbor& rail, const std::vector<RailNeighbor>& rails) {
+  const RailNeighbor* owner = nullptr;
+  for (const RailNeighbor& other : rails) {
     if (!CouldBeOf(rail, other)) continue;
-    if (other.neighbour && !HangsRight(other) && CouldBeOf(other, rail)) return "swapped with " + other.rail;
+    if (other.neighbor && !IsOnExpectedSwitch(other) && CouldBeOf(other, rail))
+      return "swapped with " + other.rail;
     if (owner == nullptr) owner = &other;
   }
-  if (owner != nullptr) return "this is where " + owner->rail + " belongs";
+  if (owner != nullptr) return "this is the switch of " + owner->rail;
   return "expected: " + Join(rail.expected, ", ");
 }
 
 }  // namespace
 
-bool MatchesLeaf(const std::vector<std::string>& patterns, const std::string& leaf) {
+bool MatchesSwitch(const std::vector<std::string>& patterns, const std::string& name) {
   return std::ranges::any_of(
-      patterns, [&](const std::string& pattern) { return ::fnmatch(pattern.c_str(), leaf.c_str(), 0) == 0; });
+      patterns, [&](const std::string& pattern) { return ::fnmatch(pattern.c_str(), name.c_str(), 0) == 0; });
 }
 
-void JudgeCabling(std::vector<RailLeaf>& rails) {
-  for (RailLeaf& rail : rails) {
-    if (!rail.neighbour) {
+void JudgeCabling(std::vector<RailNeighbor>& rails) {
+  for (RailNeighbor& rail : rails) {
+    if (!rail.neighbor) {
       rail.cabling = Cabling::kUnknown;
       continue;
     }
     rail.because.clear();
     if (rail.expected.empty()) {
       rail.cabling = Cabling::kUnchecked;
-    } else if (HangsRight(rail)) {
+    } else if (IsOnExpectedSwitch(rail)) {
       rail.cabling = Cabling::kRight;
     } else {
       rail.cabling = Cabling::kWrong;
-      rail.because = WhatIsWrong(rail, rails);
+      rail.because = DescribeMiscabling(rail, rails);
     }
   }
 }

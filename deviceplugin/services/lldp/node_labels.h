@@ -1,6 +1,6 @@
-// NodeLabels: what schedulers may want to know of a node's rails, as labels of Kubernetes: how many there
-// are, whether that is all, what kind of network they are, where they hang, how many VFs they have, and how
-// near they are to the GPUs. docs/operate/switch-ports.md lists them.
+// NodeLabels: Kubernetes labels about a node's rails, for schedulers: how many rails, whether all are there,
+// the kind of network, the switch and the VFs of each rail, and the distance to the GPUs.
+// docs/operate/switch-ports.md lists them.
 //
 // Kubernetes allows 63 characters in a label's value and in its name behind the slash: letters, digits, '-',
 // '_' and '.', a letter or digit first and last. What does not fit is made fit: other characters become '-',
@@ -34,7 +34,7 @@ inline constexpr std::size_t kMaxLabel = 63;
 std::string KubernetesLabel(std::string_view text, std::size_t max = kMaxLabel);
 
 NodeLabels NodeLabelsOf(const Fabric& fabric, const inventory::Inventory& inventory,
-                        const topology::Topology& topology, const LeafReport& leaves);
+                        const topology::Topology& topology, const LldpReport& report);
 // Of this node as it is now. kNotFound without a fabric.
 Result<NodeLabels> ReadNodeLabels(const Root& root, const std::string& fabric_path = kFabricPath);
 
@@ -47,8 +47,8 @@ Result<void> WriteFeatureFile(const std::string& path, std::string_view content)
 
 // NodeFeatures: the node's labels in a file for Node Feature Discovery, kept as the node is.
 //
-// It is first written when the rails' leaves are known as far as they are, then when something has changed
-// and at each look at the node, since it expires: a node whose railheadd has gone loses its labels.
+// It is first written with the first LldpReport, then after each change and each discovery. The file expires,
+// so that a node without railheadd loses its labels.
 // Ownership: borrows the log. Threads: thread-safe.
 
 class NodeFeatures {
@@ -56,8 +56,8 @@ class NodeFeatures {
   // `path`: the file, below the root; "": none is written. `looks`: the time between two looks at most.
   NodeFeatures(Root root, std::string path, std::chrono::seconds looks, Log* log);
 
-  void Planned(const resources::Plan& plan);
-  void Heard(const LeafReport& leaves);
+  void SetPlan(const resources::Plan& plan);
+  void SetReport(const LldpReport& report);
 
  private:
   void Write();
@@ -69,21 +69,21 @@ class NodeFeatures {
   Log* const log_;
   std::mutex mutex_;
   std::optional<resources::Plan> plan_;
-  std::optional<LeafReport> leaves_;
+  std::optional<LldpReport> report_;
   std::string complaint_;
 };
 
-// Whether the rails hang where the fabric says: each rail's leaf against the patterns of `leaf` in
-// fabric.json, and a guess what was mixed up.
+// Compares each rail's switch with its `expectedSwitches` in fabric.json, and guesses which cables were mixed
+// up.
 //
 // A pattern is one of fnmatch(3): * stands for any characters, ? for one, [abc] for one of these. Case
 // matters, as it does to switches.
 // Threads: pure functions.
 
-bool MatchesLeaf(const std::vector<std::string>& patterns, const std::string& leaf);
+bool MatchesSwitch(const std::vector<std::string>& patterns, const std::string& name);
 
 // Sets `cabling`, and `because` of what is wrong. A `because` that is there already stays where nothing
 // was heard.
-void JudgeCabling(std::vector<RailLeaf>& rails);
+void JudgeCabling(std::vector<RailNeighbor>& rails);
 
 }  // namespace railhead::lldp

@@ -131,7 +131,7 @@ void NicCollector::Count(const JournalCache::Entries& attachments, Nics* nics, s
     Note(ReadPod(*entry, nics), "counters of " + entry->key.ToString(), problems);
 }
 
-NicReport NicCollector::Collect(const kubelet::Offer& offer) {
+NicReport NicCollector::Collect(const kubelet::Advertisement& advertisement) {
   NicReport report;
   JournalCache::View journal;
   if (auto read = journal_.Read()) {
@@ -140,7 +140,7 @@ NicReport NicCollector::Collect(const kubelet::Offer& offer) {
     report.problems.push_back(std::move(read.error()));
   }
   for (const UnreadableEntry& entry : journal.unreadable) report.problems.push_back(entry.error);
-  Nics nics = NicSubjects(root_, offer, journal.entries);
+  Nics nics = NicSubjects(root_, advertisement, journal.entries);
   if (open_ != nullptr) Count(journal.entries, &nics, &report.problems);
   report.nics.reserve(nics.size());
   for (auto& [device, nic] : nics) report.nics.push_back(std::move(nic));
@@ -210,7 +210,7 @@ NicOwner OwnerOf(const JournalEntry& entry, const AttachedDevice& link) {
   NicOwner owner;
   owner.attachment = entry.key;
   owner.interface = link.pod_name;
-  owner.handoff = link.nccl.wanted && link.rdma.gid_index.has_value();
+  owner.nccl_config = link.nccl.enabled && link.rdma.gid_index.has_value();
   const std::string pod = PodName(entry.cni_args);
   const std::size_t slash = pod.find('/');
   if (slash != std::string::npos) {
@@ -222,11 +222,11 @@ NicOwner OwnerOf(const JournalEntry& entry, const AttachedDevice& link) {
 
 }  // namespace
 
-NicsByDevice NicSubjects(const Root& root, const kubelet::Offer& offer,
+NicsByDevice NicSubjects(const Root& root, const kubelet::Advertisement& advertisement,
                          const JournalCache::Entries& attachments) {
   NicsByDevice nics;
   std::map<std::string, std::pair<const resources::ResourcePool*, const resources::PoolMember*>> members;
-  for (const auto& pool : offer.pools) {
+  for (const auto& pool : advertisement.pools) {
     if (pool->spec.kind == inventory::FunctionKind::kAccelerator) continue;
     for (const resources::PoolMember& member : pool->members) {
       const std::string device = DeviceOf(*pool, member);

@@ -29,7 +29,7 @@ namespace railhead::nic_metrics {
 // Where a NIC's counters come from: one network namespace, as the kernel has it.
 //
 // Ownership: owns its sockets, which hold the namespace; keep that of a pod for one collection only, or its
-// NICs do not come home when it ends. Threads: one at a time. Errors: what is not there is nullopt or empty.
+// NICs are not restored when it ends. Threads: one at a time. Errors: what is not there is nullopt or empty.
 
 class CounterSource {
  public:
@@ -88,8 +88,8 @@ struct NicOwner {
   AttachmentKey attachment;
   std::string pod;  // "": the runtime did not say
   std::string pod_namespace;
-  std::string interface;  // in the pod
-  bool handoff = false;   // NCCL was told about it
+  std::string interface;     // in the pod
+  bool nccl_config = false;  // it is in nccl.conf
 };
 
 struct NicSample {
@@ -130,7 +130,7 @@ class NicCollector {
       : root_(root), kernel_(kernel), open_(std::move(open)), journal_(std::move(root)) {}
 
   // The PFs of all pools, and the devices of pods.
-  NicReport Collect(const kubelet::Offer& offer);
+  NicReport Collect(const kubelet::Advertisement& advertisement);
 
  private:
   using Nics = std::map<std::string, NicSample>;
@@ -155,7 +155,7 @@ class NicCollector {
 // Threads: reads files below the root only; thread-safe.
 
 // By device: the PFs of all pools, and the devices of `attachments`.
-std::map<std::string, NicSample> NicSubjects(const Root& root, const kubelet::Offer& offer,
+std::map<std::string, NicSample> NicSubjects(const Root& root, const kubelet::Advertisement& advertisement,
                                              const JournalCache::Entries& attachments);
 
 }  // namespace railhead::nic_metrics

@@ -205,10 +205,10 @@ std::string NicPage(const NicPageSources& sources, ExpositionFormat format) {
   AppendPriorities(&page, nics);
   AppendRdma(&page, nics);
   AppendHealth(&page, nics, sources.health);
-  Append(&page, nics, Type::kGauge, "railhead_nic_handoff_drifted",
-         "1 while the NIC's attachment is no longer as NCCL was told", [&](const NicSample& nic) {
-           return nic.owner && nic.owner->handoff ? Flag(sources.drifted.contains(nic.owner->attachment))
-                                                  : std::nullopt;
+  Append(&page, nics, Type::kGauge, "railhead_nic_nccl_config_drifted",
+         "1 while the NIC's attachment differs from its NCCL configuration", [&](const NicSample& nic) {
+           return nic.owner && nic.owner->nccl_config ? Flag(sources.drifted.contains(nic.owner->attachment))
+                                                      : std::nullopt;
          });
   page.Begin(Type::kGauge, "railhead_nic_collect_seconds", "Time that reading all this took");
   page.Sample(LabelText(), std::chrono::duration<double>(sources.took).count());

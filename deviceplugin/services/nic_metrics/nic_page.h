@@ -23,7 +23,7 @@ namespace railhead::nic_metrics {
 struct NicPageSources {
   NicReport report;
   std::vector<health::DeviceHealth> health;
-  std::set<AttachmentKey> drifted;  // no longer as NCCL was told
+  std::set<AttachmentKey> drifted;  // NICs differ from their NCCL configuration
   std::chrono::nanoseconds took{0};
 };
 

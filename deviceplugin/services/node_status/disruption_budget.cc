@@ -12,11 +12,11 @@ namespace {
 // No rail's subnet: the kernel takes none of its addresses.
 constexpr const char* kPool = "0.0.0.0/32";
 constexpr std::size_t kPageSize = 500;
-// Others are at it, too.
+// Other nodes change the records at the same time.
 constexpr int kTries = 4;
 // Nodes that wait for a place ask every half minute: how many there are changes seldom.
-constexpr int kTakesPerCount = 60;
-// Of those that may be gone; the next Take() looks at others.
+constexpr int kAcquiresPerCount = 60;
+// Of those that may be gone; the next Acquire() checks others.
 constexpr int kHoldersAsked = 8;
 
 std::string NodeOf(const ipam::LeaseEntry& entry) {
@@ -38,7 +38,7 @@ struct DisruptionBudget::Places {
   std::vector<ipam::LeaseEntry> own;
 };
 
-Result<DisruptionBudget::Places> DisruptionBudget::Look() {
+Result<DisruptionBudget::Places> DisruptionBudget::ReadPlaces() {
   Places places;
   for (std::uint64_t from = 0;;) {
     const auto page = RH_TRY(store_.Blocks(kPool, from, kPageSize));
@@ -52,7 +52,7 @@ Result<DisruptionBudget::Places> DisruptionBudget::Look() {
 }
 
 Result<std::uint64_t> DisruptionBudget::CountNodes() {
-  if (counted_ && takes_until_count_-- > 0) return *counted_;
+  if (counted_ && acquires_until_count_-- > 0) return *counted_;
   std::uint64_t count = 0;
   for (std::string after;;) {
     const auto page = RH_TRY(store_.Nodes(after, kPageSize));
@@ -60,15 +60,15 @@ Result<std::uint64_t> DisruptionBudget::CountNodes() {
     if (page.size() < kPageSize) break;
     after = page.back().key.node;
   }
-  takes_until_count_ = kTakesPerCount;
+  acquires_until_count_ = kAcquiresPerCount;
   counted_ = count;
   return count;
 }
 
-Result<bool> DisruptionBudget::Take(const MaxUnavailable& limit, std::uint64_t nodes) {
+Result<bool> DisruptionBudget::Acquire(const MaxUnavailable& limit, std::uint64_t nodes) {
   const std::uint64_t most = limit.Of(nodes != 0 || limit.nodes > 0 ? nodes : RH_TRY(CountNodes()));
   for (int attempt = 0; attempt < kTries; ++attempt) {
-    Places places = RH_TRY(Look());
+    Places places = RH_TRY(ReadPlaces());
     usage_ = Usage{places.all.size(), most};
     if (!places.own.empty()) {
       if (RH_TRY(Keep(places))) return true;
@@ -84,7 +84,7 @@ Result<bool> DisruptionBudget::Take(const MaxUnavailable& limit, std::uint64_t n
     for (std::uint64_t index = 0; index < most; ++index) {
       if (!taken.contains(index)) free.push_back(index);
     }
-    // Any of them, so that nodes that ask at once seldom want the same.
+    // A random one, so that nodes that ask at the same time seldom collide.
     const ipam::LeaseKey key = ipam::LeaseKey::Block(kPool, free[pick_(free.size())]);
     const auto created = store_.Create(key, nlohmann::json{{"node", node_}}.dump());
     if (created) {
@@ -122,9 +122,9 @@ Result<bool> DisruptionBudget::FreeOne(const Places& places) {
   return false;
 }
 
-Result<void> DisruptionBudget::Give() {
+Result<void> DisruptionBudget::Release() {
   kept_ = false;
-  const Places places = RH_TRY(Look());
+  const Places places = RH_TRY(ReadPlaces());
   std::uint64_t used = places.all.size();
   for (const ipam::LeaseEntry& entry : places.own) {
     auto removed = store_.Remove(entry);

@@ -1,13 +1,13 @@
-// How many nodes of a cluster may be out of use at once.
+// DisruptionBudget: limits how many nodes of a cluster are out of use at the same time.
 //
-// Whoever can forge the answers to probes on many nodes must not be able to take all of them out of use. The
-// budget has as many places as nodes may be out, one record of the cluster's store each, and a node takes a
-// place before it acts: no two nodes get the same one. A place of a node that leases no addresses any more
-// (ipam/lease/node_sign.h) is free again.
+// An attacker that forges answers to probes on many nodes must not take all of them out of use. The budget
+// has one place for each node that may be out, a record of the cluster store each. A node acquires a place
+// before it acts, and no two nodes get the same one. The place of a node that leases no addresses any more
+// (ipam/lease/node_heartbeat.h) is free again.
 //
-// The records are blocks of a pool that no rail can have, so that stores, their lists and the rules of who
-// may write what are the same (manifests/components/kubernetes-store). Ownership: borrows the store. Threads:
-// one. Errors: the store's; what was known stays true.
+// The records are blocks of a pool that no rail can have. So stores, their lists and their access rules
+// (manifests/components/kubernetes-store) need nothing else. Ownership: borrows the store. Threads: one.
+// Errors: the store's; the last known usage stays.
 #pragma once
 
 #include <cstddef>
@@ -21,7 +21,7 @@
 
 namespace railhead::node_status {
 
-// fabric.json's isolation.maxUnavailable, as Kubernetes has it: a number of nodes, or a percentage of them.
+// fabric.json's nodeStatus.maxUnavailable, in the form of Kubernetes: a number of nodes, or a percentage.
 struct MaxUnavailable {
   int nodes = 0;  // 0: `percent` is meant
   int percent = 10;
@@ -42,30 +42,30 @@ class DisruptionBudget {
   DisruptionBudget(ipam::ClusterStore& store, std::string node, Pick pick)
       : store_(store), node_(std::move(node)), pick_(std::move(pick)) {}
 
-  // Whether this node has a place, or could get one. `nodes`: how many the fabric names; 0: those that lease
-  // addresses are counted.
-  Result<bool> Take(const MaxUnavailable& limit, std::uint64_t nodes);
-  // Gives back what this node has.
-  Result<void> Give();
-  // As seen by the latest Take() or Give().
+  // Whether this node has a place now. `nodes`: how many the fabric names; 0: those that lease addresses are
+  // counted.
+  Result<bool> Acquire(const MaxUnavailable& limit, std::uint64_t nodes);
+  // Gives this node's place back.
+  Result<void> Release();
+  // As seen by the latest Acquire() or Release().
   [[nodiscard]] const std::optional<Usage>& usage() const { return usage_; }
 
  private:
   struct Places;
-  Result<Places> Look();
-  // A removal that was given up may still arrive: it is of the record as it was.
+  Result<Places> ReadPlaces();
+  // An abandoned removal may still arrive: it names the record's earlier version.
   Result<bool> Keep(const Places& places);
   Result<std::uint64_t> CountNodes();
-  // The place of a node that is gone, free again; false: there is none among those looked at.
+  // Frees the place of a node that is gone; false: none of those it checked.
   Result<bool> FreeOne(const Places& places);
 
   ipam::ClusterStore& store_;
   const std::string node_;
   const Pick pick_;
-  bool kept_ = false;  // no request is on its way that could take the place away
+  bool kept_ = false;  // no pending request can remove the place
   std::optional<Usage> usage_;
   std::optional<std::uint64_t> counted_;
-  int takes_until_count_ = 0;
+  int acquires_until_count_ = 0;
 };
 
 }  // namespace railhead::node_status

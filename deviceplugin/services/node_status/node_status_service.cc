@@ -39,41 +39,43 @@ PodDevice PodOf(const JournalEntry& entry, const AttachedDevice& link) {
 
 }  // namespace
 
-Isolation::Isolation(const Root& root, Log* log) : root_(root), log_(log), journal_(root) {}
+NodeStatusService::NodeStatusService(const Root& root, Log* log) : root_(root), log_(log), journal_(root) {}
 
-Result<void> Isolation::Start(const resources::Plan& plan, const KubeService& service, Sources sources) {
+Result<void> NodeStatusService::Start(const resources::Plan& plan, const KubeService& service,
+                                      Sources sources) {
   sources_ = std::move(sources);
   service_ = service;
   if (plan.of_fabric) {
     const auto fabric = RH_TRY(ReadFabric(root_, plan.config_path));
-    if (fabric) RH_TRY(Follow(*fabric, plan.config_path));
+    if (fabric) RH_TRY(ApplySettings(*fabric, plan.config_path));
   }
   const std::lock_guard lock(mutex_);
   if (!plan_) plan_ = plan;
-  loop_ = std::make_shared<IsolationLoop>([this] { return Look(); },
-                                          [this](const IsolationOutcome& outcome) { Write(outcome); });
+  loop_ = std::make_shared<NodeStatusLoop>([this] { return Collect(); },
+                                           [this](const NodeStatusOutcome& outcome) { LogOutcome(outcome); });
   return {};
 }
 
-Result<void> Isolation::Follow(const Fabric& fabric, const std::string& what) {
-  IsolationSettings settings = RH_TRY(ParseIsolation(fabric.isolation, what, fabric.rails.size()));
-  // Nobody else would take away the taint that we may have set.
+Result<void> NodeStatusService::ApplySettings(const Fabric& fabric, const std::string& what) {
+  NodeStatusSettings settings =
+      RH_TRY(ParseNodeStatusSettings(fabric.node_status, what, fabric.rails.size()));
+  // No other process would remove a taint that we may have set.
   if (!settings.taint && settings_.taint) settings.taint = TaintSettings{.wanted = false};
   if (settings == settings_) return {};
-  std::shared_ptr<Isolator> isolator;
+  std::shared_ptr<NodeStatusWriter> writer;
   if (settings.Any()) {
-    const KubeAccess access = RH_TRY_WRAP(FindKubeAccess(root_, settings.kubernetes, service_), "isolation");
+    const KubeAccess access = RH_TRY_WRAP(FindKubeAccess(root_, settings.kubernetes, service_), "nodeStatus");
     const std::string node = RH_TRY(NodeName(root_));
-    log_->Info("telling the cluster of bad rails", {{"node", node}, {"api", access.endpoint.ToString()}});
-    isolator = std::make_shared<Isolator>(
+    log_->Info("reporting node status to the cluster", {{"node", node}, {"api", access.endpoint.ToString()}});
+    writer = std::make_shared<NodeStatusWriter>(
         settings, std::make_unique<NodeApi>(access, settings.kubernetes.timeout, node), Seed());
   }
   settings_ = std::move(settings);
-  isolator_ = std::move(isolator);
+  writer_ = std::move(writer);
   return {};
 }
 
-void Isolation::Planned(const resources::Plan& plan) {
+void NodeStatusService::SetPlan(const resources::Plan& plan) {
   {
     const std::lock_guard lock(mutex_);
     plan_ = plan;
@@ -81,58 +83,58 @@ void Isolation::Planned(const resources::Plan& plan) {
   HealthChanged();
 }
 
-void Isolation::HealthChanged() {
+void NodeStatusService::HealthChanged() {
   if (const auto running = loop()) running->Wake();
 }
 
-void Isolation::Stop() {
+void NodeStatusService::Stop() {
   if (const auto running = loop()) running->Stop();
 }
 
-bool Isolation::AwaitEnd(std::chrono::milliseconds limit) {
+bool NodeStatusService::AwaitEnd(std::chrono::milliseconds limit) {
   const auto running = loop();
   return !running || running->AwaitEnd(limit);
 }
 
-std::shared_ptr<IsolationLoop> Isolation::loop() const {
+std::shared_ptr<NodeStatusLoop> NodeStatusService::loop() const {
   const std::lock_guard lock(mutex_);
   return loop_;
 }
 
-std::optional<IsolationTurn> Isolation::Look() {
-  if (sources_.stands_by()) return std::nullopt;
+std::optional<NodeStatusUpdate> NodeStatusService::Collect() {
+  if (sources_.is_standby()) return std::nullopt;
   std::optional<resources::Plan> plan;
   {
     const std::lock_guard lock(mutex_);
     plan = plan_;
   }
   if (!plan) return std::nullopt;
-  if (!plan->of_fabric) return IsolationTurn{};
-  // Why it cannot be read is told by who plans.
+  if (!plan->of_fabric) return NodeStatusUpdate{};
+  // Another part of railheadd reports why it cannot be read.
   const auto fabric = ReadFabric(root_, plan->config_path);
   if (!fabric || !*fabric) return std::nullopt;
-  Complain(Follow(**fabric, plan->config_path));
-  if (!isolator_) return IsolationTurn{};
-  IsolationTurn turn;
-  turn.isolator = isolator_;
-  turn.situation.devices = sources_.health();
+  Complain(ApplySettings(**fabric, plan->config_path));
+  if (!writer_) return NodeStatusUpdate{};
+  NodeStatusUpdate update;
+  update.writer = writer_;
+  update.status.devices = sources_.health();
   auto rails = RailStates(RailNames(**fabric), resources::PfsOfRails(**fabric, *plan->inventory),
-                          turn.situation.devices);
+                          update.status.devices);
   if (!rails) return std::nullopt;
-  turn.situation.rails = std::move(*rails);
-  turn.situation.in_pods = InPods();
-  const bool wanted = settings_.taint && WantsTaint(*settings_.taint, turn.situation.rails);
-  turn.situation.may_taint = sources_.may_taint(wanted);
-  return turn;
+  update.status.rails = std::move(*rails);
+  update.status.in_pods = InPods();
+  const bool wanted = settings_.taint && WantsTaint(*settings_.taint, update.status.rails);
+  update.status.may_taint = sources_.may_taint(wanted);
+  return update;
 }
 
-void Isolation::Complain(const Result<void>& followed) {
+void NodeStatusService::Complain(const Result<void>& followed) {
   const std::string message = followed ? "" : followed.error().message;
   if (std::exchange(complaint_, message) != message && !followed)
-    log_->Warning("the cluster is told of bad rails as before: the new settings are wrong", followed.error());
+    log_->Warning("invalid nodeStatus settings; keeping the previous ones", followed.error());
 }
 
-std::map<std::string, PodDevice> Isolation::InPods() {
+std::map<std::string, PodDevice> NodeStatusService::InPods() {
   std::map<std::string, PodDevice> in_pods;
   const auto view = journal_.Read();
   if (!view) return in_pods;
@@ -142,7 +144,7 @@ std::map<std::string, PodDevice> Isolation::InPods() {
   return in_pods;
 }
 
-void Isolation::Write(const IsolationOutcome& outcome) {
+void NodeStatusService::LogOutcome(const NodeStatusOutcome& outcome) {
   if (outcome.condition) {
     const RailsCondition& condition = *outcome.condition;
     const Log::Fields fields = {{"reason", condition.reason}, {"because", condition.message}};
@@ -153,104 +155,103 @@ void Isolation::Write(const IsolationOutcome& outcome) {
     }
   }
   if (outcome.tainted)
-    log_->Info(*outcome.tainted ? "the node is tainted" : "the node's taint is taken away");
+    log_->Info(*outcome.tainted ? "the node's taint was added" : "the node's taint was removed");
   if (!outcome.problem) {
-    if (!std::exchange(known_problem_, std::string()).empty())
-      log_->Info("the cluster hears of bad rails again");
+    if (!std::exchange(known_problem_, std::string()).empty()) log_->Info("node status updates recovered");
     return;
   }
   if (std::exchange(known_problem_, outcome.problem->message) == outcome.problem->message) {
-    log_->Debug("telling the cluster of bad rails still fails");
+    log_->Debug("node status updates still fail");
   } else {
-    log_->Warning("the cluster does not hear of bad rails, trying again", *outcome.problem);
+    log_->Warning("node status update failed; retrying", *outcome.problem);
   }
 }
 
-void Isolation::Append(Exposition* page) const {
+void NodeStatusService::Append(Exposition* page) const {
   const auto running = loop();
-  std::optional<IsolationStatus> status;
-  if (running) status = running->Status();
-  page->Begin(Type::kGauge, "railhead_isolation_whole_rails",
-              "Rails of the fabric whose PF is there and healthy, as the cluster is told");
-  if (status && status->whole_rails) page->Sample({}, static_cast<std::uint64_t>(*status->whole_rails));
-  page->Begin(Type::kCounter, "railhead_isolation_calls",
-              "Requests to the Kubernetes API about this node's rails");
-  if (status) page->Sample({}, status->counts.calls);
-  page->Begin(Type::kCounter, "railhead_isolation_failed_steps",
-              "Times that the cluster could not be told of this node's rails");
-  if (status) page->Sample({}, status->counts.failed_steps);
-  page->Begin(Type::kCounter, "railhead_isolation_events",
-              "Events for pods and the node: told, left out since there were many, or failed");
-  if (!status) return;
-  page->Sample({{"outcome", "told"}}, status->counts.events_told);
-  page->Sample({{"outcome", "limited"}}, status->counts.events_limited);
-  page->Sample({{"outcome", "failed"}}, status->counts.events_failed);
+  std::optional<NodeStatusSummary> summary;
+  if (running) summary = running->Summary();
+  page->Begin(Type::kGauge, "railhead_node_healthy_rails",
+              "Rails of the fabric whose PF is present and healthy, as reported to the cluster");
+  if (summary && summary->healthy_rails)
+    page->Sample({}, static_cast<std::uint64_t>(*summary->healthy_rails));
+  page->Begin(Type::kCounter, "railhead_node_status_requests",
+              "Requests to the Kubernetes API for this node's status");
+  if (summary) page->Sample({}, summary->counts.requests);
+  page->Begin(Type::kCounter, "railhead_node_status_failures", "Node status updates that failed");
+  if (summary) page->Sample({}, summary->counts.failures);
+  page->Begin(Type::kCounter, "railhead_node_status_events",
+              "Events for pods and the node: sent, limited because there were too many, or failed");
+  if (!summary) return;
+  page->Sample({{"outcome", "sent"}}, summary->counts.events_sent);
+  page->Sample({{"outcome", "limited"}}, summary->counts.events_limited);
+  page->Sample({{"outcome", "failed"}}, summary->counts.events_failed);
 }
 
 namespace {
 
-// What changes together is told together.
+// Changes within this time go out in one update.
 constexpr std::chrono::milliseconds kSettling{500};
 constexpr std::chrono::milliseconds kNotYet{2000};
 constexpr std::chrono::hours kOff{1};
 
-IsolationCounts Sum(const IsolationCounts& a, const IsolationCounts& b) {
-  return {a.calls + b.calls, a.failed_steps + b.failed_steps, a.events_told + b.events_told,
+NodeStatusCounts Sum(const NodeStatusCounts& a, const NodeStatusCounts& b) {
+  return {a.requests + b.requests, a.failures + b.failures, a.events_sent + b.events_sent,
           a.events_limited + b.events_limited, a.events_failed + b.events_failed};
 }
 
 }  // namespace
 
-IsolationLoop::IsolationLoop(Look look, Report report)
-    : look_(std::move(look)), report_(std::move(report)), thread_([this] { Loop(); }) {}
+NodeStatusLoop::NodeStatusLoop(Collect collect, Report report)
+    : collect_(std::move(collect)), report_(std::move(report)), thread_([this] { Loop(); }) {}
 
-IsolationLoop::~IsolationLoop() {
+NodeStatusLoop::~NodeStatusLoop() {
   Stop();
   thread_.join();
 }
 
-void IsolationLoop::Wake() {
+void NodeStatusLoop::Wake() {
   const std::lock_guard lock(mutex_);
   woken_ = true;
   changed_.notify_all();
 }
 
-void IsolationLoop::Stop() {
+void NodeStatusLoop::Stop() {
   const std::lock_guard lock(mutex_);
   stopped_ = true;
   changed_.notify_all();
 }
 
-bool IsolationLoop::AwaitEnd(std::chrono::milliseconds limit) {
+bool NodeStatusLoop::AwaitEnd(std::chrono::milliseconds limit) {
   std::unique_lock lock(mutex_);
   return changed_.wait_for(lock, limit, [this] { return ended_; });
 }
 
-IsolationStatus IsolationLoop::Status() const {
+NodeStatusSummary NodeStatusLoop::Summary() const {
   const std::lock_guard lock(mutex_);
-  return {isolator_ ? Sum(earlier_, isolator_->Counts()) : earlier_, whole_rails_};
+  return {writer_ ? Sum(earlier_, writer_->Counts()) : earlier_, healthy_rails_};
 }
 
-void IsolationLoop::Take(const IsolationTurn& turn) {
+void NodeStatusLoop::Take(const NodeStatusUpdate& update) {
   const std::lock_guard lock(mutex_);
-  if (isolator_ && isolator_ != turn.isolator) earlier_ = Sum(earlier_, isolator_->Counts());
-  isolator_ = turn.isolator;
-  whole_rails_.reset();
-  if (isolator_) whole_rails_ = WholeRails(turn.situation.rails);
+  if (writer_ && writer_ != update.writer) earlier_ = Sum(earlier_, writer_->Counts());
+  writer_ = update.writer;
+  healthy_rails_.reset();
+  if (writer_) healthy_rails_ = HealthyRails(update.status.rails);
 }
 
-std::pair<std::chrono::milliseconds, bool> IsolationLoop::StepOnce() {
-  const auto turn = look_();
-  if (!turn) return {kNotYet, true};
-  Take(*turn);
-  if (!turn->isolator) return {kOff, true};
-  const IsolationOutcome outcome = turn->isolator->Step(turn->situation, std::chrono::steady_clock::now(),
-                                                        std::chrono::system_clock::now());
+std::pair<std::chrono::milliseconds, bool> NodeStatusLoop::StepOnce() {
+  const auto update = collect_();
+  if (!update) return {kNotYet, true};
+  Take(*update);
+  if (!update->writer) return {kOff, true};
+  const NodeStatusOutcome outcome = update->writer->Step(update->status, std::chrono::steady_clock::now(),
+                                                         std::chrono::system_clock::now());
   report_(outcome);
   return {outcome.wait, !outcome.problem};
 }
 
-void IsolationLoop::Loop() {
+void NodeStatusLoop::Loop() {
   while (true) {
     const auto [wait, may_wake] = StepOnce();
     std::unique_lock lock(mutex_);

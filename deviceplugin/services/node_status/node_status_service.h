@@ -1,4 +1,4 @@
-// Isolation as railheadd runs it: from configuration to thread, log and metrics.
+// NodeStatusService: reports the node's rails to the cluster: configuration, thread, log and metrics.
 //
 // Ownership: borrows the log, and what Sources refers to. Threads: thread-safe; Start() once.
 #pragma once
@@ -27,75 +27,75 @@
 
 namespace railhead::node_status {
 
-// The thread of railheadd that tells the cluster of bad rails.
+// The thread of railheadd that writes the node status.
 //
-// It looks when it is woken, when a heartbeat is due, and again after what failed; it is never waited for.
-// What is looked at says by which isolator it is told: with other settings, by another.
-// Threads: its own one calls `look` and `report`; all else from any.
-// Errors: none; what fails is reported and tried again.
+// It runs when it is woken, when a heartbeat is due, and again after a failure. No other thread waits for it.
+// `collect` also returns the writer: after a change of settings, another one.
+// Threads: its own one calls `collect` and `report`; all else from any.
+// Errors: none; failures are reported and tried again.
 
-struct IsolationStatus {
-  IsolationCounts counts;
-  std::optional<int> whole_rails;  // by the latest look; nullopt: none so far
+struct NodeStatusSummary {
+  NodeStatusCounts counts;
+  std::optional<int> healthy_rails;  // of the latest update; nullopt: none so far
 };
 
-struct IsolationTurn {
-  std::shared_ptr<Isolator> isolator;  // nullptr: the cluster is told nothing, until Wake()
-  Situation situation;
+struct NodeStatusUpdate {
+  std::shared_ptr<NodeStatusWriter> writer;  // nullptr: nothing is reported until Wake()
+  NodeStatus status;
 };
 
-class IsolationLoop {
+class NodeStatusLoop {
  public:
-  // nullopt: nothing can be said yet, or another railheadd says it.
-  using Look = std::function<std::optional<IsolationTurn>()>;
-  using Report = std::function<void(const IsolationOutcome&)>;
+  // nullopt: the status is not known yet, or another railheadd reports it.
+  using Collect = std::function<std::optional<NodeStatusUpdate>()>;
+  using Report = std::function<void(const NodeStatusOutcome&)>;
 
-  IsolationLoop(Look look, Report report);
+  NodeStatusLoop(Collect collect, Report report);
   // Ends the thread; a request to the API is waited for.
-  ~IsolationLoop();
-  IsolationLoop(const IsolationLoop&) = delete;
-  IsolationLoop& operator=(const IsolationLoop&) = delete;
+  ~NodeStatusLoop();
+  NodeStatusLoop(const NodeStatusLoop&) = delete;
+  NodeStatusLoop& operator=(const NodeStatusLoop&) = delete;
 
   // Something may be different. Does not shorten the wait after a failure.
   void Wake();
   void Stop();
   // Whether the thread has ended.
   bool AwaitEnd(std::chrono::milliseconds limit);
-  [[nodiscard]] IsolationStatus Status() const;
+  [[nodiscard]] NodeStatusSummary Summary() const;
 
  private:
   void Loop();
   // How long to wait, and whether Wake() may end that.
   std::pair<std::chrono::milliseconds, bool> StepOnce();
 
-  void Take(const IsolationTurn& turn);
+  void Take(const NodeStatusUpdate& update);
 
-  const Look look_;
+  const Collect collect_;
   const Report report_;
   mutable std::mutex mutex_;
   std::condition_variable changed_;
-  std::shared_ptr<Isolator> isolator_;  // of the latest turn
-  IsolationCounts earlier_;             // of those before it
-  std::optional<int> whole_rails_;
+  std::shared_ptr<NodeStatusWriter> writer_;  // of the latest update
+  NodeStatusCounts earlier_;                  // of those before it
+  std::optional<int> healthy_rails_;
   bool woken_ = false;
   bool stopped_ = false;
   bool ended_ = false;
   std::thread thread_;  // last: it uses all of the others
 };
 
-class Isolation {
+class NodeStatusService {
  public:
   struct Sources {
     std::function<std::vector<health::DeviceHealth>()> health;
-    std::function<bool()> stands_by;  // a newer railheadd tells it
+    std::function<bool()> is_standby;  // a newer railheadd reports instead
     std::function<bool(bool wanted)> may_taint;
   };
 
-  Isolation(const Root& root, Log* log);
+  NodeStatusService(const Root& root, Log* log);
 
-  // `plan` as for Planned(). A fabric that asks for none of it may do so later.
+  // `plan` as for SetPlan(). A fabric without `nodeStatus` may get it later.
   Result<void> Start(const resources::Plan& plan, const KubeService& service, Sources sources);
-  void Planned(const resources::Plan& plan);
+  void SetPlan(const resources::Plan& plan);
   void HealthChanged();
   void Stop();
   // Whether the thread has ended, or there is none.
@@ -103,28 +103,28 @@ class Isolation {
   void Append(Exposition* page) const;
 
  private:
-  [[nodiscard]] std::optional<IsolationTurn> Look();
-  // What the fabric asks for now. An error leaves what was.
-  Result<void> Follow(const Fabric& fabric, const std::string& what);
+  [[nodiscard]] std::optional<NodeStatusUpdate> Collect();
+  // Takes the fabric's settings. After an error the earlier ones stay.
+  Result<void> ApplySettings(const Fabric& fabric, const std::string& what);
   [[nodiscard]] std::map<std::string, PodDevice> InPods();
-  void Write(const IsolationOutcome& outcome);
+  void LogOutcome(const NodeStatusOutcome& outcome);
   void Complain(const Result<void>& followed);
-  [[nodiscard]] std::shared_ptr<IsolationLoop> loop() const;
+  [[nodiscard]] std::shared_ptr<NodeStatusLoop> loop() const;
 
   const Root root_;
   Log* const log_;
   Sources sources_;
   KubeService service_;
   // The thread's, once there is one.
-  IsolationSettings settings_;
-  std::shared_ptr<Isolator> isolator_;  // nullptr: nothing is asked for
+  NodeStatusSettings settings_;
+  std::shared_ptr<NodeStatusWriter> writer_;  // nullptr: nothing is to be reported
   JournalCache journal_;
   std::string known_problem_;
   std::string complaint_;
 
   mutable std::mutex mutex_;
   std::optional<resources::Plan> plan_;
-  std::shared_ptr<IsolationLoop> loop_;
+  std::shared_ptr<NodeStatusLoop> loop_;
 };
 
 }  // namespace railhead::node_status

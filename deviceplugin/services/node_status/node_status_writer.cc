@@ -16,41 +16,42 @@ namespace {
 using std::chrono::milliseconds;
 
 constexpr int kTaintTries = 3;
-// More are older than what they tell.
+// More events than this would be too old when they are sent.
 constexpr std::size_t kMostWaiting = 50;
 
-// Asking again helps.
+// Another try may succeed.
 bool IsTransient(const Error& error) {
   return error.code == ErrorCode::kUnavailable || error.code == ErrorCode::kTimeout;
 }
 
-void Note(Result<void> done, IsolationOutcome* outcome) {
+void Note(Result<void> done, NodeStatusOutcome* outcome) {
   if (!done && !outcome->problem) outcome->problem = std::move(done.error());
 }
 
 }  // namespace
 
-Isolator::Isolator(IsolationSettings settings, std::unique_ptr<NodeApi> api, std::uint64_t seed)
+NodeStatusWriter::NodeStatusWriter(NodeStatusSettings settings, std::unique_ptr<NodeApi> api,
+                                   std::uint64_t seed)
     : settings_(std::move(settings)), api_(std::move(api)), random_(seed) {}
 
-IsolationOutcome Isolator::Step(const Situation& situation, Steady now, System wall) {
-  IsolationOutcome outcome;
+NodeStatusOutcome NodeStatusWriter::Step(const NodeStatus& status, Steady now, System wall) {
+  NodeStatusOutcome outcome;
   node_.reset();
-  Follow(situation, now);
+  QueueEvents(status, now);
   const bool beat = !beat_ || now >= *beat_;
   if (settings_.taint) {
-    const bool wanted = WantsTaint(*settings_.taint, situation.rails);
-    const bool waits = wanted && !situation.may_taint && tainted_ != true;
+    const bool wanted = WantsTaint(*settings_.taint, status.rails);
+    const bool waits = wanted && !status.may_taint && tainted_ != true;
     if (!waits && (tainted_ != wanted || (beat && settings_.taint->wanted)))
       Note(SettleTaint(wanted, &outcome), &outcome);
   }
   if (settings_.node_condition) {
-    const RailsCondition condition = ConditionOf(situation.rails);
+    const RailsCondition condition = ConditionOf(status.rails);
     if (condition_ != condition || beat) Note(SettleCondition(condition, wall, &outcome), &outcome);
   }
-  Note(TellEvents(wall), &outcome);
+  Note(SendEvents(wall), &outcome);
   if (outcome.problem) {
-    failed_steps_.Add();
+    failed_updates_.Add();
     outcome.wait = BackOff();
     return outcome;
   }
@@ -60,27 +61,27 @@ IsolationOutcome Isolator::Step(const Situation& situation, Steady now, System w
   return outcome;
 }
 
-void Isolator::Follow(const Situation& situation, Steady now) {
+void NodeStatusWriter::QueueEvents(const NodeStatus& status, Steady now) {
   if (!settings_.events) return;
-  const auto before = std::exchange(devices_, situation.devices);
-  // After a start nobody knows what the cluster has been told.
+  const auto before = std::exchange(devices_, status.devices);
+  // After a start it is unknown which events the cluster has.
   if (!before) return;
-  for (HealthEvent& event : EventsBetween(*before, situation)) {
+  for (HealthEvent& event : EventsBetween(*before, status)) {
     if (!gate_.Take(event, now)) {
-      limited_.Add();
+      events_limited_.Add();
       continue;
     }
     events_.push_back(std::move(event));
   }
-  for (; events_.size() > kMostWaiting; events_.pop_front()) failed_.Add();
+  for (; events_.size() > kMostWaiting; events_.pop_front()) events_failed_.Add();
 }
 
-Result<NodeObject*> Isolator::Node() {
+Result<NodeObject*> NodeStatusWriter::Node() {
   if (!node_) node_ = RH_TRY(api_->Read());
   return &*node_;
 }
 
-Result<void> Isolator::SettleTaint(bool wanted, IsolationOutcome* outcome) {
+Result<void> NodeStatusWriter::SettleTaint(bool wanted, NodeStatusOutcome* outcome) {
   Result<void> written;
   for (int i = 0; i < kTaintTries; ++i) {
     const NodeObject* node = RH_TRY(Node());
@@ -103,8 +104,8 @@ Result<void> Isolator::SettleTaint(bool wanted, IsolationOutcome* outcome) {
   return written;
 }
 
-Result<void> Isolator::SettleCondition(const RailsCondition& condition, System wall,
-                                       IsolationOutcome* outcome) {
+Result<void> NodeStatusWriter::SettleCondition(const RailsCondition& condition, System wall,
+                                               NodeStatusOutcome* outcome) {
   const NodeObject* node = RH_TRY(Node());
   const bool changed = node->condition != (condition.ready ? "True" : "False");
   RH_TRY(api_->WriteCondition(condition, wall, changed));
@@ -112,31 +113,32 @@ Result<void> Isolator::SettleCondition(const RailsCondition& condition, System w
   return {};
 }
 
-Result<void> Isolator::TellEvents(System wall) {
+Result<void> NodeStatusWriter::SendEvents(System wall) {
   while (!events_.empty()) {
     auto created = api_->Create(events_.front(), wall);
     if (!created && IsTransient(created.error())) return created;
-    (created ? told_ : failed_).Add();
+    (created ? events_sent_ : events_failed_).Add();
     events_.pop_front();
     if (!created) return created;
   }
   return {};
 }
 
-milliseconds Isolator::BackOff() {
+milliseconds NodeStatusWriter::BackOff() {
   const int doubled = std::min(failures_++, 10);
   const milliseconds wait =
       std::min<milliseconds>(kMostBackOff, milliseconds(kFirstBackOff) * (1 << doubled));
   return Jittered(wait);
 }
 
-milliseconds Isolator::Jittered(milliseconds time) {
+milliseconds NodeStatusWriter::Jittered(milliseconds time) {
   std::uniform_int_distribution<std::int64_t> part(-time.count() / 10, time.count() / 10);
   return time + milliseconds(part(random_));
 }
 
-IsolationCounts Isolator::Counts() const {
-  return {api_->sent(), failed_steps_.value(), told_.value(), limited_.value(), failed_.value()};
+NodeStatusCounts NodeStatusWriter::Counts() const {
+  return {api_->sent(), failed_updates_.value(), events_sent_.value(), events_limited_.value(),
+          events_failed_.value()};
 }
 
 namespace {
@@ -215,7 +217,8 @@ Result<void> NodeApi::Create(const HealthEvent& event, std::chrono::system_clock
   unique_ = std::max(unique_ + 1, static_cast<std::uint64_t>(ns));
   const std::string path = "/api/v1/namespaces/" + EscapeForQuery(NamespaceOf(event)) + "/events";
   RH_TRY_WRAP(api_.Call("POST", path, EventObject(event, node_, now, unique_)),
-              "telling of " + (event.pod.empty() ? "node " + node_ : event.pod_namespace + "/" + event.pod));
+              "creating an event for " +
+                  (event.pod.empty() ? "node " + node_ : event.pod_namespace + "/" + event.pod));
   return {};
 }
 
@@ -283,11 +286,11 @@ std::string TextsOf(const health::DeviceHealth& device) {
   return Join(texts, ", ");
 }
 
-HealthEvent EventOf(const health::DeviceHealth& device, const std::string& called) {
+HealthEvent EventOf(const health::DeviceHealth& device, const std::string& name) {
   HealthEvent event;
   event.warning = !device.healthy;
   event.reason = device.healthy ? "RailDeviceHealthy" : "RailDeviceUnhealthy";
-  event.message = called + (device.healthy ? " is well again" : " is unhealthy: " + TextsOf(device));
+  event.message = name + (device.healthy ? " is healthy again" : " is unhealthy: " + TextsOf(device));
   if (event.message.size() > kMostText) event.message = event.message.substr(0, kMostText) + "...";
   return event;
 }
@@ -309,7 +312,7 @@ std::string NameOnNode(const health::DeviceHealth& device) {
 }  // namespace
 
 std::vector<HealthEvent> EventsBetween(const std::vector<health::DeviceHealth>& before,
-                                       const Situation& now) {
+                                       const NodeStatus& now) {
   std::map<std::string, const health::DeviceHealth*> old;
   for (const health::DeviceHealth& device : before) old[device.id] = &device;
   std::vector<HealthEvent> events;
@@ -326,12 +329,12 @@ std::vector<HealthEvent> EventsBetween(const std::vector<health::DeviceHealth>& 
 }
 
 bool EventGate::Take(const HealthEvent& event, Clock::time_point now) {
-  std::erase_if(told_, [&](const auto& one) { return now - one.second >= kSame; });
-  if (told_.contains(event)) return false;
+  std::erase_if(recent_, [&](const auto& one) { return now - one.second >= kSame; });
+  if (recent_.contains(event)) return false;
   Refill(now);
   if (tokens_ == 0) return false;
   --tokens_;
-  told_.emplace(event, now);
+  recent_.emplace(event, now);
   return true;
 }
 

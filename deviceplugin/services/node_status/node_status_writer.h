@@ -1,9 +1,8 @@
-// Makes the node's object say what a Situation says, step by step.
+// Writes a NodeStatus to the node's object in Kubernetes: condition, taint and events.
 //
-// A step writes what is different from what was written last, and every five minutes all of it, so that what
-// somebody else changed comes back and the condition's heartbeat goes on. What fails is tried again at the
-// next step, which the outcome says when to take. Ownership: owns the API. Threads: Step() on one; Counts()
-// from any. Errors: in the outcome.
+// A step writes the differences to the last write, and everything every five minutes. So changes by others
+// are undone, and the condition's heartbeat goes on. The next step repeats what failed; the outcome says when
+// it is due. Ownership: owns the API. Threads: Step() on one; Counts() from any. Errors: in the outcome.
 #pragma once
 
 #include <chrono>
@@ -28,7 +27,7 @@ namespace railhead::node_status {
 //
 // Threads: pure functions.
 
-// Events of Kubernetes about devices that fell ill or are well again, and how many of them are told.
+// Kubernetes events about devices that became unhealthy or healthy again, and a limit for them.
 //
 // Threads: pure functions; an EventGate is one thread's.
 
@@ -45,11 +44,12 @@ struct HealthEvent {
   auto operator<=>(const HealthEvent&) const = default;
 };
 
-// What is different in `now`: for each pod whose device changed, and for the node each PF, and each VF that
-// has a trouble of its own. Nothing of devices that were not there before.
-std::vector<HealthEvent> EventsBetween(const std::vector<health::DeviceHealth>& before, const Situation& now);
+// Events for the changes: to each pod whose device changed; to the node for each PF, and for each VF with its
+// own fault. New devices get none.
+std::vector<HealthEvent> EventsBetween(const std::vector<health::DeviceHealth>& before,
+                                       const NodeStatus& now);
 
-// A token bucket, and the same event at most once in ten minutes: links that flap are not to fill etcd.
+// A token bucket, and the same event at most once in ten minutes: flapping links must not fill etcd.
 class EventGate {
  public:
   using Clock = std::chrono::steady_clock;
@@ -57,7 +57,7 @@ class EventGate {
   static constexpr std::chrono::seconds kRefill{30};  // for one
   static constexpr std::chrono::minutes kSame{10};
 
-  // Whether it may be told; then it counts as told.
+  // Whether the event may be sent; it then counts as sent.
   bool Take(const HealthEvent& event, Clock::time_point now);
 
  private:
@@ -65,10 +65,10 @@ class EventGate {
 
   int tokens_ = kBurst;
   Clock::time_point refilled_{};
-  std::map<HealthEvent, Clock::time_point> told_;
+  std::map<HealthEvent, Clock::time_point> recent_;
 };
 
-// Where such events of a node are: it has no namespace itself.
+// The namespace of events about a node, which has none itself.
 inline constexpr const char* kNodeEventsNamespace = "default";
 
 std::string NamespaceOf(const HealthEvent& event);
@@ -77,7 +77,7 @@ std::string NamespaceOf(const HealthEvent& event);
 std::string EventObject(const HealthEvent& event, const std::string& node,
                         std::chrono::system_clock::time_point time, std::uint64_t unique);
 
-// This node's object in the Kubernetes API, as far as isolation writes it.
+// This node's object in the Kubernetes API: the parts that railheadd writes.
 //
 // Needs manifests/components/node-conditions: nodes get and patch, nodes/status patch, events create.
 // Threads: one at a time; sent() from any. Errors: those of KubeApi; kNotFound: there is no such node;
@@ -102,7 +102,7 @@ class NodeApi {
   // `changed`: since when it has this status; nullopt: it had it before.
   Result<void> WriteCondition(const RailsCondition& condition, std::chrono::system_clock::time_point now,
                               bool changed);
-  // A namespace that is gone is well: so are its pods.
+  // A namespace that is gone is no error: its pods are gone, too.
   Result<void> Create(const HealthEvent& event, std::chrono::system_clock::time_point now);
   [[nodiscard]] std::uint64_t sent() const { return api_.sent(); }
 
@@ -115,22 +115,22 @@ class NodeApi {
   std::uint64_t unique_ = 0;
 };
 
-struct IsolationOutcome {
+struct NodeStatusOutcome {
   std::optional<RailsCondition> condition;  // written, and another one than before
   std::optional<bool> tainted;              // the taint was set, or taken away
   std::optional<Error> problem;             // the first that went wrong
   std::chrono::milliseconds wait{0};        // until the next step, if nothing changes
 };
 
-struct IsolationCounts {
-  std::uint64_t calls = 0;
-  std::uint64_t failed_steps = 0;
-  std::uint64_t events_told = 0;
+struct NodeStatusCounts {
+  std::uint64_t requests = 0;
+  std::uint64_t failures = 0;
+  std::uint64_t events_sent = 0;
   std::uint64_t events_limited = 0;  // by the EventGate
   std::uint64_t events_failed = 0;   // refused, or too many waited
 };
 
-class Isolator {
+class NodeStatusWriter {
  public:
   using Steady = std::chrono::steady_clock::time_point;
   using System = std::chrono::system_clock::time_point;
@@ -139,23 +139,23 @@ class Isolator {
   static constexpr std::chrono::seconds kFirstBackOff{1};
   static constexpr std::chrono::seconds kMostBackOff{60};
 
-  Isolator(IsolationSettings settings, std::unique_ptr<NodeApi> api, std::uint64_t seed);
+  NodeStatusWriter(NodeStatusSettings settings, std::unique_ptr<NodeApi> api, std::uint64_t seed);
 
-  IsolationOutcome Step(const Situation& situation, Steady now, System wall);
-  [[nodiscard]] IsolationCounts Counts() const;
+  NodeStatusOutcome Step(const NodeStatus& status, Steady now, System wall);
+  [[nodiscard]] NodeStatusCounts Counts() const;
 
  private:
-  void Follow(const Situation& situation, Steady now);
+  void QueueEvents(const NodeStatus& status, Steady now);
   // Reads the node at most once a step.
   Result<NodeObject*> Node();
-  Result<void> SettleTaint(bool wanted, IsolationOutcome* outcome);
-  Result<void> SettleCondition(const RailsCondition& condition, System wall, IsolationOutcome* outcome);
-  Result<void> TellEvents(System wall);
+  Result<void> SettleTaint(bool wanted, NodeStatusOutcome* outcome);
+  Result<void> SettleCondition(const RailsCondition& condition, System wall, NodeStatusOutcome* outcome);
+  Result<void> SendEvents(System wall);
   std::chrono::milliseconds BackOff();
   // Give or take a tenth: the nodes of a cluster are not to do it all at once.
   std::chrono::milliseconds Jittered(std::chrono::milliseconds time);
 
-  const IsolationSettings settings_;
+  const NodeStatusSettings settings_;
   const std::unique_ptr<NodeApi> api_;
   std::mt19937_64 random_;
 
@@ -168,10 +168,10 @@ class Isolator {
   std::deque<HealthEvent> events_;
   int failures_ = 0;  // in a row
 
-  Counter failed_steps_;
-  Counter told_;
-  Counter limited_;
-  Counter failed_;
+  Counter failed_updates_;
+  Counter events_sent_;
+  Counter events_limited_;
+  Counter events_failed_;
 };
 
 }  // namespace railhead::node_status

@@ -25,7 +25,7 @@ bool OnlyDrained(const RailState& rail) {
   });
 }
 
-std::string WhyNotWhole(const RailState& rail) {
+std::string DescribeUnhealthy(const RailState& rail) {
   if (rail.pf.empty()) return rail.rail + ": the node has no PF for it";
   std::vector<std::string> texts;
   texts.reserve(rail.reasons.size());
@@ -46,7 +46,7 @@ std::optional<std::vector<RailState>> RailStates(const std::vector<std::string>&
       const health::DeviceHealth* health = FindHealth(devices, pf->second);
       if (health == nullptr) return std::nullopt;
       state.pf = health->pf_name.empty() ? health->id : health->pf_name;
-      state.whole = health->healthy;
+      state.healthy = health->healthy;
       state.reasons = health->reasons;
     }
     states.push_back(std::move(state));
@@ -54,29 +54,29 @@ std::optional<std::vector<RailState>> RailStates(const std::vector<std::string>&
   return states;
 }
 
-int WholeRails(const std::vector<RailState>& rails) {
-  return static_cast<int>(std::ranges::count_if(rails, &RailState::whole));
+int HealthyRails(const std::vector<RailState>& rails) {
+  return static_cast<int>(std::ranges::count_if(rails, &RailState::healthy));
 }
 
 RailsCondition ConditionOf(const std::vector<RailState>& rails) {
   std::vector<std::string> whys;
   bool only_drained = true;
   for (const RailState& rail : rails) {
-    if (rail.whole) continue;
-    whys.push_back(WhyNotWhole(rail));
+    if (rail.healthy) continue;
+    whys.push_back(DescribeUnhealthy(rail));
     only_drained = only_drained && OnlyDrained(rail);
   }
   const std::string all = std::to_string(rails.size());
-  if (whys.empty()) return {true, "AllRailsWhole", "all " + all + " rails are whole"};
+  if (whys.empty()) return {true, "AllRailsHealthy", "all " + all + " rails are healthy"};
   std::string message =
-      std::to_string(WholeRails(rails)) + " of " + all + " rails are whole; " + Join(whys, "; ");
+      std::to_string(HealthyRails(rails)) + " of " + all + " rails are healthy; " + Join(whys, "; ");
   if (message.size() > kMostMessage) message = message.substr(0, kMostMessage) + "...";
-  return {false, only_drained ? "RailsDrained" : "RailsNotWhole", std::move(message)};
+  return {false, only_drained ? "RailsDrained" : "RailsUnhealthy", std::move(message)};
 }
 
 bool WantsTaint(const TaintSettings& settings, const std::vector<RailState>& rails) {
   const int wanted = settings.when_rails_below.value_or(static_cast<int>(rails.size()));
-  return settings.wanted && WholeRails(rails) < wanted;
+  return settings.wanted && HealthyRails(rails) < wanted;
 }
 
 namespace {
@@ -108,7 +108,7 @@ bool HasRailsTaint(const nlohmann::json& taints) {
   return taints.is_array() && std::ranges::any_of(taints, IsOurs);
 }
 
-void MaxUnavailableForm::Read(const JsonValue& json, IsolationSettings& settings) {
+void MaxUnavailableForm::Read(const JsonValue& json, NodeStatusSettings& settings) {
   if (json.raw()->is_number_integer()) {
     if (const auto nodes = json.Int(1, kMostNodes)) settings.max_unavailable = {static_cast<int>(*nodes), 0};
     return;
@@ -129,11 +129,11 @@ nlohmann::ordered_json MaxUnavailableForm::Schema() {
           {"default", std::to_string(MaxUnavailable().percent) + "%"}};
 }
 
-Result<IsolationSettings> ParseIsolation(const std::string& text, const std::string& what, std::size_t rails,
-                                         std::vector<Error>* all) {
-  return ParseSection<IsolationSettings>(
-      text, what, "/isolation", all,
-      [&](const IsolationSettings& settings, const record::Complain& complain) {
+Result<NodeStatusSettings> ParseNodeStatusSettings(const std::string& text, const std::string& what,
+                                                   std::size_t rails, std::vector<Error>* all) {
+  return ParseSection<NodeStatusSettings>(
+      text, what, "/nodeStatus", all,
+      [&](const NodeStatusSettings& settings, const record::Complain& complain) {
         const auto below = settings.taint ? settings.taint->when_rails_below : std::nullopt;
         if (!below || static_cast<std::size_t>(*below) <= rails) return;
         complain(PointerOf("taint", "whenRailsBelow"),

@@ -1,7 +1,7 @@
-// What the cluster should see of this node's rails, worked out of what railheadd knows of it.
+// NodeStatus: what the cluster sees of this node's rails.
 //
-// A rail is whole when the node has a PF for it and no rule of health has hold of that PF. VFs with a trouble
-// of their own are kubelet's business: there are others. Threads: pure functions over values.
+// A rail is healthy when its PF exists and no health rule is active on it. A single unhealthy VF does not
+// affect the rail: it is only reported to kubelet. Threads: pure functions over values.
 #pragma once
 
 #include <array>
@@ -22,7 +22,7 @@
 
 namespace railhead::node_status {
 
-// What the cluster is to hear of bad rails: fabric.json's object `isolation`.
+// What railheadd reports to the cluster: fabric.json's object `nodeStatus`.
 //
 // Threads: values. Errors: kInvalid and kMalformed with the JSON pointer.
 
@@ -30,28 +30,28 @@ namespace railhead::node_status {
 enum class TaintEffect : std::uint8_t { kNoSchedule, kPreferNoSchedule, kNoExecute };
 
 struct TaintSettings {
-  bool wanted = true;  // false: one that is there from before is taken away
+  bool wanted = true;  // false: railheadd removes a taint that is there
   TaintEffect effect = TaintEffect::kNoSchedule;
   std::optional<int> when_rails_below;  // nullopt: as many as the fabric has
 
   bool operator==(const TaintSettings&) const = default;
 };
 
-struct IsolationSettings {
+struct NodeStatusSettings {
   bool node_condition = false;
   std::optional<TaintSettings> taint;
   bool events = false;
   MaxUnavailable max_unavailable;
   KubeConfig kubernetes;
 
-  // Whether the Kubernetes API is spoken to at all.
+  // Whether the Kubernetes API is used at all.
   [[nodiscard]] bool Any() const { return node_condition || taint || events; }
-  bool operator==(const IsolationSettings&) const = default;
+  bool operator==(const NodeStatusSettings&) const = default;
 };
 
 // `maxUnavailable`, as Kubernetes' IntOrString: 5 or "10%".
 struct MaxUnavailableForm {
-  static void Read(const JsonValue& json, IsolationSettings& settings);
+  static void Read(const JsonValue& json, NodeStatusSettings& settings);
   static nlohmann::ordered_json Schema();
 };
 
@@ -76,8 +76,8 @@ struct railhead::Shape<railhead::node_status::TaintSettings> {
 };
 
 template <>
-struct railhead::Shape<railhead::node_status::IsolationSettings> {
-  using T = node_status::IsolationSettings;
+struct railhead::Shape<railhead::node_status::NodeStatusSettings> {
+  using T = node_status::NodeStatusSettings;
   static void List(auto& f) {
     f("nodeCondition", &T::node_condition);
     f("taint", &T::taint);
@@ -91,13 +91,13 @@ namespace railhead::node_status {
 
 // `text`: the object as JSON, "" when there is none; `what` names its file. `rails`: how many the fabric has.
 // `all`: every mistake, not only the first.
-Result<IsolationSettings> ParseIsolation(const std::string& text, const std::string& what, std::size_t rails,
-                                         std::vector<Error>* all = nullptr);
+Result<NodeStatusSettings> ParseNodeStatusSettings(const std::string& text, const std::string& what,
+                                                   std::size_t rails, std::vector<Error>* all = nullptr);
 
 struct RailState {
   std::string rail;
   std::string pf;  // its network device, or address; "": the node has none for it
-  bool whole = false;
+  bool healthy = false;
   std::vector<health::HealthReason> reasons;
 
   bool operator==(const RailState&) const = default;
@@ -114,25 +114,24 @@ struct PodDevice {
   bool operator==(const PodDevice&) const = default;
 };
 
-struct Situation {
+struct NodeStatus {
   std::vector<RailState> rails;  // in the fabric's order
   std::vector<health::DeviceHealth> devices;
   std::map<std::string, PodDevice> in_pods;  // by device
   bool may_taint = true;                     // disruption_budget.h
 };
 
-// `pfs`: rail to device (PfsOfRails). nullopt as long as nothing is known of one of these PFs: railheadd has
-// just begun.
+// `pfs`: rail to device (PfsOfRails). nullopt until the health of each of these PFs is known, after a start.
 std::optional<std::vector<RailState>> RailStates(const std::vector<std::string>& rails,
                                                  const std::map<std::string, std::string>& pfs,
                                                  const std::vector<health::DeviceHealth>& devices);
 
-int WholeRails(const std::vector<RailState>& rails);
+int HealthyRails(const std::vector<RailState>& rails);
 
 // The node's condition RailsReady.
 struct RailsCondition {
   bool ready = true;
-  std::string reason;   // for programs: AllRailsWhole, RailsDrained, RailsNotWhole
+  std::string reason;   // for programs: AllRailsHealthy, RailsDrained, RailsUnhealthy
   std::string message;  // for people
 
   bool operator==(const RailsCondition&) const = default;
@@ -142,17 +141,17 @@ RailsCondition ConditionOf(const std::vector<RailState>& rails);
 
 bool WantsTaint(const TaintSettings& settings, const std::vector<RailState>& rails);
 
-// The taint that keeps pods from a node with fewer whole rails than it should have.
+// The taint that keeps pods away from a node with too few healthy rails.
 //
 // Threads: pure functions.
 
 inline constexpr const char* kRailsTaint = "railhead.io/rails-not-ready";
 
-// What spec.taints of a node (an array, or null) should be; nullopt: it is so. `effect` "": ours is not
-// wanted. Those of others stay as they are.
+// The new spec.taints of a node (an array, or null); nullopt: no change. `effect` "": our taint is to go.
+// Taints of others stay.
 std::optional<nlohmann::json> ChangedTaints(const nlohmann::json& taints, const std::string& effect);
 
-// Whether ours is among them.
+// Whether our taint is among them.
 bool HasRailsTaint(const nlohmann::json& taints);
 
 }  // namespace railhead::node_status

@@ -98,15 +98,15 @@ bool PfChange::MustBeNamed(const std::string& driver) const {
   return UserSpaceOf(driver) != UserSpace::kNone || !KernelBinds();
 }
 
-std::vector<VfWanted> PfChange::WithDriversKept(std::vector<VfWanted> vfs) const {
-  for (VfWanted& vf : vfs) {
+std::vector<VfTarget> PfChange::WithDriversKept(std::vector<VfTarget> vfs) const {
+  for (VfTarget& vf : vfs) {
     const std::string& driver = pf_.vfs[static_cast<std::size_t>(vf.index)].driver;
     if (vf.bind && vf.driver.empty() && MustBeNamed(driver)) vf.driver = driver;
   }
   return vfs;
 }
 
-Result<void> PfChange::Settle(const std::vector<VfWanted>& vfs) {
+Result<void> PfChange::Settle(const std::vector<VfTarget>& vfs) {
   std::optional<Error> first;
   const auto keep = [&](const Result<void>& result) {
     if (!result && !first) first = result.error();
@@ -114,7 +114,7 @@ Result<void> PfChange::Settle(const std::vector<VfWanted>& vfs) {
   };
   (void)keep(Bind(vfs));
   driver_deadline_ = std::min(deadline_, std::chrono::steady_clock::now() + kDriverLimit);
-  for (const VfWanted& vf : vfs) {
+  for (const VfTarget& vf : vfs) {
     if (keep(AwaitDriver(vf))) (void)keep(SetMtu(vf));
   }
   if (first) return Fail(*first);
@@ -136,11 +136,11 @@ Result<void> PfChange::ChangePf(UndoStack& undo) {
   return {};
 }
 
-Result<std::vector<VfWanted>> PfChange::Before(const std::vector<VfActual>& vfs) {
-  std::vector<VfWanted> before;
+Result<std::vector<VfTarget>> PfChange::Before(const std::vector<VfActual>& vfs) {
+  std::vector<VfTarget> before;
   before.reserve(vfs.size());
   for (const VfActual& vf : vfs) {
-    VfWanted wanted;
+    VfTarget wanted;
     wanted.index = vf.index;
     wanted.bind = !vf.driver.empty();
     if (MustBeNamed(vf.driver)) wanted.driver = vf.driver;
@@ -166,7 +166,7 @@ Result<void> PfChange::Replace(UndoStack& undo) {
   return Make(plan_.vfs);
 }
 
-Result<void> PfChange::Make(const std::vector<VfWanted>& vfs) {
+Result<void> PfChange::Make(const std::vector<VfTarget>& vfs) {
   const auto count = static_cast<int>(vfs.size());
   const auto set_count = [&](int wanted) {
     return WithContext(control_.SetVfCount(pf_.address, wanted),
@@ -185,7 +185,7 @@ Result<void> PfChange::Make(const std::vector<VfWanted>& vfs) {
   }
   RH_TRY(RefuseOtherOrder(made));
   RH_TRY(LockNew(made));
-  for (const VfWanted& vf : vfs) RH_TRY(SetMac(vf));
+  for (const VfTarget& vf : vfs) RH_TRY(SetMac(vf));
   // Back before binding: while it is off the kernel refuses to bind VFs, unless a driver is
   // named (pci_device_can_probe).
   if (pf_.autoprobe)
@@ -213,7 +213,7 @@ Result<void> PfChange::LockNew(const std::vector<PciAddress>& made) {
   return {};
 }
 
-Result<void> PfChange::SetMac(const VfWanted& vf) {
+Result<void> PfChange::SetMac(const VfTarget& vf) {
   if (!vf.mac || !pf_.link) return {};
   const std::string what = "setting the MAC of " + VfName(vf.index) + " to " + vf.mac->ToString();
   RH_TRY_WRAP(host_.SetVf(pf_.link->index, vf.index, {.mac = vf.mac}), what);
@@ -226,10 +226,10 @@ Result<void> PfChange::SetMac(const VfWanted& vf) {
 }
 
 Result<void> PfChange::Change(UndoStack& undo) {
-  const bool rebinds = std::ranges::any_of(plan_.vfs, &VfWanted::Rebinds);
+  const bool rebinds = std::ranges::any_of(plan_.vfs, &VfTarget::Rebinds);
   if (!rebinds) return {};
   std::vector<VfActual> touched;
-  for (const VfWanted& vf : plan_.vfs) {
+  for (const VfTarget& vf : plan_.vfs) {
     if (vf.Rebinds()) touched.push_back(pf_.vfs[static_cast<std::size_t>(vf.index)]);
   }
   auto before = RH_TRY(Before(touched));
@@ -245,26 +245,26 @@ Result<void> PfChange::Change(UndoStack& undo) {
     RH_TRY_WRAP(control_.Unbind(vf.address, vf.driver),
                 "unbinding " + VfName(vf.index) + " from " + vf.driver);
   }
-  for (const VfWanted& old : before) {
+  for (const VfTarget& old : before) {
     undo.Push("the MAC of " + VfName(old.index), [this, old] {
       const VfSettings change{.mac = old.mac.value_or(MacAddress{})};
       return pf_.link ? host_.SetVf(pf_.link->index, old.index, change) : Result<void>();
     });
   }
-  for (const VfWanted& vf : plan_.vfs) RH_TRY(SetMac(vf));
+  for (const VfTarget& vf : plan_.vfs) RH_TRY(SetMac(vf));
   return {};
 }
 
-Result<void> PfChange::Bind(const std::vector<VfWanted>& vfs) {
+Result<void> PfChange::Bind(const std::vector<VfTarget>& vfs) {
   std::optional<Error> first;
-  const auto bind = [&](const VfWanted& vf) -> Result<void> {
+  const auto bind = [&](const VfTarget& vf) -> Result<void> {
     const PciAddress address = RH_TRY(AddressOf(vf.index));
     const auto device = RH_TRY(FindPciDevice(root_, address));
     if (!device || device->driver) return {};
     if (!vf.driver.empty()) RH_TRY(control_.SetDriverOverride(address, vf.driver));
     return control_.Probe(address);
   };
-  for (const VfWanted& vf : vfs) {
+  for (const VfTarget& vf : vfs) {
     if (!vf.bind) continue;
     if (CutShort()) break;
     auto bound = WithContext(
@@ -275,7 +275,7 @@ Result<void> PfChange::Bind(const std::vector<VfWanted>& vfs) {
   return {};
 }
 
-Result<void> PfChange::AwaitDriver(const VfWanted& vf) {
+Result<void> PfChange::AwaitDriver(const VfTarget& vf) {
   if (!vf.bind) return {};
   for (;;) {
     const PciAddress address = RH_TRY(AddressOf(vf.index));
@@ -290,7 +290,7 @@ Result<void> PfChange::AwaitDriver(const VfWanted& vf) {
   }
 }
 
-Result<void> PfChange::SetMtu(const VfWanted& vf) {
+Result<void> PfChange::SetMtu(const VfTarget& vf) {
   if (!vf.mtu) return {};
   for (bool again = true;; again = false) {
     const PciAddress address = RH_TRY(AddressOf(vf.index));

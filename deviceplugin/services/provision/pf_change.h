@@ -51,24 +51,24 @@ class PfChange {
   Result<void> Replace(UndoStack& undo);
   Result<void> Change(UndoStack& undo);
   // Removes the VFs that are there and makes `vfs`, without drivers.
-  Result<void> Make(const std::vector<VfWanted>& vfs);
+  Result<void> Make(const std::vector<VfTarget>& vfs);
   // Drivers, and what can be set only with them. Goes on after an error, and returns the first.
-  Result<void> Settle(const std::vector<VfWanted>& vfs);
-  Result<void> Bind(const std::vector<VfWanted>& vfs);
-  Result<void> SetMac(const VfWanted& vf);
-  Result<void> AwaitDriver(const VfWanted& vf);
-  Result<void> SetMtu(const VfWanted& vf);
+  Result<void> Settle(const std::vector<VfTarget>& vfs);
+  Result<void> Bind(const std::vector<VfTarget>& vfs);
+  Result<void> SetMac(const VfTarget& vf);
+  Result<void> AwaitDriver(const VfTarget& vf);
+  Result<void> SetMtu(const VfTarget& vf);
   // The mark with what was there before the first run that was interrupted.
   Result<void> Mark();
   // For an undo: of an interrupted run's PF the mark stays.
   Result<void> Unmark();
   // The drivers that VFs have to be given by name so that they have the same one again.
-  [[nodiscard]] std::vector<VfWanted> WithDriversKept(std::vector<VfWanted> vfs) const;
+  [[nodiscard]] std::vector<VfTarget> WithDriversKept(std::vector<VfTarget> vfs) const;
   [[nodiscard]] bool MustBeNamed(const std::string& driver) const;
   // Before something that is still to be done: whether it is left undone.
   bool CutShort();
   // What brings the VFs of before back; asks the PF for their MACs.
-  Result<std::vector<VfWanted>> Before(const std::vector<VfActual>& vfs);
+  Result<std::vector<VfTarget>> Before(const std::vector<VfActual>& vfs);
   [[nodiscard]] Result<void> RefuseOtherOrder(const std::vector<PciAddress>& made) const;
   Result<void> LockNew(const std::vector<PciAddress>& made);
   [[nodiscard]] Result<PciAddress> AddressOf(int vf) const;

@@ -15,8 +15,8 @@ namespace railhead::provision {
 namespace {
 
 // What every VF of the PF shall be.
-VfWanted Everything(const PfActual& pf, const PfSettings& settings, std::optional<int> mtu, int index) {
-  VfWanted vf;
+VfTarget Everything(const PfActual& pf, const PfSettings& settings, std::optional<int> mtu, int index) {
+  VfTarget vf;
   vf.index = index;
   if (settings.mac == MacPolicy::kDerived && pf.link && index < kDerivedVfMacs)
     vf.mac = DerivedVfMac(pf.link->permanent_mac, index);
@@ -29,7 +29,7 @@ VfWanted Everything(const PfActual& pf, const PfSettings& settings, std::optiona
 }
 
 // What it lacks of that; nullopt: nothing.
-std::optional<VfWanted> Missing(const VfActual& actual, VfWanted wanted) {
+std::optional<VfTarget> Missing(const VfActual& actual, VfTarget wanted) {
   if (wanted.driver == actual.driver) wanted.driver.clear();
   wanted.bind = !wanted.driver.empty() || !actual.driver.empty();
   // nullopt: it is in a namespace that nobody here knows.
@@ -101,7 +101,7 @@ PfPlan PlanPf(PfActual actual, const PfSettings& settings, std::optional<int> ra
   plan.bring_up = plan.wanted_vfs > 0 && pf.link && !pf.link->up;
   if (mtu && pf.link && pf.link->mtu < *mtu) plan.mtu = mtu;
   for (int index = 0; index < plan.wanted_vfs; ++index) {
-    VfWanted vf = Everything(pf, settings, mtu, index);
+    VfTarget vf = Everything(pf, settings, mtu, index);
     if (plan.make) {
       plan.vfs.push_back(std::move(vf));
     } else if (auto missing = Missing(pf.vfs[static_cast<std::size_t>(index)], std::move(vf)); missing) {

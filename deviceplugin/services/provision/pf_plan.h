@@ -114,7 +114,7 @@ Result<std::optional<ProvisionSettings>> ReadProvisionSettings(const Fabric& fab
                                                                std::vector<Error>* all = nullptr);
 
 // What a VF shall be; nullopt and "": as it is, or as the kernel makes it.
-struct VfWanted {
+struct VfTarget {
   int index = 0;
   std::optional<MacAddress> mac;
   std::string driver;
@@ -124,13 +124,13 @@ struct VfWanted {
   // Its driver has to be unbound and bound: netdevs take over a MAC from their PF only then
   // (mlx5, igbvf), or only then without going down.
   [[nodiscard]] bool Rebinds() const { return mac.has_value() || !driver.empty(); }
-  bool operator==(const VfWanted&) const = default;
+  bool operator==(const VfTarget&) const = default;
 
   static void List(auto& f) {
-    f("index", &VfWanted::index);
-    f("mac", &VfWanted::mac);
-    f("driver", &VfWanted::driver, kSparseField);
-    f("mtu", &VfWanted::mtu);
+    f("index", &VfTarget::index);
+    f("mac", &VfTarget::mac);
+    f("driver", &VfTarget::driver, kSparseField);
+    f("mtu", &VfTarget::mtu);
   }
 };
 
@@ -141,7 +141,7 @@ struct PfPlan {
   std::optional<int> mtu;  // of the PF
   bool make = false;       // remove the VFs that are there, make wanted_vfs
   // When they are made: all of them. Else: those that are changed, with what is changed.
-  std::vector<VfWanted> vfs;
+  std::vector<VfTarget> vfs;
   std::optional<Error> refused;  // nothing may be done, and why
 
   [[nodiscard]] bool NothingToDo() const { return !bring_up && !mtu && !Disturbs(); }
@@ -150,26 +150,26 @@ struct PfPlan {
 
   // Without what keeps it from being done.
   static void ListOfPf(auto& f) {
-    f.Shown("rail", [](const PfPlan& plan) { return plan.actual.rail; });
-    f.Shown("pf", [](const PfPlan& plan) { return plan.actual.address.ToString(); });
-    f.Shown(
+    f.Output("rail", [](const PfPlan& plan) { return plan.actual.rail; });
+    f.Output("pf", [](const PfPlan& plan) { return plan.actual.address.ToString(); });
+    f.Output(
         "name",
         [](const PfPlan& plan) {
           return plan.actual.link ? std::optional(plan.actual.link->name) : std::nullopt;
         },
         kNullField);
     f.Group("vfs", [](auto& part) {
-      part.Shown("actual", [](const PfPlan& plan) { return plan.actual.vfs.size(); });
+      part.Output("actual", [](const PfPlan& plan) { return plan.actual.vfs.size(); });
       part("wanted", &PfPlan::wanted_vfs);
-      part.Shown("max", [](const PfPlan& plan) { return plan.actual.total_vfs; });
+      part.Output("max", [](const PfPlan& plan) { return plan.actual.total_vfs; });
     });
-    f.Shown("mtu", [](const PfPlan& plan) -> std::optional<std::map<std::string, int>> {
+    f.Output("mtu", [](const PfPlan& plan) -> std::optional<std::map<std::string, int>> {
       if (!plan.actual.link) return std::nullopt;
       const auto now = static_cast<int>(plan.actual.link->mtu);
       return {{{"actual", now}, {"wanted", plan.mtu.value_or(now)}}};
     });
     f("make", &PfPlan::make);
-    f.Shown("steps", [](const auto& plan) { return StepsOf(plan); });
+    f.Output("steps", [](const auto& plan) { return StepsOf(plan); });
     f("changedVfs", &PfPlan::vfs);
   }
   static void List(auto& f) {

@@ -51,8 +51,8 @@ void ReadMark(const std::string& mark, PfActual* pf) {
   if (vfs && *vfs >= 0 && *vfs <= pf->total_vfs) pf->vfs_before = static_cast<int>(*vfs);
 }
 
-// What VF comes home with after its pod: DEL restores it.
-std::optional<MacAddress> HomeMacOf(const Root& root, const std::string& device) {
+// The MAC that DEL restores.
+std::optional<MacAddress> MacAfterRestore(const Root& root, const std::string& device) {
   const auto entry = Journal(root).FindByDevice(device);
   if (!entry || !*entry) return std::nullopt;  // a damaged entry holds the device: see FindVfUses()
   for (const AttachedDevice& link : (*entry)->devices) {
@@ -67,7 +67,7 @@ Result<VfActual> ReadVf(const Root& root, RouteApi& host, const LinksByName& lin
   vf.address = device.address;
   vf.driver = device.driver.value_or("");
   vf.link = RH_TRY(LinkIn(root, host, links, device.address));
-  vf.mac = vf.link ? vf.link->mac : HomeMacOf(root, device.address.ToString());
+  vf.mac = vf.link ? vf.link->mac : MacAfterRestore(root, device.address.ToString());
   return vf;
 }
 
@@ -237,7 +237,7 @@ class Finder {
     const auto entry = Journal(root_).FindByDevice(device);
     if (!entry) {
       return use("has an attachment that cannot be read: " + entry.error().message,
-                 "railctl journal show tells what it holds, railctl journal restore ends it");
+                 "railctl journal show prints what it holds, railctl journal restore releases it");
     }
     if (*entry) {
       return use("is in " + PodOf(**entry) + " as " + (*entry)->key.ifname,

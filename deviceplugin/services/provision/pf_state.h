@@ -27,7 +27,7 @@ struct VfActual {
   PciAddress address;
   std::string driver;        // "": unbound
   std::optional<Link> link;  // on the host; nullopt: no netdev there
-  // Its netdev's on the host; in a pod: what it has when it comes home, as its journal entry
+  // Its netdev's on the host; in a pod: what it has when it is restored, as its journal entry
   // says; else what its PF was told (zero: nothing). nullopt: not asked, or nobody knows.
   std::optional<MacAddress> mac;
 };

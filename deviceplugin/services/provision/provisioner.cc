@@ -72,7 +72,7 @@ class PfFinder {
 };
 
 std::optional<Error> RefuseDriver(const Root& root, const PfPlan& plan) {
-  for (const VfWanted& vf : plan.vfs) {
+  for (const VfTarget& vf : plan.vfs) {
     if (vf.driver.empty() || Exists(root.Path("/sys/bus/pci/drivers/") + vf.driver)) continue;
     return Error{ErrorCode::kNotFound,
                  "the VFs of " + plan.actual.Name() + " shall have driver " + vf.driver +
@@ -200,7 +200,7 @@ class Applier {
   Result<void> TryApply(const PfOfRail& pf, PfPlan& plan) {
     if (plan.refused) return Fail(*plan.refused);
     if (plan.NothingToDo()) return {};
-    watch_.Doing("provisioning " + plan.actual.Name());
+    watch_.ReportProgress("provisioning " + plan.actual.Name());
     std::set<std::string> devices = {pf.device.address.ToString()};
     for (const VfActual& vf : plan.actual.vfs) devices.insert(vf.address.ToString());
     const auto locks = AcquireWatched(watch_, kDeviceLimit, [&](std::chrono::milliseconds limit) {
@@ -288,7 +288,7 @@ Result<VfsOutcome> ApplyVfs(const Root& root, Kernel& kernel, VfControl& control
     }
     return outcome;
   }
-  watch.Doing("waiting for another program that changes VFs");
+  watch.ReportProgress("waiting for another program that changes VFs");
   const auto lock = AcquireWatched(watch, kOtherLimit, [&](std::chrono::milliseconds slice) {
     return FileLock::Acquire(paths::Lock(root, "provision"), slice);
   });

@@ -24,20 +24,20 @@
 
 namespace railhead::provision {
 
-// Who looks on while VFs are made, and may end it.
+// ApplyWatch: reports the progress of making VFs, and can stop it.
 //
-// What it says is for people. A stop is heard between two steps and while drivers, interfaces
-// or locks are waited for; a write to sysfs takes as long as the kernel needs.
-// Threads: `doing` is called by the thread that applies; `stop` is set by any.
+// The texts are for people. A stop takes effect between two steps and while the thread waits for drivers,
+// interfaces or locks; a write to sysfs takes as long as the kernel needs.
+// Threads: the thread that applies calls `report_progress`; any may set `stop`.
 
 struct ApplyWatch {
   // "provisioning PF pf0 (0000:43:00.0)": from now on, until the next.
-  std::function<void(const std::string& what)> doing = nullptr;
+  std::function<void(const std::string& what)> report_progress = nullptr;
   // nullptr: nobody stops it.
   const std::atomic<bool>* stop = nullptr;
 
-  void Doing(const std::string& what) const {
-    if (doing) doing(what);
+  void ReportProgress(const std::string& what) const {
+    if (report_progress) report_progress(what);
   }
   [[nodiscard]] bool Stopped() const { return stop != nullptr && stop->load(); }
 };
@@ -67,8 +67,8 @@ struct VfsPlan {
   [[nodiscard]] bool Refused() const;  // at least one
 
   static void List(auto& f) {
-    f.Shown("nothingToDo", &VfsPlan::NothingToDo);
-    f.Shown("refused", &VfsPlan::Refused);
+    f.Output("nothingToDo", &VfsPlan::NothingToDo);
+    f.Output("refused", &VfsPlan::Refused);
     f("pfs", &VfsPlan::pfs);
     f("absentRails", &VfsPlan::absent_rails);
   }
@@ -85,7 +85,7 @@ struct PfOutcome {
 
   static void List(auto& f) {
     f.Part(&PfOutcome::plan, [](auto& part) { PfPlan::ListOfPf(part); });
-    f.Shown("changed", &PfOutcome::Changed);
+    f.Output("changed", &PfOutcome::Changed);
     f("error", &PfOutcome::error, kNullField);
   }
 };
@@ -97,7 +97,7 @@ struct VfsOutcome {
   [[nodiscard]] bool Failed() const;  // at least one
 
   static void List(auto& f) {
-    f.Shown("ok", [](const VfsOutcome& outcome) { return !outcome.Failed(); });
+    f.Output("ok", [](const VfsOutcome& outcome) { return !outcome.Failed(); });
     f("pfs", &VfsOutcome::pfs);
     f("absentRails", &VfsOutcome::absent_rails);
   }

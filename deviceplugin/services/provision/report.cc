@@ -7,7 +7,7 @@ std::string Vfs(std::size_t count) {
   return std::to_string(count) + (count == 1 ? " VF" : " VFs");
 }
 
-std::string StepOf(const VfWanted& vf) {
+std::string StepOf(const VfTarget& vf) {
   std::string step = "VF " + std::to_string(vf.index) + ":";
   const char* comma = " ";
   const auto add = [&](const std::string& what) {
@@ -58,7 +58,7 @@ std::vector<std::string> StepsOf(const PfPlan& plan) {
   if (plan.make && !pf.vfs.empty()) steps.push_back("remove its " + Vfs(pf.vfs.size()));
   if (plan.make && plan.wanted_vfs > 0)
     steps.push_back("make " + Vfs(static_cast<std::size_t>(plan.wanted_vfs)));
-  for (const VfWanted& vf : plan.vfs) {
+  for (const VfTarget& vf : plan.vfs) {
     if (vf.mac || vf.mtu || !vf.driver.empty()) steps.push_back(StepOf(vf));
   }
   return steps;

@@ -22,8 +22,8 @@ constexpr std::size_t kProbesAtOnce = 64;
 constexpr std::size_t kSessionsOfPeer = 8;
 // For what comes while this thread has to wait for a CPU.
 constexpr int kReceiveBuffer = 4 << 20;
-// What is sent to a neighbour that the kernel still looks for stays in the buffer. It has
-// room for two thousand of those, so that peers that are gone cost those that are there no answer.
+// Packets to an unresolved neighbour stay in the buffer. It has room for two thousand of them, so that peers
+// that are gone cost the others no answer.
 constexpr int kSendBuffer = 32 << 20;
 
 void SetBuffer(int fd, int forced, int allowed, int size) {
@@ -33,7 +33,7 @@ void SetBuffer(int fd, int forced, int allowed, int size) {
 
 }  // namespace
 
-struct EchoServer::Question {
+struct EchoServer::Request {
   ProbeMessage probe;
   bool is_signed;
   IpAddress sender;
@@ -96,13 +96,13 @@ void EchoServer::SetPeers(const std::string& rail, const std::set<IpAddress>& pe
   std::erase_if(service->second->heard, [&](const auto& one) { return !peers.contains(one.first); });
 }
 
-void EchoServer::TellQueuePair(const std::string& rail, std::uint32_t number) {
+void EchoServer::SetQueuePair(const std::string& rail, std::uint32_t number) {
   const std::lock_guard lock(mutex_);
   const auto service = services_.find(rail);
   if (service != services_.end()) service->second->queue_pair = number;
 }
 
-// The thread holds the socket until it looks again, and a poll that waits keeps it alive, too.
+// The thread holds the socket until its next turn, and a waiting poll keeps it alive, too.
 void EchoServer::Drop(const std::string& rail) {
   std::unique_lock lock(mutex_);
   if (services_.erase(rail) == 0) return;
@@ -111,8 +111,8 @@ void EchoServer::Drop(const std::string& rail) {
   changed_.wait(lock, [&] { return drops_taken_ >= own; });
 }
 
-std::optional<EchoServer::Clock::time_point> EchoServer::Heard(const std::string& rail,
-                                                               const IpAddress& peer) const {
+std::optional<EchoServer::Clock::time_point> EchoServer::LastProbeFrom(const std::string& rail,
+                                                                       const IpAddress& peer) const {
   const std::lock_guard lock(mutex_);
   const auto service = services_.find(rail);
   if (service == services_.end()) return std::nullopt;
@@ -144,27 +144,27 @@ void EchoServer::Loop() {
   }
 }
 
-std::optional<ProbeMessage> EchoServer::AnswerTo(const Question& question, Service& service) {
+std::optional<ProbeMessage> EchoServer::AnswerTo(const Request& request, Service& service) {
   const auto now = Clock::now();
-  if (!service.limits.May(question.sender, now)) return std::nullopt;
-  const std::uint64_t session = question.probe.session;
-  if (!service.limits.IsPeer(question.sender)) return ProbeMessage{true, session, question.probe.token, 0, 0};
-  Peer& peer = service.heard[question.sender];
+  if (!service.limits.Allow(request.sender, now)) return std::nullopt;
+  const std::uint64_t session = request.probe.session;
+  if (!service.limits.IsPeer(request.sender)) return ProbeMessage{true, session, request.probe.token, 0, 0};
+  Peer& peer = service.heard[request.sender];
   peer.heard = now;
   // Of a sender that began anew the old ones are over.
   if (peer.sessions.size() >= kSessionsOfPeer && !peer.sessions.contains(session)) peer.sessions.clear();
-  return ProbeMessage{true, session, question.probe.token, ++peer.sessions[session], service.queue_pair};
+  return ProbeMessage{true, session, request.probe.token, ++peer.sessions[session], service.queue_pair};
 }
 
-// System calls are made and signatures computed without the lock: under a flood nobody else would get it.
-// What is not signed as it has to be takes nothing of its sender's limit: others can send in his name.
+// System calls and signatures are done without the lock: in a flood no other thread would get it. A probe
+// with a wrong signature does not count towards its sender's limit: its source address may be forged.
 void EchoServer::Answer(Service& service) {
   std::shared_ptr<const SharedKeys> keys;
   {
     const std::lock_guard lock(mutex_);
     keys = keys_;
   }
-  std::vector<Question> questions;
+  std::vector<Request> requests;
   std::array<std::uint8_t, kSignedProbe> begin{};
   for (std::size_t i = 0; i < kProbesAtOnce; ++i) {
     UdpSocketAddress from;
@@ -177,18 +177,18 @@ void EchoServer::Answer(Service& service) {
     const auto probe = CheckProbe({begin.data(), static_cast<std::size_t>(size)}, keys.get(),
                                   {sender->address, service.own});
     if (!probe || probe->message.answer) continue;
-    questions.push_back({probe->message, probe->is_signed, sender->address, from});
+    requests.push_back({probe->message, probe->is_signed, sender->address, from});
   }
   std::vector<std::optional<ProbeMessage>> answers;
   {
     const std::lock_guard lock(mutex_);
-    for (const Question& question : questions) answers.push_back(AnswerTo(question, service));
+    for (const Request& request : requests) answers.push_back(AnswerTo(request, service));
   }
   for (std::size_t i = 0; i < answers.size(); ++i) {
     if (!answers[i]) continue;
-    const UdpSocketAddress& to = questions[i].from;
-    const auto bytes = questions[i].is_signed
-                           ? SignedBytesOf(*answers[i], *keys, {service.own, questions[i].sender})
+    const UdpSocketAddress& to = requests[i].from;
+    const auto bytes = requests[i].is_signed
+                           ? SignedBytesOf(*answers[i], *keys, {service.own, requests[i].sender})
                            : BytesOf(*answers[i]);
     // Full: it counts as lost.
     (void)sendto(service.socket.get(), bytes.data(), bytes.size(), MSG_DONTWAIT, to.data(), to.size);
@@ -307,7 +307,7 @@ bool AnswerLimits::Use(Used* used, int most, Clock::time_point now) {
   return true;
 }
 
-bool AnswerLimits::May(const IpAddress& sender, Clock::time_point now) {
+bool AnswerLimits::Allow(const IpAddress& sender, Clock::time_point now) {
   const auto peer = peers_.find(sender);
   if (peer != peers_.end()) return Use(&peer->second, of_peer_, now);
   if (now - others_since_ >= kOthersTime) {

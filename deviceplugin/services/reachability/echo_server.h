@@ -1,10 +1,10 @@
-// EchoServer: the thread that answers other nodes' probes, at all stations of this node.
+// EchoServer: the thread that answers other nodes' probes, at all probe endpoints of this node.
 //
-// It answers whoever has an address of the rail's subnet, with no more bytes than it got. Rails share no
-// limit, and each takes its turn after 64 probes of another. On one rail each peer has a limit of its own,
-// and all other senders share one. The server counts probes of peers alone, so that the
-// cost of a probe does not grow with the number of senders. Ownership: owns the sockets that it is given.
-// Threads: all from any. Errors: kIo without descriptors.
+// It answers every sender in the rail's subnet, with no more bytes than it got. Rails share no limit, and
+// each takes its turn after 64 probes of another. On one rail each peer has its own limit, and all other
+// senders share one. The server counts only probes of peers, so that the cost of a probe does not grow with
+// the number of senders. Ownership: owns the sockets of Serve(). Threads: all from any. Errors: kIo without
+// descriptors.
 #pragma once
 
 #include <chrono>
@@ -40,7 +40,7 @@ namespace railhead::reachability {
 class AnswerLimits {
  public:
   using Clock = std::chrono::steady_clock;
-  // More than the pods that probe one station: each node's pods probe those of the nodes next to it.
+  // More than the pods that probe one endpoint: pods probe the endpoints of the nodes next to theirs.
   static constexpr std::size_t kOthers = 32;
   static constexpr std::chrono::seconds kOthersTime{5};
 
@@ -51,7 +51,7 @@ class AnswerLimits {
   void SetPeers(const std::set<IpAddress>& peers);
   [[nodiscard]] bool IsPeer(const IpAddress& sender) const { return peers_.contains(sender); }
   // Whether `sender` gets an answer now, which is counted then.
-  bool May(const IpAddress& sender, Clock::time_point now);
+  bool Allow(const IpAddress& sender, Clock::time_point now);
 
  private:
   struct Used {
@@ -76,7 +76,7 @@ class EchoServer {
 
   struct Rail {
     IpPrefix subnet;
-    std::set<IpAddress> peers;  // the other nodes' stations
+    std::set<IpAddress> peers;  // the other nodes' endpoints
     int peer_answers = 0;       // to each of them in a second, at most
   };
 
@@ -85,18 +85,19 @@ class EchoServer {
   EchoServer(const EchoServer&) = delete;
   EchoServer& operator=(const EchoServer&) = delete;
 
-  // What probes have to be signed with (CheckProbe), and what answers are; nullptr: nothing.
+  // The keys that probes and answers are signed with (CheckProbe); nullptr: unsigned.
   void SetKeys(std::shared_ptr<const SharedKeys> keys);
-  // In the place of what the rail had.
+  // Replaces the rail's earlier socket.
   void Serve(const std::string& name, const Rail& rail, UniqueFd socket);
   // The following are of a rail that is served.
   void SetPeers(const std::string& rail, const std::set<IpAddress>& peers);
-  // What answers to peers say, who alone are answered there; 0: none.
-  void TellQueuePair(const std::string& rail, std::uint32_t number);
+  // The queue pair in answers to peers, which only peers may use; 0: none.
+  void SetQueuePair(const std::string& rail, std::uint32_t number);
   // Its socket is closed when this returns: it would keep its namespace.
   void Drop(const std::string& rail);
   // When a peer's last probe came.
-  [[nodiscard]] std::optional<Clock::time_point> Heard(const std::string& rail, const IpAddress& peer) const;
+  [[nodiscard]] std::optional<Clock::time_point> LastProbeFrom(const std::string& rail,
+                                                               const IpAddress& peer) const;
 
  private:
   struct Peer {
@@ -113,7 +114,7 @@ class EchoServer {
     std::map<IpAddress, Peer> heard;  // of peers
     std::uint32_t queue_pair = 0;
   };
-  struct Question;
+  struct Request;
 
   explicit EchoServer(UniqueFd wake);
   void Loop();
@@ -121,7 +122,7 @@ class EchoServer {
   bool TakeServices(std::vector<std::shared_ptr<Service>>* services);
   void Answer(Service& service);
   // nullopt: it gets none.
-  static std::optional<ProbeMessage> AnswerTo(const Question& question, Service& service);
+  static std::optional<ProbeMessage> AnswerTo(const Request& request, Service& service);
   void Wake() const;
 
   const UniqueFd wake_;
@@ -137,8 +138,8 @@ class EchoServer {
 
 // EchoRequest: does an address answer an ICMP echo request ("ping")?
 //
-// Its answer is an IP packet to whoever asked, by what the other end knows of that address: unlike an answer
-// to an ARP probe, which goes to the MAC address that the probe came from.
+// The answer is an IP packet, sent to the MAC that the other end has for the asking address. The answer to an
+// ARP probe goes to the MAC that the probe came from, and would not show a stale entry.
 // Needs CAP_NET_RAW: unprivileged echo sockets are off in new namespaces (net.ipv4.ping_group_range).
 // Threads: any. Errors: what the kernel refused. Source: RFC 792; RFC 4443 section 4.
 

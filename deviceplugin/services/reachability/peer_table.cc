@@ -8,35 +8,35 @@
 namespace railhead::reachability {
 namespace {
 
-// Of a visit's small packets, in sixteenths: more is no accident on a network without loss.
+// Tolerated loss of small packets: one in sixteen. More is a fault in a lossless network.
 constexpr std::uint32_t kSmallLoss = 16;
 
-std::uint32_t SmallSent(const Visit& visit) {
-  return static_cast<std::uint32_t>(visit.answered.size()) * PeerTable::kPerPath;
+std::uint32_t SmallSent(const BurstResult& burst) {
+  return static_cast<std::uint32_t>(burst.answered.size()) * PeerTable::kPerPath;
 }
 
-std::uint32_t SmallAnswered(const Visit& visit) {
-  return std::accumulate(visit.answered.begin(), visit.answered.end(), 0U);
+std::uint32_t SmallAnswered(const BurstResult& burst) {
+  return std::accumulate(burst.answered.begin(), burst.answered.end(), 0U);
 }
 
 bool LosesLittle(std::uint32_t sent, std::uint32_t answered) {
   return (sent - answered) * kSmallLoss <= std::max(sent, kSmallLoss);
 }
 
-bool LostItsLarge(const Visit& visit) {
-  return visit.large_sent && !visit.large_answered;
+bool LostItsLarge(const BurstResult& burst) {
+  return burst.large_sent && !burst.large_answered;
 }
 
-bool LostItsRdma(const Visit& visit) {
-  return visit.rdma_sent > 0 && visit.rdma_answered == 0;
+bool LostItsRdma(const BurstResult& burst) {
+  return burst.rdma_sent > 0 && burst.rdma_answered == 0;
 }
 
-bool IsClean(const Visit& visit) {
-  return LosesLittle(SmallSent(visit), SmallAnswered(visit)) && !LostItsLarge(visit) && !LostItsRdma(visit);
+bool IsClean(const BurstResult& burst) {
+  return LosesLittle(SmallSent(burst), SmallAnswered(burst)) && !LostItsLarge(burst) && !LostItsRdma(burst);
 }
 
-// Paths on which nothing passed in both visits, though on all others nearly everything did; 0: it is not so.
-std::uint32_t BadPaths(const Visit& before, const Visit& now) {
+// Paths on which nothing passed in both bursts, while nearly everything passed on all others; else 0.
+std::uint32_t BadPaths(const BurstResult& before, const BurstResult& now) {
   const std::size_t paths = std::min(before.answered.size(), now.answered.size());
   std::uint32_t bad = 0;
   std::uint32_t answered = 0;
@@ -55,22 +55,22 @@ std::string Percent(double part) {
   return text.data();
 }
 
-std::string Ways(const PeerReach& reach) {
+std::string Ways(const PeerReachability& reach) {
   return Percent(reach.lost_out) + " on the way there, " + Percent(reach.lost_in) + " on the way back";
 }
 
 }  // namespace
 
-void JudgePeer(const Visit& before, const Visit& now, PeerReach* reach) {
+void JudgePeer(const BurstResult& before, const BurstResult& now, PeerReachability* reach) {
   const std::uint32_t sent = SmallSent(before) + SmallSent(now);
   const std::uint32_t answered = SmallAnswered(before) + SmallAnswered(now);
   const bool anything = answered > 0 || before.all_answered + now.all_answered > 0;
   if (!anything && now.peer_was_heard) {
     reach->state = PeerState::kOneWay;
-    reach->because = "it is heard, but what is sent to it does not arrive";
+    reach->because = "its probes arrive here, but it does not receive ours";
   } else if (!anything) {
     reach->state = PeerState::kSilent;
-    reach->because = "no answer, and it is not heard";
+    reach->because = "no answer, and its probes do not arrive here";
   } else if (const std::uint32_t bad = BadPaths(before, now); bad > 0) {
     reach->state = PeerState::kPaths;
     reach->bad_paths = bad;
@@ -92,13 +92,13 @@ void JudgePeer(const Visit& before, const Visit& now, PeerReach* reach) {
   }
 }
 
-void PeerTable::SetPeers(const std::map<std::string, IpAddress>& stations, const std::string& own,
+void PeerTable::SetPeers(const std::map<std::string, IpAddress>& addresses, const std::string& own,
                          Wall::time_point now) {
   std::map<std::string, Peer> known;
   for (Peer& peer : all_) known.emplace(peer.reach.node, std::move(peer));
   all_.clear();
   std::random_device random;
-  for (const auto& [node, address] : stations) {
+  for (const auto& [node, address] : addresses) {
     if (node == own) continue;
     const auto same = known.find(node);
     if (same != known.end() && same->second.reach.address == address) {
@@ -118,7 +118,7 @@ void PeerTable::Forget(Wall::time_point now) {
   for (Peer& peer : all_) {
     peer.last.reset();
     if (peer.reach.state == PeerState::kUnknown) continue;
-    PeerReach unknown;
+    PeerReachability unknown;
     unknown.state = PeerState::kUnknown;
     unknown.node = peer.reach.node;
     unknown.address = peer.reach.address;
@@ -127,9 +127,9 @@ void PeerTable::Forget(Wall::time_point now) {
   }
 }
 
-void PeerTable::Restore(const std::vector<PeerReach>& peers) {
+void PeerTable::Restore(const std::vector<PeerReachability>& peers) {
   for (Peer& peer : all_) {
-    const auto before = std::ranges::find_if(peers, [&](const PeerReach& old) {
+    const auto before = std::ranges::find_if(peers, [&](const PeerReachability& old) {
       return old.node == peer.reach.node && old.address == peer.reach.address;
     });
     if (before != peers.end()) peer.reach = *before;
@@ -141,20 +141,20 @@ std::vector<std::size_t> PeerTable::Choose(std::size_t turns, std::mt19937_64& r
   std::iota(order.begin(), order.end(), std::size_t{0});
   std::shuffle(order.begin(), order.end(), random);
   std::ranges::stable_sort(
-      order, [this](std::size_t a, std::size_t b) { return all_[a].visited < all_[b].visited; });
+      order, [this](std::size_t a, std::size_t b) { return all_[a].last_round < all_[b].last_round; });
   std::vector<std::size_t> chosen;
   std::size_t suspects = 0;
   std::size_t others = 0;
   ++round_;
   for (const std::size_t i : order) {
     const Peer& peer = all_[i];
-    const bool ill = peer.reach.state != PeerState::kReachable && peer.reach.state != PeerState::kUnknown;
+    const bool faulty = peer.reach.state != PeerState::kReachable && peer.reach.state != PeerState::kUnknown;
     const bool doubtful = peer.last && !IsClean(*peer.last);
-    std::size_t& count = ill || doubtful ? suspects : others;
-    if (count == (ill || doubtful ? kSuspects : turns)) continue;
+    std::size_t& count = faulty || doubtful ? suspects : others;
+    if (count == (faulty || doubtful ? kSuspects : turns)) continue;
     ++count;
     chosen.push_back(i);
-    all_[i].visited = round_;
+    all_[i].last_round = round_;
   }
   return chosen;
 }
@@ -164,14 +164,14 @@ bool PeerTable::LostLarge(std::size_t peer) const {
 }
 
 // From one of its answers to the next: what it counted of what was sent, and what came back of that.
-void PeerTable::CountWays(Peer* peer, const Visit& visit) {
-  peer->sent += visit.sent;
-  peer->answered += visit.all_answered;
-  if (!visit.heard) return;
-  const std::uint32_t before = std::exchange(peer->heard, *visit.heard);
+void PeerTable::CountWays(Peer* peer, const BurstResult& burst) {
+  peer->sent += burst.sent;
+  peer->answered += burst.all_answered;
+  if (!burst.heard) return;
+  const std::uint32_t before = std::exchange(peer->heard, *burst.heard);
   // It began to count anew.
-  const bool comparable = *visit.heard >= before;
-  const double heard = comparable ? *visit.heard - before : 0;
+  const bool comparable = *burst.heard >= before;
+  const double heard = comparable ? *burst.heard - before : 0;
   if (comparable && peer->sent > 0 && heard > 0) {
     peer->reach.lost_out = std::clamp(1 - heard / peer->sent, 0.0, 1.0);
     peer->reach.lost_in = std::clamp(1 - peer->answered / heard, 0.0, 1.0);
@@ -180,20 +180,20 @@ void PeerTable::CountWays(Peer* peer, const Visit& visit) {
   peer->answered = 0;
 }
 
-bool PeerTable::Take(std::size_t index, Visit visit, Wall::time_point now) {
+bool PeerTable::AddResult(std::size_t index, BurstResult burst, Wall::time_point now) {
   Peer& peer = all_[index];
-  PeerReach& reach = peer.reach;
+  PeerReachability& reach = peer.reach;
   const PeerState before = reach.state;
-  CountWays(&peer, visit);
+  CountWays(&peer, burst);
   const bool first = !peer.last;
-  const Visit last = peer.last.value_or(Visit{});
-  reach.paths = static_cast<std::uint32_t>(visit.answered.size());
-  reach.sent = SmallSent(last) + SmallSent(visit);
-  reach.answered = SmallAnswered(last) + SmallAnswered(visit);
-  reach.rdma_sent = last.rdma_sent + visit.rdma_sent;
-  reach.rdma_answered = last.rdma_answered + visit.rdma_answered;
-  if (visit.rtt) reach.rtt = visit.rtt;
-  const bool clean = IsClean(visit);
+  const BurstResult last = peer.last.value_or(BurstResult{});
+  reach.paths = static_cast<std::uint32_t>(burst.answered.size());
+  reach.sent = SmallSent(last) + SmallSent(burst);
+  reach.answered = SmallAnswered(last) + SmallAnswered(burst);
+  reach.rdma_sent = last.rdma_sent + burst.rdma_sent;
+  reach.rdma_answered = last.rdma_answered + burst.rdma_answered;
+  if (burst.rtt) reach.rtt = burst.rtt;
+  const bool clean = IsClean(burst);
   if (clean && (first ? before == PeerState::kUnknown : IsClean(last))) {
     reach.state = PeerState::kReachable;
     reach.because.clear();
@@ -202,17 +202,17 @@ bool PeerTable::Take(std::size_t index, Visit visit, Wall::time_point now) {
   } else if (!clean && !first && !IsClean(last)) {
     reach.bad_paths = 0;
     reach.mtu.reset();
-    JudgePeer(last, visit, &reach);
+    JudgePeer(last, burst, &reach);
   }
   if (reach.answered == 0) reach.lost_out = reach.lost_in = 0;
-  peer.last = std::move(visit);
+  peer.last = std::move(burst);
   if (reach.state == before) return false;
   reach.since = now;
   return true;
 }
 
-std::vector<PeerReach> PeerTable::Reaches() const {
-  std::vector<PeerReach> reaches;
+std::vector<PeerReachability> PeerTable::Peers() const {
+  std::vector<PeerReachability> reaches;
   reaches.reserve(all_.size());
   for (const Peer& peer : all_) reaches.push_back(peer.reach);
   return reaches;

@@ -15,63 +15,65 @@
 namespace railhead::reachability {
 namespace {
 
-// A look may take as long as its limits: the others wait.
-constexpr int kLooksAtOnce = 16;
-constexpr int kBadLooks = 2;
-// A gateway that has never answered an echo request may not answer any: asking costs half a second.
-constexpr int kLooksWithoutEcho = 30;
+// A probe of a pod may take as long as its limits, and the other pods wait.
+constexpr int kPodsAtOnce = 16;
+constexpr int kBadProbes = 2;
+// A gateway that has never answered an echo request may not answer any, and asking takes half a second.
+constexpr int kProbesPerEcho = 30;
 
 std::string StaleText(const std::vector<IpAddress>& stale) {
   std::vector<std::string> who;
   who.reserve(stale.size());
   for (const IpAddress& one : stale) who.push_back(one.ToString());
-  return Join(who, ", ") + " had an old MAC address for the pod's, until it was announced again";
+  return Join(who, ", ") +
+         " had a stale MAC address for the pod, until railheadd announced the address again";
 }
 
 }  // namespace
 
-Result<PodLook> PodProber::LookFrom(const JournalEntry& entry, const AttachedDevice& link,
-                                    const PodTarget& target, const PodLookOptions& base, Known* known) {
+Result<PodProbeResult> PodProber::ProbeFrom(const JournalEntry& entry, const AttachedDevice& link,
+                                            const PodTarget& target, const PodProbeOptions& base,
+                                            PodRecord* record) {
   const auto ns = RH_TRY(attachment::OpenPodOf(kernel_, entry));
-  if (!ns) return PodLook{};
-  PodLookOptions options = base;
-  options.echo = known->echoed || known->looks++ % kLooksWithoutEcho == 0;
-  options.may_announce = !known->announced;
-  PodLook look = RH_TRY(LookFromPod(kernel_, *ns, link, target, options));
-  known->echoed = known->echoed || look.gateway_echo == true;
-  const bool well = look.answered == look.sent && look.gateway_echo != false;
-  known->announced = !well && (known->announced || look.announced);
-  stale_[link.rail] += look.stale.size();
-  return look;
+  if (!ns) return PodProbeResult{};
+  PodProbeOptions options = base;
+  options.echo = record->echoed || record->probes++ % kProbesPerEcho == 0;
+  options.may_announce = !record->announced;
+  PodProbeResult result = RH_TRY(ProbeFromPod(kernel_, *ns, link, target, options));
+  record->echoed = record->echoed || result.gateway_echo == true;
+  const bool well = result.answered == result.sent && result.gateway_echo != false;
+  record->announced = !well && (record->announced || result.announced);
+  stale_[link.rail] += result.stale.size();
+  return result;
 }
 
 void PodProber::Round(const JournalCache::Entries& attachments, const Targets& targets,
-                      const ConnectivitySettings& settings, const SharedKeys* keys) {
-  PodLookOptions base;
+                      const ReachabilitySettings& settings, const SharedKeys* keys) {
+  PodProbeOptions base;
   base.port = settings.port;
   base.keys = keys;
   const auto now = Clock::now();
   std::set<std::string> there;
-  int looks = 0;
+  int probes = 0;
   for (const auto& entry : attachments) {
     for (const AttachedDevice& link : entry->devices) {
       const auto target = targets.find(link.rail);
       if (link.before.user_space || target == targets.end()) continue;
       const std::string key = entry->key.ToString() + " " + link.pod_name;
       there.insert(key);
-      Known& known = known_[key];
-      if (now < known.due || looks == kLooksAtOnce || stopped_) continue;
-      ++looks;
-      known.due = now + settings.pods;
-      const auto look = LookFrom(*entry, link, target->second, base, &known);
-      NameOwner(*entry, link, &known.reach);
-      Judge(look.value_or(PodLook()), look ? "" : look.error().message, target->second, &known);
+      PodRecord& record = records_[key];
+      if (now < record.due || probes == kPodsAtOnce || stopped_) continue;
+      ++probes;
+      record.due = now + settings.pods;
+      const auto result = ProbeFrom(*entry, link, target->second, base, &record);
+      NameOwner(*entry, link, &record.reach);
+      Judge(result.value_or(PodProbeResult()), result ? "" : result.error().message, target->second, &record);
     }
   }
-  std::erase_if(known_, [&](const auto& one) { return !there.contains(one.first); });
+  std::erase_if(records_, [&](const auto& one) { return !there.contains(one.first); });
 }
 
-void PodProber::NameOwner(const JournalEntry& entry, const AttachedDevice& link, PodReach* reach) {
+void PodProber::NameOwner(const JournalEntry& entry, const AttachedDevice& link, PodReachability* reach) {
   const std::string pod = PodName(entry.cni_args);
   const std::size_t slash = pod.find('/');
   reach->pod_namespace = slash == std::string::npos ? "" : pod.substr(0, slash);
@@ -81,34 +83,34 @@ void PodProber::NameOwner(const JournalEntry& entry, const AttachedDevice& link,
   reach->device = link.device;
 }
 
-void PodProber::Judge(const PodLook& look, const std::string& failure, const PodTarget& target,
-                      Known* known) {
-  PodReach& reach = known->reach;
-  const ReachState before = reach.state;
-  reach.gateway_answers = look.gateway;
-  reach.stale = look.stale;
-  reach.sent = look.sent;
-  reach.answered = look.answered;
-  const bool gateway = look.gateway.value_or(true);
-  const bool stations = look.answered > 0 || look.sent == 0;
+void PodProber::Judge(const PodProbeResult& result, const std::string& failure, const PodTarget& target,
+                      PodRecord* record) {
+  PodReachability& reach = record->reach;
+  const ReachabilityState before = reach.state;
+  reach.gateway_answers = result.gateway;
+  reach.stale = result.stale;
+  reach.sent = result.sent;
+  reach.answered = result.answered;
+  const bool gateway = result.gateway.value_or(true);
+  const bool endpoints = result.answered > 0 || result.sent == 0;
   std::vector<std::string> because;
   if (!failure.empty()) because.push_back(failure);
-  if (failure.empty() && !look.ready)
+  if (failure.empty() && !result.ready)
     because.emplace_back("the interface is down, has no carrier, or is gone");
   if (!gateway) because.push_back("gateway " + target.gateway->ToString() + " does not answer");
-  if (look.answered < look.sent)
-    because.push_back(std::to_string(look.sent - look.answered) + " of " + std::to_string(look.sent) +
-                      " probes of stations have no answer");
+  if (result.answered < result.sent)
+    because.push_back(std::to_string(result.sent - result.answered) + " of " + std::to_string(result.sent) +
+                      " probes to other nodes have no answer");
   if (!because.empty() && target.dead) because.emplace_back("the node does not reach anything there either");
-  known->bad = because.empty() ? 0 : known->bad + 1;
+  record->bad = because.empty() ? 0 : record->bad + 1;
   if (because.empty()) {
-    const bool probed = look.gateway || look.sent > 0;
-    reach.state = probed ? ReachState::kReachable : ReachState::kUnknown;
-    reach.because = probed ? "" : "neither gateway nor stations to probe";
-    if (!look.stale.empty()) reach.because = StaleText(look.stale);
-  } else if (known->bad >= kBadLooks) {
-    const bool some = look.ready && ((look.gateway && gateway) || (look.sent > 0 && stations));
-    reach.state = some ? ReachState::kDegraded : ReachState::kDead;
+    const bool probed = result.gateway || result.sent > 0;
+    reach.state = probed ? ReachabilityState::kReachable : ReachabilityState::kUnknown;
+    reach.because = probed ? "" : "neither a gateway nor other nodes to probe";
+    if (!result.stale.empty()) reach.because = StaleText(result.stale);
+  } else if (record->bad >= kBadProbes) {
+    const bool some = result.ready && ((result.gateway && gateway) || (result.sent > 0 && endpoints));
+    reach.state = some ? ReachabilityState::kDegraded : ReachabilityState::kDead;
     reach.because = Join(because, "; ");
   }
   if (reach.state != before || reach.since == Wall::time_point()) reach.since = Wall::now();
@@ -119,21 +121,22 @@ std::uint64_t PodProber::StaleSoFar(const std::string& rail) const {
   return found == stale_.end() ? 0 : found->second;
 }
 
-std::vector<PodReach> PodProber::Reaches() const {
-  std::vector<PodReach> reaches;
-  for (const auto& [key, known] : known_) {
-    if (!known.reach.interface.empty()) reaches.push_back(known.reach);
+std::vector<PodReachability> PodProber::Pods() const {
+  std::vector<PodReachability> reaches;
+  for (const auto& [key, record] : records_) {
+    if (!record.reach.interface.empty()) reaches.push_back(record.reach);
   }
-  const auto name = [](const PodReach& reach) {
+  const auto name = [](const PodReachability& reach) {
     return std::tie(reach.pod_namespace, reach.pod, reach.interface);
   };
-  std::ranges::sort(reaches, [&](const PodReach& a, const PodReach& b) {
+  std::ranges::sort(reaches, [&](const PodReachability& a, const PodReachability& b) {
     return name(a) != name(b) ? name(a) < name(b) : a.since > b.since;
   });
   // The latest sandbox of a pod: the journal may have an earlier one still.
-  reaches.erase(std::unique(reaches.begin(), reaches.end(),
-                            [&](const PodReach& a, const PodReach& b) { return name(a) == name(b); }),
-                reaches.end());
+  reaches.erase(
+      std::unique(reaches.begin(), reaches.end(),
+                  [&](const PodReachability& a, const PodReachability& b) { return name(a) == name(b); }),
+      reaches.end());
   return reaches;
 }
 
@@ -144,7 +147,7 @@ using std::chrono::milliseconds;
 constexpr milliseconds kPodGateway{500};
 constexpr milliseconds kPodEcho{500};
 constexpr milliseconds kPodAnswers{500};
-constexpr int kPackets = 4;  // to each station; the last is as large as the MTU
+constexpr int kPackets = 4;  // to each endpoint; the last is as large as the MTU
 
 std::uint64_t Session() {
   std::random_device random;
@@ -159,28 +162,28 @@ std::optional<IpAddress> OwnFor(const AttachedDevice& link, const IpAddress& oth
   return std::nullopt;
 }
 
-class PodLooker {
+class PodProbe {
  public:
-  PodLooker(Kernel& kernel, const NetNs& pod, const AttachedDevice& link, const PodTarget& target,
-            const PodLookOptions& options)
+  PodProbe(Kernel& kernel, const NetNs& pod, const AttachedDevice& link, const PodTarget& target,
+           const PodProbeOptions& options)
       : kernel_(kernel), pod_(pod), attached_(link), target_(target), options_(options) {}
 
-  Result<PodLook> Run() {
+  Result<PodProbeResult> Run() {
     const auto route = RH_TRY(kernel_.OpenRoute(pod_));
     const auto found = RH_TRY(route->FindLink(attached_.pod_name));
-    look_.ready = found && found->up && found->carrier;
-    if (!look_.ready) return look_;
+    result_.ready = found && found->up && found->carrier;
+    if (!result_.ready) return result_;
     link_ = *found;
     RH_TRY(AskGateway());
-    auto silent = RH_TRY(AskStations(target_.stations));
-    if (look_.gateway == true && options_.echo) {
-      look_.gateway_echo = RH_TRY(Echo());
-      if (look_.gateway_echo == false) silent.push_back(*target_.gateway);
+    auto silent = RH_TRY(ProbeEndpoints(target_.endpoints));
+    if (result_.gateway == true && options_.echo) {
+      result_.gateway_echo = RH_TRY(Echo());
+      if (result_.gateway_echo == false) silent.push_back(*target_.gateway);
     }
-    // Where nobody at all is there, nobody has an old entry.
-    const bool somebody = look_.gateway.value_or(true) || look_.answered > 0;
-    if (!silent.empty() && somebody && options_.may_announce) RH_TRY(AnnounceTo(silent));
-    return look_;
+    // Without any answer no other host has a stale entry.
+    const bool any_answer = result_.gateway.value_or(true) || result_.answered > 0;
+    if (!silent.empty() && any_answer && options_.may_announce) RH_TRY(AnnounceTo(silent));
+    return result_;
   }
 
  private:
@@ -188,7 +191,7 @@ class PodLooker {
     if (!target_.gateway) return {};
     const auto answers =
         RH_TRY(kernel_.ProbeAddresses(pod_, {{link_.index, link_.mac, *target_.gateway}}, kPodGateway));
-    look_.gateway = !answers.empty();
+    result_.gateway = !answers.empty();
     return {};
   }
 
@@ -199,51 +202,51 @@ class PodLooker {
   }
 
   // Those that did not answer at all.
-  Result<std::vector<IpAddress>> AskStations(const std::vector<IpAddress>& stations) {
+  Result<std::vector<IpAddress>> ProbeEndpoints(const std::vector<IpAddress>& endpoints) {
     std::vector<IpAddress> silent;
-    const auto own = stations.empty() ? std::nullopt : OwnFor(attached_, stations.front());
+    const auto own = endpoints.empty() ? std::nullopt : OwnFor(attached_, endpoints.front());
     if (!own) return silent;
     const UniqueFd socket = RH_TRY(OpenUdp(pod_, attached_.pod_name, {*own, 0}, target_.traffic_class));
     const std::uint64_t session = Session();
-    std::vector<Shot> shots;
-    for (const IpAddress& station : stations) {
+    std::vector<Probe> probes;
+    for (const IpAddress& endpoint : endpoints) {
       for (int i = 0; i < kPackets; ++i) {
-        Shot& shot = shots.emplace_back();
-        shot.socket = socket.get();
-        shot.to = {station, options_.port};
-        shot.session = session;
-        shot.packet = i < kPackets - 1 ? 0 : static_cast<std::size_t>(link_.mtu);
+        Probe& probe = probes.emplace_back();
+        probe.socket = socket.get();
+        probe.to = {endpoint, options_.port};
+        probe.session = session;
+        probe.packet = i < kPackets - 1 ? 0 : static_cast<std::size_t>(link_.mtu);
       }
     }
-    RH_TRY(Fire(&shots, kPodAnswers, options_.keys));
-    for (auto at = shots.begin(); at != shots.end(); at += kPackets) {
+    RH_TRY(SendProbes(&probes, kPodAnswers, options_.keys));
+    for (auto at = probes.begin(); at != probes.end(); at += kPackets) {
       const auto answered =
-          std::count_if(at, at + kPackets, [](const Shot& shot) { return shot.rtt.has_value(); });
+          std::count_if(at, at + kPackets, [](const Probe& probe) { return probe.rtt.has_value(); });
       if (answered == 0) silent.push_back(at->to.address);
-      look_.sent += kPackets;
-      look_.answered += static_cast<std::uint32_t>(answered);
+      result_.sent += kPackets;
+      result_.answered += static_cast<std::uint32_t>(answered);
     }
     return silent;
   }
 
-  // What comes back now counts in the place of what did not before.
+  // Answers that come now replace the missing ones of before.
   Result<void> AnnounceTo(std::vector<IpAddress> silent) {
     std::vector<IpAddress> own;
     own.reserve(attached_.addressing.addresses.size());
     for (const IpPrefix& prefix : attached_.addressing.addresses) own.push_back(prefix.address);
     RH_TRY(kernel_.Announce(pod_, link_, own));
-    look_.announced = true;
-    const bool gateway = look_.gateway_echo == false;
+    result_.announced = true;
+    const bool gateway = result_.gateway_echo == false;
     if (gateway) silent.pop_back();
-    const std::uint32_t sent = look_.sent;
-    const auto still = RH_TRY(AskStations(silent));
-    look_.sent = sent;
-    for (const IpAddress& station : silent) {
-      if (!Contains(still, station)) look_.stale.push_back(station);
+    const std::uint32_t sent = result_.sent;
+    const auto still = RH_TRY(ProbeEndpoints(silent));
+    result_.sent = sent;
+    for (const IpAddress& endpoint : silent) {
+      if (!Contains(still, endpoint)) result_.stale.push_back(endpoint);
     }
     if (!gateway) return {};
-    look_.gateway_echo = RH_TRY(Echo());
-    if (*look_.gateway_echo) look_.stale.push_back(*target_.gateway);
+    result_.gateway_echo = RH_TRY(Echo());
+    if (*result_.gateway_echo) result_.stale.push_back(*target_.gateway);
     return {};
   }
 
@@ -251,16 +254,16 @@ class PodLooker {
   const NetNs& pod_;
   const AttachedDevice& attached_;
   const PodTarget& target_;
-  const PodLookOptions& options_;
+  const PodProbeOptions& options_;
   Link link_;
-  PodLook look_;
+  PodProbeResult result_;
 };
 
 }  // namespace
 
-Result<PodLook> LookFromPod(Kernel& kernel, const NetNs& pod, const AttachedDevice& link,
-                            const PodTarget& target, const PodLookOptions& options) {
-  return PodLooker(kernel, pod, link, target, options).Run();
+Result<PodProbeResult> ProbeFromPod(Kernel& kernel, const NetNs& pod, const AttachedDevice& link,
+                                    const PodTarget& target, const PodProbeOptions& options) {
+  return PodProbe(kernel, pod, link, target, options).Run();
 }
 
 }  // namespace railhead::reachability

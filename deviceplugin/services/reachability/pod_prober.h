@@ -1,9 +1,9 @@
-// PodProber: what pods reach on their rails, looked at from inside their network namespaces: the gateway by
-// ARP or neighbour discovery, and stations that this node itself reaches, by UDP from the pod's address; and
-// whether they find back.
+// PodProber: probes the rails from inside the pods' network namespaces.
 //
-// A pod's namespace is held for one look only, so that its NICs come home when it ends.
-// Ownership: borrows the kernel. Threads: one at a time. Needs CAP_NET_RAW and CAP_SYS_ADMIN.
+// It probes the gateway by ARP or neighbour discovery, and, by UDP from the pod's address, probe endpoints
+// that this node itself reaches. It also finds hosts with a stale MAC address for the pod. A pod's namespace
+// is held for one probe only, so that its NICs can return to the host when the pod ends. Ownership: borrows
+// the kernel. Threads: one at a time. Needs CAP_NET_RAW and CAP_SYS_ADMIN.
 #pragma once
 
 #include <atomic>
@@ -16,7 +16,7 @@
 
 #include "cni/state/journal.h"
 #include "cni/state/journal_cache.h"
-#include "deviceplugin/services/reachability/reach_report.h"
+#include "deviceplugin/services/reachability/reachability_report.h"
 #include "deviceplugin/services/reachability/reachability_settings.h"
 #include "deviceplugin/support/keys/shared_keys.h"
 #include "netns/base/addresses.h"
@@ -25,41 +25,41 @@
 
 namespace railhead::reachability {
 
-// PodLook: what one interface of a pod reaches of its rail, looked at once from inside the pod's namespace.
+// ProbeFromPod: one probe of a rail from one interface of a pod.
 //
-// The gateway by ARP or neighbour discovery, stations by UDP, the gateway by ICMP echo as well. The first
-// asks whether somebody is there; the others whether he finds back: who has an old MAC address for the pod's,
-// as after that address was another pod's, answers the first alone. When the pod's address is announced anew
-// and he then answers, that was it, and it is mended. Threads: any. Errors: what the kernel refused. Needs
-// CAP_NET_RAW and CAP_SYS_ADMIN.
+// The gateway is probed by ARP or neighbour discovery and by ICMP echo, endpoints by UDP. An answer to ARP
+// goes to the MAC that asked; all others go to the MAC that the other host has for the pod's address. A host
+// with a stale MAC, as after another pod had the address, answers ARP alone. railheadd then announces the
+// address again: a host that answers afterwards had a stale entry, which is fixed now. Threads: any. Errors:
+// what the kernel refused. Needs CAP_NET_RAW and CAP_SYS_ADMIN.
 
-// What of a rail a pod is probed against.
+// What a pod of a rail probes.
 struct PodTarget {
   std::optional<IpAddress> gateway;
-  std::vector<IpAddress> stations;  // that the node itself reaches
-  bool dead = false;                // on the node itself: then a pod's trouble is no news
-  int traffic_class = 0;            // of what is sent to stations
+  std::vector<IpAddress> endpoints;  // that the node itself reaches
+  bool dead = false;                 // on the node itself, which explains a pod's fault
+  int traffic_class = 0;             // of probes to endpoints
 };
 
-struct PodLookOptions {
-  std::uint16_t port = 0;            // of stations
-  bool echo = true;                  // ask the gateway for an ICMP echo, too
-  const SharedKeys* keys = nullptr;  // for Fire()
-  bool may_announce = true;          // the pod's addresses, when somebody does not find back
+struct PodProbeOptions {
+  std::uint16_t port = 0;            // of endpoints
+  bool echo = true;                  // send the gateway an ICMP echo request, too
+  const SharedKeys* keys = nullptr;  // for SendProbes()
+  bool may_announce = true;          // the pod's addresses, when a host has a stale MAC
 };
 
-struct PodLook {
+struct PodProbeResult {
   bool ready = false;                // the interface can send
   std::optional<bool> gateway;       // answers ARP or neighbour discovery
   std::optional<bool> gateway_echo;  // answers ICMP echo; nullopt: was not asked
-  std::uint32_t sent = 0;            // to stations
+  std::uint32_t sent = 0;            // to endpoints
   std::uint32_t answered = 0;
   bool announced = false;
-  std::vector<IpAddress> stale;  // had an old MAC address for the pod's, and no more
+  std::vector<IpAddress> stale;  // had a stale MAC for the pod, fixed now
 };
 
-Result<PodLook> LookFromPod(Kernel& kernel, const NetNs& pod, const AttachedDevice& link,
-                            const PodTarget& target, const PodLookOptions& options);
+Result<PodProbeResult> ProbeFromPod(Kernel& kernel, const NetNs& pod, const AttachedDevice& link,
+                                    const PodTarget& target, const PodProbeOptions& options);
 
 class PodProber {
  public:
@@ -70,33 +70,34 @@ class PodProber {
 
   explicit PodProber(Kernel& kernel) : kernel_(kernel) {}
 
-  // Looks at those that are due, a few of them; forgets pods that are gone. `keys`: as for Fire().
+  // Probes a few of the pods that are due; drops pods that are gone. `keys`: as for SendProbes().
   void Round(const JournalCache::Entries& attachments, const Targets& targets,
-             const ConnectivitySettings& settings, const SharedKeys* keys);
-  [[nodiscard]] std::vector<PodReach> Reaches() const;
-  // How often, so far, somebody on the rail had an old MAC address for a pod's.
+             const ReachabilitySettings& settings, const SharedKeys* keys);
+  [[nodiscard]] std::vector<PodReachability> Pods() const;
+  // How many hosts of the rail had a stale MAC for a pod so far.
   [[nodiscard]] std::uint64_t StaleSoFar(const std::string& rail) const;
-  // From any thread: the round ends after the look that it is at.
+  // From any thread: the round ends after the current pod.
   void Stop() { stopped_ = true; }
 
  private:
-  struct Known {
-    PodReach reach;
+  struct PodRecord {
+    PodReachability reach;
     Clock::time_point due;
-    int bad = 0;  // looks in a row
-    int looks = 0;
+    int bad = 0;  // probes in a row
+    int probes = 0;
     bool echoed = false;     // the gateway has answered an echo request
-    bool announced = false;  // in vain: not again before all is well
+    bool announced = false;  // without success: not again before all is well
   };
-  Result<PodLook> LookFrom(const JournalEntry& entry, const AttachedDevice& link, const PodTarget& target,
-                           const PodLookOptions& base, Known* known);
+  Result<PodProbeResult> ProbeFrom(const JournalEntry& entry, const AttachedDevice& link,
+                                   const PodTarget& target, const PodProbeOptions& base, PodRecord* record);
 
-  static void NameOwner(const JournalEntry& entry, const AttachedDevice& link, PodReach* reach);
-  static void Judge(const PodLook& look, const std::string& failure, const PodTarget& target, Known* known);
+  static void NameOwner(const JournalEntry& entry, const AttachedDevice& link, PodReachability* reach);
+  static void Judge(const PodProbeResult& result, const std::string& failure, const PodTarget& target,
+                    PodRecord* record);
 
   Kernel& kernel_;
   std::atomic<bool> stopped_{false};
-  std::map<std::string, Known> known_;          // by attachment and interface
+  std::map<std::string, PodRecord> records_;    // by attachment and interface
   std::map<std::string, std::uint64_t> stale_;  // by rail
 };
 

@@ -1,10 +1,10 @@
-// Station: where a node probes one of its rails from, and answers others.
+// ProbeEndpoint: the network namespace and address from which a node probes a rail and answers probes.
 //
-// A network namespace of its own with one device on the rail's PF: the rail's VLAN, or a macvlan where the
-// rail has none, with the station's address, if it has one. So nobody on the rail reaches the host, the
-// host's routes, ARP and rp_filter settings do not matter, and the kernel does the rest (neighbours, IPv6,
-// fragmentation). The namespace lives by this object's handle: a railheadd that is killed leaves nothing.
-// While it is there the PF cannot be moved into a pod: rails whose PF is given out whole have none.
+// The namespace has one device on the rail's PF: the rail's VLAN, or a macvlan on a rail without one. The
+// device has the probe address, if the rail gives this node one. So hosts of the rail cannot reach this host
+// through it, and the host's routes, ARP and rp_filter settings do not matter. The kernel does the rest
+// (neighbours, IPv6, fragmentation). This object's handle keeps the namespace: after a kill nothing is left.
+// The PF cannot move to a pod meanwhile, so a rail whose PFs go to pods has no endpoint.
 //
 // Ownership: borrows the kernel, owns the namespace. Threads: one at a time.
 // Needs CAP_NET_ADMIN, CAP_NET_RAW, CAP_SYS_ADMIN. Errors: what the kernel refused.
@@ -25,7 +25,7 @@
 
 namespace railhead::reachability {
 
-struct StationPlan {
+struct ProbeEndpointPlan {
   std::string node;
   std::string rail;
   int lower = 0;  // the PF's index in the host's namespace
@@ -34,65 +34,65 @@ struct StationPlan {
   std::optional<IpPrefix> address;  // with the subnet's length
   int vlan_qos = 0;                 // priority in the VLAN's tag
 
-  bool operator==(const StationPlan&) const = default;
+  bool operator==(const ProbeEndpointPlan&) const = default;
 };
 
-class Station {
+class ProbeEndpoint {
  public:
-  static Result<Station> Open(Kernel& kernel, const NetNs& host, const StationPlan& plan);
-  // Removes its device: the kernel takes its time over a namespace that nobody holds any more, and the PF
-  // bears each VLAN and each MAC once.
-  ~Station();
-  Station(Station&&) = default;
-  Station& operator=(Station&&) = delete;
-  Station(const Station&) = delete;
-  Station& operator=(const Station&) = delete;
+  static Result<ProbeEndpoint> Open(Kernel& kernel, const NetNs& host, const ProbeEndpointPlan& plan);
+  // Removes the device: the kernel removes the namespace only some time later, and a PF takes each VLAN and
+  // each MAC once.
+  ~ProbeEndpoint();
+  ProbeEndpoint(ProbeEndpoint&&) = default;
+  ProbeEndpoint& operator=(ProbeEndpoint&&) = delete;
+  ProbeEndpoint(const ProbeEndpoint&) = delete;
+  ProbeEndpoint& operator=(const ProbeEndpoint&) = delete;
 
-  // Up and with its address, which it has looked for first: nobody else may have it. nullopt: it is; else
-  // why not, for people. kNotFound: its device is gone, and this is of no use any more.
+  // Brings the device up and adds the address, unless another host answers for it. nullopt: ready; else why
+  // not, for people. kNotFound: the device is gone, and this object is useless.
   Result<std::optional<std::string>> Settle(Kernel& kernel);
-  // Stations of others whose MAC addresses are known: the kernel gets permanent entries, which no forged
-  // answer changes. In the place of those of the call before.
-  Result<void> FixNeighbours(Kernel& kernel, const std::map<IpAddress, MacAddress>& neighbours);
-  // ARP or neighbour discovery; also from a station without an address. nullopt: nobody answers.
-  Result<std::optional<MacAddress>> Ask(Kernel& kernel, const IpAddress& neighbour,
-                                        std::chrono::milliseconds budget) const;
+  // Permanent neighbour entries for endpoints of other nodes, which no forged answer changes. They replace
+  // those of the call before.
+  Result<void> SetPermanentNeighbours(Kernel& kernel, const std::map<IpAddress, MacAddress>& neighbours);
+  // By ARP or neighbour discovery, also without an address of our own. nullopt: no answer.
+  Result<std::optional<MacAddress>> ResolveMac(Kernel& kernel, const IpAddress& neighbour,
+                                               std::chrono::milliseconds budget) const;
 
-  [[nodiscard]] const StationPlan& plan() const { return plan_; }
+  [[nodiscard]] const ProbeEndpointPlan& plan() const { return plan_; }
   [[nodiscard]] const NetNs& ns() const { return ns_; }
   [[nodiscard]] const std::string& device() const { return device_; }
   [[nodiscard]] int mtu() const { return mtu_; }
 
  private:
-  Station(StationPlan plan, NetNs ns) : plan_(std::move(plan)), ns_(std::move(ns)) {}
+  ProbeEndpoint(ProbeEndpointPlan plan, NetNs ns) : plan_(std::move(plan)), ns_(std::move(ns)) {}
   Result<std::optional<std::string>> TakeAddress(Kernel& kernel, RouteApi& route, const Link& link);
 
-  StationPlan plan_;
+  ProbeEndpointPlan plan_;
   NetNs ns_;
   std::string device_;
   int link_ = 0;
   int mtu_ = 0;
   MacAddress mac_;
-  std::map<IpAddress, MacAddress> fixed_;  // that the kernel has
+  std::map<IpAddress, MacAddress> permanent_;  // that the kernel has
 };
 
-// Which RDMA device and which GID a station has, so that it can ask and answer by RDMA.
+// The RDMA device and GID of a probe endpoint, for probes by RDMA.
 //
-// On a NIC with RDMA it is the PF's device: the kernel enters the addresses of all devices that stand on a PF
-// into its GID table, whichever network namespace they are in (is_eth_port_of_netdev_filter in
-// drivers/infiniband/core/roce_gid_mgmt.c), and what goes out from such a GID is the station's: its VLAN, its
-// MAC address, its neighbours. On a rail with soft RoCE one is made on the station's device; it goes with it.
+// On a NIC with RDMA it is the PF's device. The kernel enters the addresses of all devices on a PF into its
+// GID table, from every network namespace (is_eth_port_of_netdev_filter in
+// drivers/infiniband/core/roce_gid_mgmt.c). Packets from such a GID have the endpoint's VLAN, MAC address and
+// neighbours. On a rail with soft RoCE a device is made on the endpoint's device, and goes with it.
 // Threads: any. Errors name the device; kUnavailable: not yet.
 
-struct StationRdmaPlan {
+struct EndpointRdmaPlan {
   std::string device;        // RDMA device of the PF; "": it has none
   std::string soft_roce_on;  // the PF's name, on a rail with soft RoCE; else ""
   int traffic_class = 0;
   int service_level = 0;
 };
 
-// The station has its address. `lost`: RdmaEcho's.
-Result<std::unique_ptr<RdmaEcho>> OpenStationRdma(Kernel& kernel, const Station& station,
-                                                  const StationRdmaPlan& plan, std::function<void()> lost);
+// After Settle(). `lost`: RdmaEcho's.
+Result<std::unique_ptr<RdmaEcho>> OpenEndpointRdma(Kernel& kernel, const ProbeEndpoint& endpoint,
+                                                   const EndpointRdmaPlan& plan, std::function<void()> lost);
 
 }  // namespace railhead::reachability

@@ -1,7 +1,8 @@
-// RailProber: one rail's probes from this node: its station, its peers, its gateway, and what follows.
+// RailProber: the probes of one rail from this node, to its peers and its gateway, and the verdict.
 //
-// A round: Prepare(), AddShots() of all rails, one Fire() for all of them, Ask() of all rails, Take(),
-// Judge(). Ownership: borrows kernel and echo server, which serves its station. Threads: one at a time.
+// A round: Prepare() and AddProbes() of all rails, one SendProbes() for all, SendRdmaProbes() of all rails,
+// then TakeAnswers() and Judge(). Ownership: borrows the kernel and the echo server, which serves the rail's
+// probe endpoint. Threads: one at a time.
 #pragma once
 
 #include <map>
@@ -18,19 +19,19 @@
 #include "deviceplugin/services/reachability/peer_table.h"
 #include "deviceplugin/services/reachability/probe_endpoint.h"
 #include "deviceplugin/services/reachability/rdma_echo.h"
-#include "deviceplugin/services/reachability/reach_report.h"
+#include "deviceplugin/services/reachability/reachability_report.h"
 #include "deviceplugin/services/reachability/reachability_settings.h"
 #include "deviceplugin/services/reachability/udp_socket.h"
 
 namespace railhead::reachability {
 
-// A rail of the fabric and the PF that is it here.
+// A rail of the fabric and its PF on this node.
 struct RailPort {
-  Rail rail;           // with the stations of all nodes
-  std::string device;  // PCI address of the PF; "": this node has none
-  std::string pf;      // its network device; "": unknown
-  std::string rdma;    // its RDMA device; "": it has none
-  bool whole = false;  // PFs of the rail are given to pods
+  Rail rail;                // with the probe addresses of all nodes
+  std::string device;       // PCI address of the PF; "": this node has none
+  std::string pf;           // its network device; "": unknown
+  std::string rdma;         // its RDMA device; "": it has none
+  bool pf_in_pods = false;  // a pool gives the rail's PFs to pods
 };
 
 class RailProber {
@@ -43,49 +44,49 @@ class RailProber {
   RailProber(const RailProber&) = delete;
   RailProber& operator=(const RailProber&) = delete;
 
-  // Before the first round, and when something of it is different. What is known stays.
-  void Set(const RailPort& port, const ConnectivitySettings& settings);
-  // What the nodes sign probes with (CheckProbe); nullptr: nothing.
+  // Before the first round, and after each change. Results of earlier rounds stay.
+  void Set(const RailPort& port, const ReachabilitySettings& settings);
+  // The keys that sign probes (CheckProbe); nullptr: unsigned.
   void SetKeys(std::shared_ptr<const SharedKeys> keys);
-  // What an earlier railheadd knew.
-  void Restore(const RailReach& before);
+  // The report of an earlier railheadd.
+  void Restore(const RailReachability& before);
 
   void Prepare(const NetNs& host);
-  void AddShots(std::mt19937_64& random, std::vector<Shot>* shots);
-  // By RDMA, who has just answered. `shots`: all of the round, with those of AddShots() where they were
-  // added.
-  void Ask(std::span<const Shot> shots);
-  // Waits `until` then for answers by RDMA.
-  void Take(std::span<const Shot> shots, EchoServer::Clock::time_point until);
-  // Asks the gateway, and says what all this comes to. `others`: the fabric's other rails, of which one may
-  // answer where this one is dead.
+  void AddProbes(std::mt19937_64& random, std::vector<Probe>* probes);
+  // Sends RDMA probes to the peers that answered UDP probes of this round. `probes`: all of the round; those
+  // of AddProbes() are at their places.
+  void SendRdmaProbes(std::span<const Probe> probes);
+  // Waits for answers to RDMA probes, `until` then at most.
+  void TakeAnswers(std::span<const Probe> probes, EchoServer::Clock::time_point until);
+  // Probes the gateway and judges the rail. `others`: the other rails, whose VLAN a dead rail may be in.
   void Judge(const NetNs& host, const std::vector<RailPort>& others);
 
   [[nodiscard]] const RailPort& port() const { return port_; }
-  [[nodiscard]] RailReach Reach() const;
-  // Stations that pods of this rail can be probed against, at most `most`: of the next nodes by name, so that
-  // no station has the pods of all nodes.
-  [[nodiscard]] std::vector<IpAddress> WellPeers(std::size_t most) const;
+  [[nodiscard]] RailReachability Report() const;
+  // Probe endpoints for pods of this rail to probe, `most` at most. They are those of the next nodes by name,
+  // so that no endpoint gets the probes of all pods.
+  [[nodiscard]] std::vector<IpAddress> ReachablePeers(std::size_t most) const;
 
  private:
-  struct Aim {  // the shots of one visit
+  struct Burst {  // the probes to one peer
     std::size_t peer = 0;
-    std::size_t first = 0;  // in the round's shots
+    std::size_t first = 0;  // in the round's probes
     std::size_t count = 0;
     bool large = false;  // behind the small ones, and behind that kSizes
   };
 
-  [[nodiscard]] StationPlan PlanOf(int lower) const;
-  Result<std::optional<std::string>> Ready(const NetNs& host);
+  [[nodiscard]] ProbeEndpointPlan PlanOf(int lower) const;
+  // nullopt: probes can be sent; else why not.
+  Result<std::optional<std::string>> OpenEndpoint(const NetNs& host);
   Result<void> OpenSockets();
   void OpenRdma();
-  // Who is answered by RDMA is told where to ask, and nobody else.
-  void TellPeers();
+  // Gives the peers to the echo servers. Only peers get the queue pair for RDMA probes.
+  void UpdatePeers();
   [[nodiscard]] std::set<IpAddress> PeerAddresses() const;
-  // Of the peers' stations: those of a rail without a VLAN follow from the nodes' names.
+  // MACs of the peers' endpoints: on a rail without a VLAN they follow from the nodes' names.
   [[nodiscard]] std::map<IpAddress, MacAddress> PeerMacs() const;
   void Close();
-  Visit VisitOf(const Aim& aim, std::span<const Shot> shots, const RdmaEcho::Count& rdma);
+  BurstResult ResultOf(const Burst& burst, std::span<const Probe> probes, const RdmaEcho::Count& rdma);
   void AskGateway();
   [[nodiscard]] std::string ForeignVlan(const NetNs& host, const std::vector<RailPort>& others) const;
 
@@ -93,15 +94,15 @@ class RailProber {
   EchoServer& echo_;
   const std::string node_;
   RailPort port_;
-  ConnectivitySettings settings_;
-  std::optional<Station> station_;
+  ReachabilitySettings settings_;
+  std::optional<ProbeEndpoint> endpoint_;
   std::vector<UniqueFd> sockets_;  // one per path
   std::shared_ptr<const SharedKeys> keys_;
   std::unique_ptr<RdmaEcho> rdma_;
   PeerTable peers_;
-  std::vector<Aim> aims_;
-  RailReach reach_;         // without peers
-  std::string unready_;     // why there is no station now; "": there is one
+  std::vector<Burst> bursts_;
+  RailReachability reach_;  // without peers
+  std::string unready_;     // why there is no endpoint now; "": there is one
   bool unsure_ = false;     // there was one in the round before
   int gateway_misses_ = 0;  // in a row
   int rdma_misses_ = 0;     // in a row
@@ -112,6 +113,7 @@ class RailProber {
 };
 
 // What gateway and peers of a rail come to; `unready`: why it could not be probed.
-void JudgeRail(const std::vector<PeerReach>& peers, const std::string& unready, RailReach* reach);
+void JudgeRail(const std::vector<PeerReachability>& peers, const std::string& unready,
+               RailReachability* reach);
 
 }  // namespace railhead::reachability

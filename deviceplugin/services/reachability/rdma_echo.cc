@@ -24,7 +24,7 @@ RdmaEcho::RdmaEcho(Datagrams datagrams, std::function<void()> lost, UniqueFd wak
       lost_call_(std::move(lost)),
       wake_(std::move(wake)),
       datagrams_(std::move(datagrams)) {
-  // An answer to an earlier railheadd's question must not fit.
+  // An answer to a probe of an earlier railheadd must not match.
   std::random_device random;
   next_token_ = (std::uint64_t{random()} << 32U) | random();
   thread_ = std::thread([this] { Loop(); });
@@ -68,7 +68,7 @@ RdmaEcho::Next RdmaEcho::Serve(bool completions, bool events) {
   if (!completions) return Next::kWait;
   const auto taken = datagrams_->Take();
   if (!taken) return Next::kEnd;
-  // Of one that held us up for a second the rest of the lot is left out: somebody may want this to end.
+  // After a message that took a second the rest is skipped: this thread may have to end.
   for (const Datagrams::Received& one : taken->received) {
     if (!Handle(one)) break;
   }
@@ -101,7 +101,7 @@ void RdmaEcho::SetPeers(std::set<IpAddress> peers) {
   const auto now = Clock::now();
   std::erase_if(leaving_, [&](const auto& one) { return one.second < now; });
   for (const IpAddress& peer : peers_) {
-    if (!peers.contains(peer)) leaving_[peer] = now + kLeaves;
+    if (!peers.contains(peer)) leaving_[peer] = now + kFormerPeer;
   }
   peers_ = std::move(peers);
   limits_.SetPeers(peers_);
@@ -109,17 +109,17 @@ void RdmaEcho::SetPeers(std::set<IpAddress> peers) {
 }
 
 // false: it took long.
-bool RdmaEcho::Answer(const DatagramEnd& to, const CheckedProbe& question) {
+bool RdmaEcho::Answer(const DatagramEnd& to, const CheckedProbe& probe) {
   const auto now = Clock::now();
   const auto missed = no_neighbours_.find(to.address);
   if (missed != no_neighbours_.end() && now < missed->second + kNoNeighbour) return true;
-  if (!limits_.May(to.address, now)) return true;
+  if (!limits_.Allow(to.address, now)) return true;
   ProbeMessage answer;
   answer.answer = true;
-  answer.session = question.message.session;
-  answer.token = question.message.token;
+  answer.session = probe.message.session;
+  answer.token = probe.message.token;
   // One that cannot be sent counts as lost.
-  const auto sent = datagrams_->Send(to, PayloadTo(to.address, answer, question.is_signed),
+  const auto sent = datagrams_->Send(to, PayloadTo(to.address, answer, probe.is_signed),
                                      static_cast<std::uint32_t>(answer.token));
   if (sent || sent.error().code != ErrorCode::kNotFound) return true;
   no_neighbours_[to.address] = Clock::now();
@@ -138,33 +138,33 @@ bool RdmaEcho::Handle(const Datagrams::Received& received) {
   if (!checked) return true;
   const ProbeMessage& message = checked->message;
   if (!message.answer) return Answer(received.from, *checked);
-  const auto question = open_.find(message.token);
-  if (question == open_.end() || question->second.session != message.session ||
-      question->second.peer != received.from.address)
+  const auto probe = open_.find(message.token);
+  if (probe == open_.end() || probe->second.session != message.session ||
+      probe->second.peer != received.from.address)
     return true;
   ++counts_[message.session].answered;
-  open_.erase(question);
+  open_.erase(probe);
   if (open_.empty()) changed_.notify_all();
   return true;
 }
 
-void RdmaEcho::Ask(std::uint64_t session, const DatagramEnd& peer) {
+void RdmaEcho::SendProbes(std::uint64_t session, const DatagramEnd& peer) {
   const std::lock_guard lock(mutex_);
   if (!datagrams_) return;
   // It has just answered.
   no_neighbours_.erase(peer.address);
-  for (int i = 0; i < kQuestions; ++i) {
-    ProbeMessage question;
-    question.session = session;
-    question.token = next_token_++;
-    // What this node cannot send says nothing of the peer.
-    const auto sent = datagrams_->Send(peer, PayloadTo(peer.address, question, keys_ != nullptr),
-                                       static_cast<std::uint32_t>(question.token));
+  for (int i = 0; i < kProbes; ++i) {
+    ProbeMessage probe;
+    probe.session = session;
+    probe.token = next_token_++;
+    // A probe that this node cannot send says nothing about the peer.
+    const auto sent = datagrams_->Send(peer, PayloadTo(peer.address, probe, keys_ != nullptr),
+                                       static_cast<std::uint32_t>(probe.token));
     if (!sent) {
       refused_ = sent.error().message;
       return;
     }
-    open_[question.token] = {session, peer.address};
+    open_[probe.token] = {session, peer.address};
     ++counts_[session].sent;
   }
 }
@@ -174,21 +174,21 @@ void RdmaEcho::Await(Clock::time_point until) {
   changed_.wait_until(lock, until, [this] { return open_.empty(); });
 }
 
-std::map<std::uint64_t, RdmaEcho::Count> RdmaEcho::Take() {
+std::map<std::uint64_t, RdmaEcho::Count> RdmaEcho::TakeCounts() {
   const std::lock_guard lock(mutex_);
   open_.clear();
   auto counts = std::exchange(counts_, {});
-  why_mute_ = counts.empty() ? refused_ : "";
+  send_failure_ = counts.empty() ? refused_ : "";
   refused_.clear();
-  // Those of a device that went away are nobody's fault.
+  // A device that went away is no fault of the peers.
   if (lost_) counts.clear();
-  std::erase_if(counts, [](const auto& one) { return one.second.sent < kQuestions; });
+  std::erase_if(counts, [](const auto& one) { return one.second.sent < kProbes; });
   return counts;
 }
 
-std::string RdmaEcho::WhyMute() const {
+std::string RdmaEcho::SendFailure() const {
   const std::lock_guard lock(mutex_);
-  return why_mute_;
+  return send_failure_;
 }
 
 }  // namespace railhead::reachability

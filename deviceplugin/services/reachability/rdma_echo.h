@@ -1,13 +1,13 @@
-// RdmaEcho: a station's RDMA: asks other nodes' stations by unreliable datagrams, and answers theirs.
+// RdmaEcho: sends and answers RDMA probes (unreliable datagrams) for one probe endpoint.
 //
-// Questions and answers are those of udp_socket.h. A question is for who has told its queue pair in an
-// answer to a probe by UDP, in the same round: so the kernel knows its neighbour, and nobody waits for one.
-// It answers other stations, each of them up to kPeerAnswers a second, and one that is no neighbour not again
-// for kNoNeighbour: to look for it takes a second (datagrams.h), for which nobody else would be answered. So
-// who sends in the name of stations that are switched off cannot make this node look ill. A station that is
-// none any more is answered for kLeaves: it may just have been told the queue pair. A thread answers; it
-// gives the device back at once when the port goes down or the device goes: the kernel waits with the latter
-// until nobody holds it. Ownership: the datagrams. Threads: all from any. Errors: kIo without descriptors.
+// Payloads are those of udp_socket.h. A peer gets RDMA probes when its answer to a UDP probe of the same
+// round has a queue pair: the kernel then knows the neighbour, and no probe waits for it. Each peer gets
+// kPeerAnswers answers a second. An unresolved neighbour is skipped for kNoNeighbour: resolving it takes a
+// second (datagrams.h), in which no other peer would get an answer. So probes with the address of a node that
+// is off cannot make this node look faulty. A former peer is answered for kFormerPeer more: it may have just
+// received the queue pair. A thread answers. It closes the device at once when the port goes down or the
+// device is removed, since the kernel waits for that. Ownership: the datagrams. Threads: all from any.
+// Errors: kIo without descriptors.
 #pragma once
 
 #include <chrono>
@@ -36,19 +36,19 @@ namespace railhead::reachability {
 class RdmaEcho {
  public:
   using Clock = std::chrono::steady_clock;
-  static constexpr int kQuestions = 4;  // to one station in a round, each on a path of its own
-  static constexpr int kPeerAnswers = 4 * kQuestions;
+  static constexpr int kProbes = 4;  // to one peer in a round, each on a path of its own
+  static constexpr int kPeerAnswers = 4 * kProbes;
   static constexpr int kOtherAnswers = 200;
   static constexpr std::chrono::seconds kNoNeighbour{20};
-  static constexpr std::chrono::seconds kLeaves{5};
+  static constexpr std::chrono::seconds kFormerPeer{5};
 
   struct Count {
     std::uint32_t sent = 0;
     std::uint32_t answered = 0;
   };
 
-  // `lost` is called once, by its thread, when it is of no use any more. Nobody is answered before
-  // SetPeers().
+  // `lost` is called once, by the thread, when the device cannot be used any more. No probe is answered
+  // before SetPeers().
   static Result<std::unique_ptr<RdmaEcho>> Start(Datagrams datagrams, std::function<void()> lost);
   ~RdmaEcho();
   RdmaEcho(const RdmaEcho&) = delete;
@@ -57,24 +57,23 @@ class RdmaEcho {
   [[nodiscard]] const DatagramEnd& own() const { return own_; }
   [[nodiscard]] const std::string& device() const { return device_; }
   [[nodiscard]] int gid_index() const { return gid_index_; }
-  // It is of no use any more: device, port or GID are not what they were.
+  // Whether device, port or GID have changed, so that this object is useless.
   [[nodiscard]] bool IsLost() const;
 
   // As EchoServer's.
   void SetKeys(std::shared_ptr<const SharedKeys> keys);
-  // The other nodes' stations on the rail.
+  // The other nodes' endpoints on the rail.
   void SetPeers(std::set<IpAddress> peers);
-  // A round: Ask() of all, one Await(), Take(), which forgets what is not answered by then.
-  void Ask(std::uint64_t session, const DatagramEnd& peer);
+  // A round: SendProbes() to all, one Await(), TakeCounts(), which drops the probes without an answer.
+  void SendProbes(std::uint64_t session, const DatagramEnd& peer);
   void Await(Clock::time_point until);
-  // By session, of who was sent all kQuestions.
-  std::map<std::uint64_t, Count> Take();
-  // Why nothing could be sent in the round that was taken last, though somebody was to be asked; "":
-  // something was.
-  [[nodiscard]] std::string WhyMute() const;
+  // By session, of peers that got all kProbes.
+  std::map<std::uint64_t, Count> TakeCounts();
+  // Why no probe could be sent in the round of the last TakeCounts(); "": some were, or none was to be.
+  [[nodiscard]] std::string SendFailure() const;
 
  private:
-  struct Question {
+  struct OpenProbe {
     std::uint64_t session = 0;
     IpAddress peer;
   };
@@ -85,7 +84,7 @@ class RdmaEcho {
   Next Serve(bool completions, bool events);
   bool Handle(const Datagrams::Received& received);
   [[nodiscard]] bool Answers(const IpAddress& peer) const;
-  bool Answer(const DatagramEnd& to, const CheckedProbe& question);
+  bool Answer(const DatagramEnd& to, const CheckedProbe& probe);
   [[nodiscard]] std::vector<std::uint8_t> PayloadTo(const IpAddress& to, const ProbeMessage& message,
                                                     bool is_signed) const;
   void Lose();
@@ -104,10 +103,10 @@ class RdmaEcho {
   std::map<IpAddress, Clock::time_point> no_neighbours_;  // of the peers; when that was seen
   AnswerLimits limits_{kPeerAnswers, kOtherAnswers};      // others: those in leaving_
   std::uint64_t next_token_;
-  std::map<std::uint64_t, Question> open_;  // by token
-  std::map<std::uint64_t, Count> counts_;   // by session
-  std::string refused_;                     // the round's last question that could not be sent
-  std::string why_mute_;
+  std::map<std::uint64_t, OpenProbe> open_;  // by token
+  std::map<std::uint64_t, Count> counts_;    // by session
+  std::string refused_;                      // the round's last probe that could not be sent
+  std::string send_failure_;
   bool lost_ = false;
   bool stopped_ = false;
   std::thread thread_;  // last: it uses all of the others

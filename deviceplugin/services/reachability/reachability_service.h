@@ -1,4 +1,4 @@
-// What the rails reach, as railheadd tells it: log and metrics.
+// Reachability in railheadd: log, metrics, and what health needs of it.
 // Threads: as Log and Exposition.
 #pragma once
 
@@ -10,8 +10,8 @@
 #include <string>
 
 #include "deviceplugin/services/health/observation.h"
-#include "deviceplugin/services/reachability/reach_report.h"
-#include "deviceplugin/services/reachability/reach_watch.h"
+#include "deviceplugin/services/reachability/reachability_report.h"
+#include "deviceplugin/services/reachability/reachability_watch.h"
 #include "deviceplugin/support/log/log.h"
 #include "deviceplugin/support/metrics/exposition.h"
 #include "netns/base/files.h"
@@ -20,17 +20,17 @@
 
 namespace railhead::reachability {
 
-// What probes last said of each PF's rail, from the thread that probes to the one that judges health.
+// The latest verdict on each PF's rail, from the probing thread to the health thread.
 //
-// A rail is dead when it was probed and neither gateway nor peers answer. It is impaired when most of the
-// peers that are heard are ill all the same (lossy, paths, MTU, one way): rather the fault of one here than
-// of each of them there. Silent peers say nothing of that: they may be switched off. A rail that cannot be
-// probed (no carrier, its address in use by another) is not known: that is the business of other rules. A PF
-// of several rails is as the best of them. Threads: thread-safe.
+// A rail is dead when it was probed and neither gateway nor peers answer. It is impaired when most peers that
+// answer at all are faulty (lossy, paths, MTU, one way): the fault is then more likely here than at each of
+// them. Silent peers do not count, since they may be off. A rail that cannot be probed (no carrier, an
+// address conflict) is unknown: other health rules see that. A PF of several rails is as good as the best of
+// them. Threads: thread-safe.
 
 class RailVerdicts {
  public:
-  void Take(const ReachReport& report);
+  void Update(const ReachabilityReport& report);
   // nullopt: no rail of this PF is probed.
   [[nodiscard]] std::optional<health::ObservedRail> Of(const std::string& pf) const;
   [[nodiscard]] bool AnyIs(const std::function<bool(const health::ObservedRail&)>& such) const;
@@ -41,17 +41,17 @@ class RailVerdicts {
 };
 
 // `rails` and `log` are borrowed.
-Result<std::unique_ptr<ReachWatch>> StartReachWatch(const Root& root, Kernel& kernel,
-                                                    const std::string& keys_path, RailVerdicts* rails,
-                                                    Log* log);
+Result<std::unique_ptr<ReachabilityWatch>> StartReachabilityWatch(const Root& root, Kernel& kernel,
+                                                                  const std::string& keys_path,
+                                                                  RailVerdicts* rails, Log* log);
 
-// What is different from before: rails, gateways and pods each, peers in one line for a rail.
-void LogReach(Log* log, const ReachReport& before, const ReachReport& now);
+// Logs the differences between two reports: rails, gateways and pods one by one, peers in one line per rail.
+void LogReachability(Log* log, const ReachabilityReport& before, const ReachabilityReport& now);
 
-// Of the peers that are not well at most these are named for each rail, the worst first: Prometheus keeps a
-// series for every pair of nodes that it is told.
+// The number of faulty peers with a metric, per rail, worst first: Prometheus keeps a series for every pair
+// of nodes.
 inline constexpr std::size_t kMostBadPeers = 16;
 
-void AppendReach(Exposition* page, const ReachReport& report);
+void AppendReachability(Exposition* page, const ReachabilityReport& report);
 
 }  // namespace railhead::reachability

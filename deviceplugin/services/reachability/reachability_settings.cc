@@ -12,15 +12,15 @@
 
 namespace railhead::reachability {
 
-Result<ConnectivitySettings> ParseConnectivity(const std::string& text, const std::string& what,
-                                               std::vector<Error>* all) {
-  return ParseSection<ConnectivitySettings>(text, what, "/connectivity", all);
+Result<ReachabilitySettings> ParseReachabilitySettings(const std::string& text, const std::string& what,
+                                                       std::vector<Error>* all) {
+  return ParseSection<ReachabilitySettings>(text, what, "/reachability", all);
 }
 
-Result<ConnectivitySettings> ReadConnectivity(const Root& root, const std::string& path) {
+Result<ReachabilitySettings> ReadReachabilitySettings(const Root& root, const std::string& path) {
   const auto fabric = RH_TRY(ReadFabric(root, path));
-  if (!fabric) return ConnectivitySettings{};
-  return ParseConnectivity(fabric->connectivity, path);
+  if (!fabric) return ReachabilitySettings{};
+  return ParseReachabilitySettings(fabric->reachability, path);
 }
 
 namespace {

@@ -1,4 +1,4 @@
-// How the rails' connectivity is probed: the object `connectivity` of fabric.json.
+// How the rails are probed: the object `reachability` of fabric.json.
 // Threads: plain values, pure functions.
 #pragma once
 
@@ -14,23 +14,23 @@
 
 namespace railhead::reachability {
 
-struct ConnectivitySettings {
+struct ReachabilitySettings {
   bool enabled = false;               // absent from the fabric: nothing is sent
   std::chrono::seconds interval{10};  // between rounds; each is up to a quarter earlier or later
-  int peers = 4;                      // stations that are probed in a round, beside those that are not well
+  int peers = 4;                      // peers per round, besides the faulty ones
   int paths = 8;                      // source ports
-  std::uint16_t port = 4795;          // UDP, of the stations
-  bool rdma = false;                  // stations ask each other by RDMA, too
-  std::chrono::seconds pods{60};      // between rounds from inside pods; 0: none
+  std::uint16_t port = 4795;          // UDP, of the probe endpoints
+  bool rdma = false;                  // also probe by RDMA
+  std::chrono::seconds pods{60};      // between probes from inside a pod; 0: none
 
-  bool operator==(const ConnectivitySettings&) const = default;
+  bool operator==(const ReachabilitySettings&) const = default;
 };
 
 }  // namespace railhead::reachability
 
 template <>
-struct railhead::Shape<railhead::reachability::ConnectivitySettings> {
-  using T = reachability::ConnectivitySettings;
+struct railhead::Shape<railhead::reachability::ReachabilitySettings> {
+  using T = reachability::ReachabilitySettings;
   static void Switch(T& settings, bool on) { settings.enabled = on; }
   static void List(auto& f) {
     f("intervalSeconds", &T::interval, {.min = 1, .max = 3600});
@@ -45,13 +45,13 @@ struct railhead::Shape<railhead::reachability::ConnectivitySettings> {
 
 namespace railhead::reachability {
 
-// Of Fabric::connectivity; `what` names the fabric's file in errors. `all` gets all errors, the result has
+// Of Fabric::reachability; `what` names the fabric's file in errors. `all` gets all errors, the result has
 // the first.
-Result<ConnectivitySettings> ParseConnectivity(const std::string& text, const std::string& what,
-                                               std::vector<Error>* all = nullptr);
+Result<ReachabilitySettings> ParseReachabilitySettings(const std::string& text, const std::string& what,
+                                                       std::vector<Error>* all = nullptr);
 
 // Of the fabric's file; one that does not exist has none.
-Result<ConnectivitySettings> ReadConnectivity(const Root& root, const std::string& path);
+Result<ReachabilitySettings> ReadReachabilitySettings(const Root& root, const std::string& path);
 
 // Many names in few words: gpu-001, gpu-002, gpu-003, gpu-007 are "gpu-[001-003,007]", as hosts are written
 // in lists of schedulers. Threads: pure functions.

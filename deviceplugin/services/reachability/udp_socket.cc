@@ -28,7 +28,7 @@ Result<UniqueFd> OpenUdpHere(const std::string& device, const UdpEnd& own, int t
   static_assert(IP_PMTUDISC_PROBE == IPV6_PMTUDISC_PROBE);
   if (setsockopt(fd.get(), v4 ? IPPROTO_IP : IPPROTO_IPV6, v4 ? IP_MTU_DISCOVER : IPV6_MTU_DISCOVER, &probe,
                  sizeof probe) != 0)
-    return FailSys(errno, "keeping packets whole");
+    return FailSys(errno, "turning fragmentation off");
   if (setsockopt(fd.get(), v4 ? IPPROTO_IP : IPPROTO_IPV6, v4 ? IP_TOS : IPV6_TCLASS, &traffic_class,
                  sizeof traffic_class) != 0)
     return FailSys(errno, "setting the traffic class " + std::to_string(traffic_class));
@@ -94,30 +94,30 @@ namespace {
 using Clock = std::chrono::steady_clock;
 using std::chrono::milliseconds;
 
-constexpr std::size_t kShotsAtOnce = 32;
+constexpr std::size_t kSendsAtOnce = 32;
 constexpr milliseconds kBreath{1};
 constexpr int kAnswersAtOnce = 256;
 constexpr std::size_t kUdpHeader = 8;
 
-std::size_t PayloadOf(const Shot& shot) {
-  const std::size_t headers = (shot.to.address.IsV4() ? 20 : 40) + kUdpHeader;
-  return shot.packet > headers + kProbeHeader ? shot.packet - headers : kProbeHeader;
+std::size_t PayloadOf(const Probe& probe) {
+  const std::size_t headers = (probe.to.address.IsV4() ? 20 : 40) + kUdpHeader;
+  return probe.packet > headers + kProbeHeader ? probe.packet - headers : kProbeHeader;
 }
 
-class VolleyRun {
+class ProbeSender {
  public:
-  VolleyRun(std::vector<Shot>* shots, const SharedKeys* keys)
-      : shots_(*shots), keys_(keys), sent_(shots->size()) {
+  ProbeSender(std::vector<Probe>* probes, const SharedKeys* keys)
+      : probes_(*probes), keys_(keys), sent_(probes->size()) {
     std::random_device random;
     base_ = (std::uint64_t{random()} << 32U) | random();
-    for (const Shot& shot : shots_) sockets_.try_emplace(shot.socket);
+    for (const Probe& probe : probes_) sockets_.try_emplace(probe.socket);
     for (auto& [socket, own] : sockets_) own = OwnEnd(socket).address;
   }
 
   Result<void> Run(milliseconds limit) {
-    for (std::size_t i = 0; i < shots_.size(); ++i) {
+    for (std::size_t i = 0; i < probes_.size(); ++i) {
       Send(i);
-      if (i % kShotsAtOnce == kShotsAtOnce - 1) RH_TRY(Take(Clock::now() + kBreath));
+      if (i % kSendsAtOnce == kSendsAtOnce - 1) RH_TRY(Take(Clock::now() + kBreath));
     }
     const auto end = Clock::now() + limit;
     while (open_ > 0 && Clock::now() < end) RH_TRY(Take(end));
@@ -126,18 +126,18 @@ class VolleyRun {
 
  private:
   void Send(std::size_t i) {
-    Shot& shot = shots_[i];
-    const ProbeMessage probe{false, shot.session, base_ + i, 0, 0};
-    const ProbeEnds ends{sockets_[shot.socket], shot.to.address};
-    const auto payload = keys_ == nullptr ? BytesOf(probe, PayloadOf(shot))
-                                          : SignedBytesOf(probe, *keys_, ends, PayloadOf(shot));
-    const UdpSocketAddress to(shot.to);
+    Probe& probe = probes_[i];
+    const ProbeMessage message{false, probe.session, base_ + i, 0, 0};
+    const ProbeEnds ends{sockets_[probe.socket], probe.to.address};
+    const auto payload = keys_ == nullptr ? BytesOf(message, PayloadOf(probe))
+                                          : SignedBytesOf(message, *keys_, ends, PayloadOf(probe));
+    const UdpSocketAddress to(probe.to);
     sent_[i] = Clock::now();
     ssize_t size = 0;
     do {
-      size = sendto(shot.socket, payload.data(), payload.size(), MSG_DONTWAIT, to.data(), to.size);
+      size = sendto(probe.socket, payload.data(), payload.size(), MSG_DONTWAIT, to.data(), to.size);
     } while (size < 0 && errno == EINTR);
-    shot.too_large = size < 0 && errno == EMSGSIZE;
+    probe.too_large = size < 0 && errno == EMSGSIZE;
     if (size >= 0) ++open_;
   }
 
@@ -171,16 +171,16 @@ class VolleyRun {
 
   void Match(int socket, const ProbeMessage& answer, const UdpEnd& from) {
     const std::uint64_t i = answer.token - base_;
-    if (i >= shots_.size()) return;
-    Shot& shot = shots_[i];
-    if (shot.rtt || shot.socket != socket || shot.session != answer.session || from != shot.to) return;
-    shot.rtt = std::chrono::duration_cast<std::chrono::microseconds>(Clock::now() - sent_[i]);
-    shot.heard = answer.heard;
-    shot.queue_pair = answer.queue_pair;
+    if (i >= probes_.size()) return;
+    Probe& probe = probes_[i];
+    if (probe.rtt || probe.socket != socket || probe.session != answer.session || from != probe.to) return;
+    probe.rtt = std::chrono::duration_cast<std::chrono::microseconds>(Clock::now() - sent_[i]);
+    probe.heard = answer.heard;
+    probe.queue_pair = answer.queue_pair;
     --open_;
   }
 
-  std::vector<Shot>& shots_;
+  std::vector<Probe>& probes_;
   const SharedKeys* const keys_;
   std::vector<Clock::time_point> sent_;
   std::map<int, IpAddress> sockets_;  // and whose they are
@@ -190,8 +190,8 @@ class VolleyRun {
 
 }  // namespace
 
-Result<void> Fire(std::vector<Shot>* shots, milliseconds limit, const SharedKeys* keys) {
-  return VolleyRun(shots, keys).Run(limit);
+Result<void> SendProbes(std::vector<Probe>* probes, milliseconds limit, const SharedKeys* keys) {
+  return ProbeSender(probes, keys).Run(limit);
 }
 
 namespace {

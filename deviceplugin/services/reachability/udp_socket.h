@@ -1,7 +1,7 @@
-// UDP sockets of stations and, for a moment, of pods.
+// UDP sockets of probe endpoints and, while they are probed, of pods; and the probes themselves.
 //
-// Packets are never fragmented and never smaller than asked for: what a link of the path does not carry
-// is lost there, whatever the kernel has learnt of the path (IP_PMTUDISC_PROBE in include/uapi/linux/in.h).
+// Packets are never fragmented and have the size that was asked for. A link that cannot carry one drops it,
+// whatever path MTU the kernel has learnt (IP_PMTUDISC_PROBE in include/uapi/linux/in.h).
 // Threads: one at a time. Errors: what the kernel refused.
 #pragma once
 
@@ -50,18 +50,18 @@ struct UdpSocketAddress {
 // What a socket is bound to.
 UdpEnd OwnEnd(int socket);
 
-// Volley: probes to many stations at once, and what came back within a limit.
+// SendProbes: sends probes to many endpoints and collects the answers that come within a limit.
 //
-// It sends a few at a time, so that no buffer of this node drops them, and takes answers meanwhile.
-// Threads: one at a time; sockets are the caller's (udp_socket.h). Errors: kIo where poll fails; a packet
-// that cannot be sent counts as one without an answer.
+// It sends a few at a time, so that no buffer of this node drops them, and receives answers meanwhile.
+// Threads: one at a time; the caller owns the sockets. Errors: kIo where poll fails; a packet that cannot be
+// sent counts as one without an answer.
 
-struct Shot {
+struct Probe {
   int socket = -1;
   UdpEnd to;
   std::uint64_t session = 0;
   std::size_t packet = 0;  // bytes with the IP header; 0: the smallest
-  // Set by Fire().
+  // Set by SendProbes().
   bool too_large = false;  // the own device does not take it
   std::optional<std::chrono::microseconds> rtt;
   std::uint32_t heard = 0;       // ProbeMessage's, with an answer
@@ -70,10 +70,10 @@ struct Shot {
 
 // Ends when all have an answer, or `limit` after the last was sent. With `keys` probes are signed, and
 // answers count that are (CheckProbe); nullptr: there are none.
-Result<void> Fire(std::vector<Shot>* shots, std::chrono::milliseconds limit,
-                  const SharedKeys* keys = nullptr);
+Result<void> SendProbes(std::vector<Probe>* probes, std::chrono::milliseconds limit,
+                        const SharedKeys* keys = nullptr);
 
-// What stations send each other: payloads of UDP and of RDMA datagrams, in network order.
+// What probe endpoints send each other: payloads of UDP and of RDMA datagrams, in network order.
 //
 //    0  4  "RHrp"
 //    4  1  version, 1
@@ -81,16 +81,16 @@ Result<void> Fire(std::vector<Shot>* shots, std::chrono::milliseconds limit,
 //    6  2  zero
 //    8  8  session: whose probes to whom these are; the answering end counts by it
 //   16  8  token: which probe this is
-//   24  4  answers: how many probes of the session have come in, this one included; 0: the station does not
-//          count those of this sender, who is no peer of its; probes: zero
-//   28  4  answers: the station's queue pair for datagrams (rdma_echo.h), 24 bits, or 0; probes: zero
+//   24  4  answers: how many probes of the session have come in, this one included; 0: the endpoint does not
+//          count those of this sender, which is not one of its peers; probes: zero
+//   28  4  answers: the endpoint's queue pair for datagrams (rdma_echo.h), 24 bits, or 0; probes: zero
 //   32 32  where the nodes share keys: the signature of the 32 bytes before it and of both IP addresses
 //   32  .  behind that, probes: zeros up to the size that is tried; answers: nothing
 //
-// The addresses are signed, too: a pod sees the signed probes that are sent from its own namespace, and could
-// send them again in the name of a station. A station answers what is not signed without a signature, if its
-// keys let it: so an answer is never larger than what it answers, and a station is no amplifier.
-// Threads: pure functions. They come from anybody: what is no message is nullopt.
+// The addresses are signed, too. A pod sees the signed probes that leave its own namespace, and could send
+// them again with another source address. An endpoint answers an unsigned probe without a signature, if its
+// keys allow unsigned probes. So an answer is never larger than its probe, and cannot amplify an attack.
+// Threads: pure functions. Any host may send anything: nullopt is what is not a message.
 
 inline constexpr std::size_t kProbeHeader = 32;
 inline constexpr std::size_t kSignedProbe = kProbeHeader + SharedKeys::kSignature;

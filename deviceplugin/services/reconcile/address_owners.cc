@@ -58,9 +58,9 @@ Result<AddressFacts> ReadAddressFacts(const Root& root, std::uint64_t after) {
   const auto records = RH_TRY(store->List());
   for (const ipam::AddressRecord& record : records) {
     PoolFacts& pool = pools[record.pool];
-    ++(record.state == ipam::AddressState::kHeld      ? pool.held
-       : record.state == ipam::AddressState::kResting ? pool.resting
-                                                      : pool.quarantined);
+    ++(record.state == ipam::AddressState::kHeld          ? pool.held
+       : record.state == ipam::AddressState::kCoolingDown ? pool.cooling_down
+                                                          : pool.quarantined);
   }
   for (auto& [name, pool] : pools) {
     pool.pool = name;
@@ -75,33 +75,34 @@ std::string Sentence(const ipam::AddressEvent& event) {
   const std::string of = event.pool.empty() ? std::string() : " of " + event.pool;
   const std::string seconds = std::to_string(event.ms / 1000) + " s";
   switch (event.kind) {
-    case ipam::AddressEventKind::kRestShortened:
-      return address + of + " was given again after only " + seconds +
-             " of rest, because there was no other: widen the range, or peers may send to its former owner";
+    case ipam::AddressEventKind::kEarlyReuse:
+      return address + of + " was reused only " + seconds +
+             " after its release, because no other address was free: widen the range, or peers may send to "
+             "its "
+             "former owner";
     case ipam::AddressEventKind::kExhausted:
-      return "there was no address left" + of + ", " + std::to_string(event.count) +
+      return "no address was free" + of + ", " + std::to_string(event.count) +
              " times: widen the range or delete pods";
     case ipam::AddressEventKind::kQuarantined:
-      return address + of + " is in use by another machine and is not given for " + seconds +
+      return address + of + " is in use by another machine and in quarantine for " + seconds +
              ": find that machine, or exclude the address";
     case ipam::AddressEventKind::kNewBoot:
-      return std::to_string(event.count) + " addresses of earlier boots rest now";
+      return std::to_string(event.count) + " addresses of earlier boots were released";
     case ipam::AddressEventKind::kExtended:
       return "the address store's file was " + std::to_string(event.count) +
-             " pages shorter than it counts; every page in use was there, and it was extended: nothing is "
+             " pages shorter than it counts. Every page in use was there. The file was extended: nothing is "
              "lost";
   }
   return std::string(NameOf(event.kind));
 }
 
-// Addresses of railhead-ipam that nobody can have any more. Where there is no way to
-// tell, nothing is released.
+// Addresses of railhead-ipam whose container is gone. In doubt, nothing is released.
 
 namespace {
 
 constexpr const char* kAddress = "address";
 
-std::string Shown(const ipam::AddressRecord& record) {
+std::string TextOf(const ipam::AddressRecord& record) {
   return record.address.ToString() + " of " + record.owner.container + "/" + record.owner.network + "@" +
          record.owner.ifname;
 }
@@ -146,7 +147,7 @@ Result<std::vector<ipam::AddressRecord>> ReleaseOrphans(const ReconcilePass& pas
 void Report(ReconcilePass& pass, const char* reason,
             const Result<std::vector<ipam::AddressRecord>>& released) {
   if (!released) return pass.Add(kAddress, "", reason, Fail(released.error()));
-  for (const auto& record : *released) pass.Add(kAddress, Shown(record), reason, true);
+  for (const auto& record : *released) pass.Add(kAddress, TextOf(record), reason, true);
 }
 
 }  // namespace

@@ -1,8 +1,7 @@
-// What speaks for an address of railhead-ipam being in use, as this node knows it.
+// Finds the attachments that use addresses of railhead-ipam on this node.
 //
-// Below `railhead` the journal says who has which; below other main plugins only what runtimes keep
-// of each attachment (libcni's cache of results, Multus') does. Where no runtime keeps anything
-// there is no way to tell of these.
+// Below `railhead` the journal names the owner of each address. Below other main plugins only the caches of
+// runtimes do (libcni's cache of results, that of Multus). Without such a cache nothing is known.
 // Threads: immutable once read. Errors: those of reading the journal and the directories.
 #pragma once
 
@@ -25,12 +24,11 @@ class AddressHolders {
   // With a scan of the journal that the caller has.
   static Result<AddressHolders> Read(const Root& root, const JournalScan& scan);
 
-  // The attachment, of this boot; nullptr: none has it.
+  // The attachment of this boot that has the address, or nullptr.
   [[nodiscard]] const JournalEntry* Attachment(const ipam::AddressRecord& record) const;
-  // Whether a runtime remembers the container, or an entry of the journal that cannot be read is of it.
+  // Whether a runtime's cache has the container, or an unreadable journal entry belongs to it.
   [[nodiscard]] bool IsRemembered(const ipam::AddressRecord& record) const;
-  // Whether what is missing in the journal and the caches says anything at all: runtimes keep
-  // such caches here.
+  // Whether a container that journal and caches lack is gone: runtimes keep such caches here.
   [[nodiscard]] bool complete() const { return complete_; }
 
  private:
@@ -40,14 +38,14 @@ class AddressHolders {
   bool complete_ = false;
 };
 
-// What an operator wants to know of the node's address store: how full each pool is, what has
-// been counted, and what has happened since the last look (ipam/store/events.h).
+// The state of the node's address store for operators: how full each pool is, its counters, and the events
+// since the last call (ipam/store/events.h).
 // Threads: none; takes the store's lock for a moment. Errors: as AddressStore.
 
 struct PoolFacts {
   std::string pool;
   std::uint64_t held = 0;
-  std::uint64_t resting = 0;
+  std::uint64_t cooling_down = 0;
   std::uint64_t quarantined = 0;
   ipam::PoolCounters counters;
 };
@@ -58,10 +56,10 @@ struct AddressFacts {
   std::vector<ipam::AddressEvent> events;  // oldest first
 };
 
-// `after`: the number of the last event that is known; only later ones are told.
+// `after`: the number of the last known event; the result has only later ones.
 Result<AddressFacts> ReadAddressFacts(const Root& root, std::uint64_t after);
 
-// "10.1.0.7 of 10.1.0.0/24 was given again after 75 s of rest: ..."
+// "10.1.0.7 of 10.1.0.0/24 was reused only 75 s after its release, ..."
 std::string Sentence(const ipam::AddressEvent& event);
 
 }  // namespace railhead::reconcile

@@ -40,7 +40,7 @@ class Announcer::Loop {
 
   struct Due {
     Clock::time_point when;
-    int left = attachment::kRepeats;
+    int left = attachment::kResends;
   };
 
   // Returns when stopped, when another daemon serves, and when the directory is gone.
@@ -55,23 +55,23 @@ class Announcer::Loop {
       return FailSys(errno, "watching " + directory);
     // The lock when the watch stands: requests that follow are seen.
     const auto lock =
-        FileLock::Acquire(paths::Lock(root_, attachment::kRepeatTaker), std::chrono::milliseconds(0));
+        FileLock::Acquire(paths::Lock(root_, attachment::kResendLock), std::chrono::milliseconds(0));
     if (!lock) return lock.error().code == ErrorCode::kTimeout ? Result<void>() : Fail(lock.error());
     while (!stopped_ && Exists(directory)) {
-      RH_TRY(TakeRequests(directory));
+      RH_TRY(ReadRequests(directory));
       Wait(watch.get(), Next());
       Drain(watch.get());
-      RepeatWhatIsDue();
+      ResendDue();
     }
     return {};
   }
 
-  Result<void> TakeRequests(const std::string& directory) {
+  Result<void> ReadRequests(const std::string& directory) {
     const auto names = RH_TRY(ListDirectory(directory));
     for (const auto& name : names.value_or(std::vector<std::string>{})) {
       std::string path = directory;
       path.append("/").append(name);
-      const auto key = attachment::ReadRepeatRequest(path);
+      const auto key = attachment::ReadResendRequest(path);
       if (key && !*key) continue;
       if (!key) {
         // It costs its own repeats, not those of others; the reconciler removes it.
@@ -79,7 +79,7 @@ class Announcer::Loop {
         continue;
       }
       RH_TRY(RemoveFile(path));
-      due_[**key] = Due{Clock::now() + attachment::kRepeatInterval};
+      due_[**key] = Due{Clock::now() + attachment::kResendInterval};
     }
     return {};
   }
@@ -90,17 +90,17 @@ class Announcer::Loop {
     return next;
   }
 
-  void RepeatWhatIsDue() {
+  void ResendDue() {
     for (auto it = due_.begin(); it != due_.end() && !stopped_;) {
       auto& [key, due] = *it;
       if (due.when > Clock::now()) {
         ++it;
         continue;
       }
-      due.when = Clock::now() + attachment::kRepeatInterval;
-      const auto repeated = attachment::AnnounceAgain(root_, kernel_, key);
-      report_(key, repeated);
-      const bool over = --due.left == 0 || (repeated && *repeated == attachment::Repeated::kGone);
+      due.when = Clock::now() + attachment::kResendInterval;
+      const auto resent = attachment::ResendAnnouncements(root_, kernel_, key);
+      report_(key, resent);
+      const bool over = --due.left == 0 || (resent && *resent == attachment::ResendResult::kGone);
       it = over ? due_.erase(it) : std::next(it);
     }
   }

@@ -1,4 +1,4 @@
-// Repeats the announcements that ADDs ask for (cni/attachment/announce_repeat.h).
+// Repeats the announcements that ADDs ask for (cni/attachment/announcement_resend.h).
 //
 // Takes the lock by which plugins know that someone does, and then every request in
 // /run/railhead/announce, told by inotify; a request's file is removed when it is taken.
@@ -10,7 +10,7 @@
 #include <functional>
 #include <thread>
 
-#include "cni/attachment/announce_repeat.h"
+#include "cni/attachment/announcement_resend.h"
 #include "netns/base/files.h"
 #include "netns/base/result.h"
 #include "netns/base/unique_fd.h"
@@ -21,7 +21,8 @@ namespace railhead::reconcile {
 class Announcer {
  public:
   // `key` is empty when it is about no attachment.
-  using Report = std::function<void(const AttachmentKey& key, const Result<attachment::Repeated>& repeated)>;
+  using Report =
+      std::function<void(const AttachmentKey& key, const Result<attachment::ResendResult>& resent)>;
 
   Announcer(Root root, Kernel& kernel, Report report);
   ~Announcer();

@@ -83,7 +83,7 @@ Result<bool> End(const ReconcilePass& pass, const JournalEntry& seen) {
   if (RH_TRY(Judge(pass, *entry)).reason.empty()) return false;
   // Nobody's request: IPAM plugins are where ADD found them.
   RH_TRY(attachment::ReleaseAttachment(pass.root, pass.kernel, pass.journal, CniRequest{}, *entry,
-                                       {std::chrono::steady_clock::now() + pass.options.home_limit}));
+                                       {std::chrono::steady_clock::now() + pass.options.restore_timeout}));
   return true;
 }
 
@@ -227,7 +227,7 @@ constexpr std::chrono::seconds kLongestShare{5};
 
 // Held by an attachment, or given out by kubelet.
 Result<std::set<std::string>> DevicesInUse(const Root& root, const JournalScan& scan) {
-  std::set<std::string> devices = scan.loose;
+  std::set<std::string> devices = scan.orphaned;
   for (const auto* entries : {&scan.entries, &scan.earlier})
     for (const JournalEntry& entry : *entries) devices.merge(attachment::DevicesOf(entry));
   for (const UnreadableEntry& entry : scan.unreadable)

@@ -1,4 +1,4 @@
-// Files of Railhead without an owner: links, CDI specs, handoffs, requests.
+// Files of Railhead without an owner: links, CDI specs, NCCL configurations, requests.
 //
 // What a pass finds by reading directories is only suspected; it is looked at again and
 // removed under the lock of the device or the sandbox.
@@ -10,7 +10,7 @@
 #include <string_view>
 #include <vector>
 
-#include "cni/attachment/announce_repeat.h"
+#include "cni/attachment/announcement_resend.h"
 #include "cni/attachment/nccl_step.h"
 #include "cni/nccl/nccl_config.h"
 #include "cni/state/bind_protocol.h"
@@ -28,7 +28,7 @@ std::string PathIn(const std::string& directory, const std::string& name) {
 }
 
 constexpr const char* kNoEntry = "no attachment has it";
-constexpr const char* kHalfWritten = "its writer was killed";
+constexpr const char* kWriterKilled = "its writer was killed";
 
 // Whose entries are on record, of whichever boot.
 struct Owners {
@@ -51,7 +51,7 @@ Owners OwnersIn(const JournalScan& scan) {
 }
 
 void HeldDevices(ReconcilePass& pass, const JournalScan& scan) {
-  for (const auto& device : scan.loose) {
+  for (const auto& device : scan.orphaned) {
     const auto free = [&]() -> Result<bool> {
       const auto locks = RH_TRY(TryLock(pass.root, {device}));
       return locks ? RH_TRY(pass.journal.Free(device)) : false;
@@ -81,19 +81,19 @@ void CdiSpecs(ReconcilePass& pass, const Owners& owners) {
 }
 
 // With all that is in it.
-Result<bool> ClearHandoff(const ReconcilePass& pass, const std::string& container) {
+Result<bool> ClearNcclConfig(const ReconcilePass& pass, const std::string& container) {
   const auto lock = attachment::LockSandbox(pass.root, container, std::chrono::milliseconds(0));
   if (!lock && lock.error().code == ErrorCode::kTimeout) return false;
   if (!lock) return Fail(lock.error());
   if (RH_TRY(pass.journal.HoldsSandbox(container))) return false;
-  RH_TRY(nccl::RemoveHandoff(pass.root, container));
+  RH_TRY(nccl::RemoveNcclConfig(pass.root, container));
   return true;
 }
 
-void Handoffs(ReconcilePass& pass, const Owners& owners) {
-  for (const auto& container : NamesIn(pass, "handoff", paths::HandoffRoot(pass.root))) {
+void NcclConfigs(ReconcilePass& pass, const Owners& owners) {
+  for (const auto& container : NamesIn(pass, "nccl-config", paths::NcclConfigRoot(pass.root))) {
     if (!owners.containers.contains(container))
-      pass.Add("handoff", container, kNoEntry, ClearHandoff(pass, container));
+      pass.Add("nccl-config", container, kNoEntry, ClearNcclConfig(pass, container));
   }
 }
 
@@ -102,16 +102,16 @@ bool IsFilled(const std::string& path) {
   return ::stat(path.c_str(), &status) == 0 && S_ISREG(status.st_mode) && status.st_size > 0;
 }
 
-void DeviceHandoffs(ReconcilePass& pass, const Owners& owners) {
-  for (const auto& device : NamesIn(pass, "device-handoff", paths::DeviceHandoffRoot(pass.root))) {
-    if (owners.devices.contains(device) || !IsFilled(nccl::DeviceHandoffPath(pass.root, device))) continue;
+void DeviceNcclConfigs(ReconcilePass& pass, const Owners& owners) {
+  for (const auto& device : NamesIn(pass, "device-nccl-config", paths::DeviceNcclConfigRoot(pass.root))) {
+    if (owners.devices.contains(device) || !IsFilled(nccl::DeviceNcclConfigPath(pass.root, device))) continue;
     const auto clear = [&]() -> Result<bool> {
       const auto locks = RH_TRY(TryLock(pass.root, {device}));
       if (!locks || RH_TRY(pass.journal.HoldsDevice(device))) return false;
-      RH_TRY(nccl::ClearDeviceHandoff(pass.root, device));
+      RH_TRY(nccl::ClearDeviceNcclConfig(pass.root, device));
       return true;
     };
-    pass.Add("device-handoff", device, kNoEntry, clear());
+    pass.Add("device-nccl-config", device, kNoEntry, clear());
   }
 }
 
@@ -122,7 +122,7 @@ void Announcements(ReconcilePass& pass) {
     const std::string path = PathIn(directory, name);
     if (name.ends_with(kTemporarySuffix)) continue;
     const auto remove = [&]() -> Result<bool> {
-      const auto key = RH_TRY(attachment::ReadRepeatRequest(path));
+      const auto key = RH_TRY(attachment::ReadResendRequest(path));
       const bool wanted = key && RH_TRY(pass.journal.Find(*key)).has_value();
       return wanted ? false : RH_TRY(RemoveFile(path));
     };
@@ -142,10 +142,10 @@ void ReconcileFiles(ReconcilePass& pass, const JournalScan& scan) {
   const Owners owners = OwnersIn(scan);
   if (!pass.stopped) HeldDevices(pass, scan);
   if (!pass.stopped) CdiSpecs(pass, owners);
-  if (!pass.stopped) Handoffs(pass, owners);
-  if (!pass.stopped) DeviceHandoffs(pass, owners);
+  if (!pass.stopped) NcclConfigs(pass, owners);
+  if (!pass.stopped) DeviceNcclConfigs(pass, owners);
   if (!pass.stopped) Announcements(pass);
-  if (!pass.stopped) ReconcileHalfWritten(pass);
+  if (!pass.stopped) ReconcilePartialFiles(pass);
 }
 
 // What a writer that was killed left beside its own files, and the socket that was to become the one for ADD.
@@ -161,10 +161,10 @@ bool IsTemporaryIn(const StateFolder& folder, std::string_view name) {
 
 void RemoveTemporaries(ReconcilePass& pass, const StateFolder& folder, const std::string& directory) {
   if (const auto safe = CheckStateFolder(pass.root, directory); !safe)
-    return pass.Add("half-written", directory, "is not safe", Fail(safe.error()));
-  for (const std::string& name : NamesIn(pass, "half-written", directory)) {
+    return pass.Add("partial-file", directory, "is not safe", Fail(safe.error()));
+  for (const std::string& name : NamesIn(pass, "partial-file", directory)) {
     const std::string path = PathIn(directory, name);
-    if (IsTemporaryIn(folder, name)) pass.Add("half-written", path, kHalfWritten, RemoveAbandoned(path));
+    if (IsTemporaryIn(folder, name)) pass.Add("partial-file", path, kWriterKilled, RemoveAbandoned(path));
   }
 }
 
@@ -174,31 +174,31 @@ void RemoveSockets(ReconcilePass& pass) {
   const std::string socket = paths::BindSocket(pass.root);
   const std::string folder = socket.substr(0, socket.rfind('/') + 1);
   const auto unnamed = [&] {
-    auto names = NamesIn(pass, "half-written", folder);
+    auto names = NamesIn(pass, "partial-file", folder);
     std::erase_if(names, [&](const std::string& name) { return !(folder + name).starts_with(socket + "."); });
     return names;
   };
   if (unnamed().empty()) return;
   const auto lock = FileLock::Acquire(paths::BindSocketLock(pass.root), std::chrono::milliseconds(0));
   if (!lock && lock.error().code == ErrorCode::kTimeout) return;
-  if (!lock) return pass.Add("half-written", socket, kHalfWritten, Fail(lock.error()));
+  if (!lock) return pass.Add("partial-file", socket, kWriterKilled, Fail(lock.error()));
   for (const std::string& name : unnamed())
-    pass.Add("half-written", folder + name, kHalfWritten, RemoveFile(folder + name));
+    pass.Add("partial-file", folder + name, kWriterKilled, RemoveFile(folder + name));
 }
 
 }  // namespace
 
-void ReconcileHalfWritten(ReconcilePass& pass) {
+void ReconcilePartialFiles(ReconcilePass& pass) {
   for (const StateFolder& folder : StateFolders()) {
     const std::string directory = pass.root.Path(folder.path);
     if (folder.owner == StateOwner::kStore) continue;
     RemoveTemporaries(pass, folder, directory);
     if (folder.owner != StateOwner::kSandbox) continue;
-    for (const std::string& name : NamesIn(pass, "half-written", directory)) {
+    for (const std::string& name : NamesIn(pass, "partial-file", directory)) {
       const std::string sandbox = PathIn(directory, name);
       RemoveTemporaries(pass, folder, sandbox);
       // Who writes there makes it again.
-      if (RemoveEmptyDirectory(sandbox)) pass.Add("half-written", sandbox, kHalfWritten, true);
+      if (RemoveEmptyDirectory(sandbox)) pass.Add("partial-file", sandbox, kWriterKilled, true);
     }
   }
   RemoveSockets(pass);

@@ -16,7 +16,7 @@ namespace railhead::reconcile {
 ReconcileOptions SinglePass() {
   ReconcileOptions options;
   options.repeated = false;
-  options.home_limit = std::chrono::seconds(30);
+  options.restore_timeout = std::chrono::seconds(30);
   return options;
 }
 
@@ -53,15 +53,17 @@ ReconcileReport Reconciler::Run(Clock::time_point now) {
   ReconcileSoftRoce(pass, *scan);
   ReconcileAddresses(pass, *scan, earlier_boots_);
   ReadAddresses(pass);
-  ReadClaimants(pass);
+  ReadConflictSources(pass);
   return report;
 }
 
-void Reconciler::ReadClaimants(ReconcilePass& pass) {
-  auto claimants = ListClaimants(root_, claims_known_);
-  if (!claimants) return pass.Add("address", "", "claims cannot be read", Fail(claimants.error()));
-  for (const Claimant& one : *claimants) claims_known_ = std::max(claims_known_, one.latest);
-  pass.report.claimants = *std::move(claimants);
+void Reconciler::ReadConflictSources(ReconcilePass& pass) {
+  auto conflict_sources = ListConflictSources(root_, conflicts_read_until_);
+  if (!conflict_sources)
+    return pass.Add("address", "", "address conflicts cannot be read", Fail(conflict_sources.error()));
+  for (const ConflictSource& one : *conflict_sources)
+    conflicts_read_until_ = std::max(conflicts_read_until_, one.latest);
+  pass.report.conflict_sources = *std::move(conflict_sources);
 }
 
 // What happened before the first pass has been told by another process, or is in the counters.
@@ -125,7 +127,7 @@ TimingsReport ReportTimings(const std::vector<AttachTiming>& timings) {
 
 namespace {
 
-bool IsHandedOver(const JournalEntry& entry) {
+bool HasNcclConfig(const JournalEntry& entry) {
   return entry.phase == Phase::kDone &&
          std::ranges::any_of(entry.devices, [](const auto& device) { return device.InNcclConf(); });
 }
@@ -134,8 +136,8 @@ bool IsHandedOver(const JournalEntry& entry) {
 
 Result<std::string> DriftWatch::Differences(const JournalEntry& entry) {
   auto network = RH_TRY(attachment::PodNetwork::OpenOf(kernel_, entry));
-  if (!network) return std::string();  // what is left of it goes home
-  return Join(RH_TRY(FindHandoffDrift(root_, kernel_, *network, entry)), "; ");
+  if (!network) return std::string();  // what is left of it is restored
+  return Join(RH_TRY(FindNcclConfigDrift(root_, kernel_, *network, entry)), "; ");
 }
 
 Result<std::string> DriftWatch::DriftOf(const Journal& journal, const JournalEntry& entry) {
@@ -145,10 +147,10 @@ Result<std::string> DriftWatch::DriftOf(const Journal& journal, const JournalEnt
       attachment::DeviceLocks::Acquire(root_, attachment::DevicesOf(entry), std::chrono::milliseconds(0));
   if (!locks) return std::string();
   const auto now = RH_TRY(journal.Find(entry.key));
-  return now && IsHandedOver(*now) ? Differences(*now) : std::string();
+  return now && HasNcclConfig(*now) ? Differences(*now) : std::string();
 }
 
-DriftReport DriftWatch::Look() {
+DriftReport DriftWatch::Check() {
   DriftReport report;
   const Journal journal(root_);
   const auto scan = journal.Scan();
@@ -157,7 +159,7 @@ DriftReport DriftWatch::Look() {
     return report;
   }
   for (const JournalEntry& entry : scan->entries) {
-    if (!IsHandedOver(entry)) continue;
+    if (!HasNcclConfig(entry)) continue;
     if (stopped_) return {};
     ++report.watched;
     auto drift = DriftOf(journal, entry);

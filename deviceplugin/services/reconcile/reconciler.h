@@ -3,10 +3,10 @@
 // One pass looks at what the node's journal, files, soft RoCE devices and address store
 // say, and ends what has no owner any more:
 //   - attachments whose ADD was killed, whose network namespace is gone, or whose pod
-//     kubelet has removed and in whose namespace nothing runs: brought home whole, as by
+//     kubelet has removed and in whose namespace nothing runs: restored, as by
 //     DEL;
 //   - journal entries of an earlier boot, and what killed writers left in the folders of the state;
-//   - devices that are held, CDI specs, handoff files and announcement requests without an entry;
+//   - devices that are held, CDI specs, NCCL configuration files and announcement requests without an entry;
 //   - soft RoCE devices that Railhead made and that came back to the host with their VF;
 //   - what may be left of a pod on a device that nobody has had for a minute: it is reset
 //   (cni/attachment/reset.h),
@@ -35,8 +35,8 @@
 
 #include "cni/attachment/acquire.h"
 #include "cni/state/attach_log.h"
+#include "cni/state/conflict_log.h"
 #include "cni/state/journal.h"
-#include "cni/state/rival_claims.h"
 #include "cni/state/tenants.h"
 #include "deviceplugin/services/reconcile/address_owners.h"
 #include "netns/base/files.h"
@@ -56,8 +56,8 @@ struct ReconcileOptions {
   std::chrono::seconds address_age{600};
   // How long a device has to be idle, seen in two passes, before it is reset for the next tenant.
   std::chrono::seconds idle{60};
-  // How long to wait for a device on its way home from a dying namespace.
-  std::chrono::seconds home_limit{5};
+  // How long to wait for a device that a dying namespace has not returned yet.
+  std::chrono::seconds restore_timeout{5};
 };
 
 struct ReconcilePass;
@@ -90,7 +90,7 @@ struct ReconcileAction {
     f("reason", &ReconcileAction::reason);
     f.Part(&ReconcileAction::error, [](auto& part) {
       part("error", &Error::message);
-      part.Shown("code", [](const Error& one) { return NameOf(one.code); });
+      part.Output("code", [](const Error& one) { return NameOf(one.code); });
       part("hint", &Error::hint, kSparseField);
     });
   }
@@ -104,7 +104,7 @@ struct ReconcileReport {
   // nullopt: they could not be read, which is among the actions.
   std::optional<AddressFacts> addresses;
   // By what ADDs ignored since the pass before.
-  std::vector<Claimant> claimants;
+  std::vector<ConflictSource> conflict_sources;
 
   [[nodiscard]] bool Failed() const;
 
@@ -128,17 +128,17 @@ class Reconciler {
 
  private:
   void ReadAddresses(ReconcilePass& pass);
-  void ReadClaimants(ReconcilePass& pass);
+  void ReadConflictSources(ReconcilePass& pass);
 
   Root root_;
   Kernel& kernel_;
   const ReconcileOptions options_;
   std::atomic<bool> stopped_{false};
-  bool earlier_boots_ = true;                               // addresses of theirs may be held
-  std::chrono::milliseconds claims_known_ = BoottimeNow();  // when the last one was
-  std::optional<std::uint64_t> events_known_;               // number of the last one; nullopt: no pass yet
-  std::map<AttachmentKey, GonePod> pods_gone_;              // in the last pass
-  std::map<std::string, IdleDevice> idle_;                  // in the last pass
+  bool earlier_boots_ = true;                                       // addresses of theirs may be held
+  std::chrono::milliseconds conflicts_read_until_ = BoottimeNow();  // when the last one was
+  std::optional<std::uint64_t> events_known_;   // number of the last one; nullopt: no pass yet
+  std::map<AttachmentKey, GonePod> pods_gone_;  // in the last pass
+  std::map<std::string, IdleDevice> idle_;      // in the last pass
 };
 
 // What the steps of one pass of the reconciler share (internal to deviceplugin).
@@ -183,7 +183,7 @@ void ReconcileAttachments(ReconcilePass& pass, const JournalScan& scan, Reconcil
 // Files without an entry.
 void ReconcileFiles(ReconcilePass& pass, const JournalScan& scan);
 // Temporary files and empty folders of sandboxes, in all folders of the state, and sockets.
-void ReconcileHalfWritten(ReconcilePass& pass);
+void ReconcilePartialFiles(ReconcilePass& pass);
 // Devices whose own names are free again.
 void ReconcileNames(ReconcilePass& pass);
 // Devices that are idle: they are reset before another tenant comes. `idle`: who had those last that were
@@ -232,36 +232,36 @@ struct TimingsReport {
 
 TimingsReport ReportTimings(const std::vector<AttachTiming>& timings);
 
-// Drift: what a running pod was handed over and is not so any more.
+// Drift: a running pod's NIC differs from its NCCL configuration.
 //
-// NCCL's processes read nccl.conf once. An address that is taken away and added again gets another
-// GID index, a port goes down, another tool moves a device: connections made later fail, or use
-// another NIC, and nobody says why. A look compares each finished attachment that has a handoff with
-// the kernel as of now: interface, addresses, port, GID index, uverbs node, CDI spec and nccl.conf
-// (cni/attachment/verify.h). Nothing is mended: what would be right for one process is wrong for
-// another that runs already.
+// NCCL's processes read nccl.conf once. Later an address is removed and added again, and gets another GID
+// index; a port goes down; or another tool moves a device. New connections then fail or use another NIC,
+// without a reason in any log. A check compares each finished attachment that has an NCCL configuration with
+// the kernel's present state: interface, addresses, port, GID index, uverbs node, CDI spec and nccl.conf
+// (cni/attachment/verify.h). It repairs nothing: a change that is right for one process is wrong for another
+// that runs already.
 //
-// What looks wrong is looked at again under the device's locks: an ADD or DEL at work is no drift.
-// Ownership: borrows the kernel. Threads: Look() in one at a time; Stop() from any.
+// A difference is checked again under the device's locks: an ADD or DEL that runs is no drift.
+// Ownership: borrows the kernel. Threads: Check() in one at a time; Stop() from any.
 
 struct DriftReport {
-  std::size_t watched = 0;                       // attachments with a handoff
-  std::map<AttachmentKey, std::string> drifted;  // in words
-  std::map<AttachmentKey, std::string> began;    // of these, what was not so at the last look
-  std::vector<AttachmentKey> over;               // as handed over again, or gone
-  std::vector<Error> problems;                   // what could not be found out
+  std::size_t watched = 0;                       // attachments with an NCCL configuration
+  std::map<AttachmentKey, std::string> drifted;  // with the differences as text
+  std::map<AttachmentKey, std::string> began;    // of these, new ones since the last check
+  std::vector<AttachmentKey> over;               // they match again, or are gone
+  std::vector<Error> problems;                   // attachments that could not be checked
 };
 
 class DriftWatch {
  public:
   DriftWatch(Root root, Kernel& kernel) : root_(std::move(root)), kernel_(kernel) {}
 
-  DriftReport Look();
-  // A look that runs ends before its next attachment, later ones at once.
+  DriftReport Check();
+  // A check that runs ends before its next attachment; later ones end at once.
   void Stop() { stopped_ = true; }
 
  private:
-  // "" when all is well, or somebody is at work on it.
+  // "" when nothing differs, or an ADD or DEL holds the locks.
   [[nodiscard]] Result<std::string> DriftOf(const Journal& journal, const JournalEntry& entry);
   [[nodiscard]] Result<std::string> Differences(const JournalEntry& entry);
 

@@ -60,8 +60,8 @@ HttpServer::~HttpServer() {
   thread_.join();
 }
 
-void HttpServer::Want(bool wanted) {
-  if (wanted_.exchange(wanted) != wanted) Wake();
+void HttpServer::SetEnabled(bool enabled) {
+  if (enabled_.exchange(enabled) != enabled) Wake();
 }
 
 void HttpServer::Stop() {
@@ -84,7 +84,7 @@ void HttpServer::Loop() {
 }
 
 void HttpServer::KeepAddress() {
-  if (!wanted_) {
+  if (!enabled_) {
     listener_.Reset();
     last_error_.clear();
     next_attempt_ = Clock::now();
@@ -129,7 +129,7 @@ void HttpServer::WaitForWork() {
   fds[0] = {wake_.get(), POLLIN, 0};
   fds[1] = {listener_.get(), POLLIN, 0};  // -1 is ignored
   auto until = Clock::time_point::max();
-  if (!listener_.valid() && wanted_) until = next_attempt_;
+  if (!listener_.valid() && enabled_) until = next_attempt_;
   std::size_t count = 2;
   for (const Connection& connection : connections_) {
     const bool sending = !connection.out.empty() && !connection.over;
@@ -218,7 +218,7 @@ void HttpServer::Answer(const HttpParsed& parsed, Connection* connection) {
     connection->out = FormatHttpResponse(handler_(request), connection->with_body);
     return;
   }
-  connection->ticket = slow_.Ask(request);
+  connection->ticket = slow_.Submit(request);
   if (!connection->ticket)
     return refuse(503, "answers to earlier requests for this page are still being made\n");
   connection->deadline = Clock::now() + kSlowPatience;
@@ -307,12 +307,12 @@ std::string ToString(const HttpAddress& address) {
   return std::string(host.data()).append(":").append(std::to_string(ntohs(packed.sin_port)));
 }
 
-SlowLane::~SlowLane() {
+BackgroundQueue::~BackgroundQueue() {
   Stop();
   if (thread_.joinable()) thread_.join();
 }
 
-std::optional<SlowLane::Ticket> SlowLane::Ask(HttpRequest request) {
+std::optional<BackgroundQueue::Ticket> BackgroundQueue::Submit(HttpRequest request) {
   const std::lock_guard lock(mutex_);
   if (stopped_ || waiting_.size() + (busy_ ? 1 : 0) >= kMostWaiting) return std::nullopt;
   waiting_.emplace_back(++last_, std::move(request));
@@ -325,7 +325,7 @@ std::optional<SlowLane::Ticket> SlowLane::Ask(HttpRequest request) {
   return last_;
 }
 
-void SlowLane::Loop() {
+void BackgroundQueue::Loop() {
   std::unique_lock lock(mutex_);
   while (true) {
     changed_.wait(lock, [this] { return stopped_ || !waiting_.empty(); });
@@ -345,7 +345,7 @@ void SlowLane::Loop() {
   changed_.notify_all();
 }
 
-std::optional<std::pair<SlowLane::Ticket, HttpResponse>> SlowLane::Take() {
+std::optional<std::pair<BackgroundQueue::Ticket, HttpResponse>> BackgroundQueue::Take() {
   const std::lock_guard lock(mutex_);
   if (done_.empty()) return std::nullopt;
   auto first = std::move(done_.front());
@@ -353,13 +353,13 @@ std::optional<std::pair<SlowLane::Ticket, HttpResponse>> SlowLane::Take() {
   return first;
 }
 
-void SlowLane::Stop() {
+void BackgroundQueue::Stop() {
   const std::lock_guard lock(mutex_);
   stopped_ = true;
   changed_.notify_all();
 }
 
-bool SlowLane::AwaitEnd(std::chrono::milliseconds limit) {
+bool BackgroundQueue::AwaitEnd(std::chrono::milliseconds limit) {
   std::unique_lock lock(mutex_);
   return changed_.wait_for(lock, limit, [this] { return ended_; });
 }

@@ -33,7 +33,7 @@
 
 namespace railhead::http {
 
-// SlowLane: a second thread for answers that take as long as somebody else does, so that the first
+// BackgroundQueue: a second thread for answers that take as long as somebody else does, so that the first
 // goes on answering probes meanwhile.
 //
 // One request after the other; no more than kMostWaiting stand in line, so a driver that hangs costs one
@@ -41,7 +41,7 @@ namespace railhead::http {
 // owns its thread. Threads: `answer` and `ready` are called in the lane's; the rest from one other, Stop()
 // and AwaitEnd() from any.
 
-class SlowLane {
+class BackgroundQueue {
  public:
   using Ticket = std::uint64_t;
   using Answer = std::function<HttpResponse(const HttpRequest&)>;
@@ -49,15 +49,15 @@ class SlowLane {
   static constexpr std::size_t kMostWaiting = 4;
 
   // `ready`: there is something to Take().
-  SlowLane(Answer answer, std::function<void()> ready)
+  BackgroundQueue(Answer answer, std::function<void()> ready)
       : answer_(std::move(answer)), ready_(std::move(ready)) {}
   // Waits for the answer that is being made.
-  ~SlowLane();
-  SlowLane(const SlowLane&) = delete;
-  SlowLane& operator=(const SlowLane&) = delete;
+  ~BackgroundQueue();
+  BackgroundQueue(const BackgroundQueue&) = delete;
+  BackgroundQueue& operator=(const BackgroundQueue&) = delete;
 
   // nullopt: too many wait already.
-  std::optional<Ticket> Ask(HttpRequest request);
+  std::optional<Ticket> Submit(HttpRequest request);
   // One that is ready; nullopt: none.
   std::optional<std::pair<Ticket, HttpResponse>> Take();
   // Whoever waits gets no answer any more.
@@ -115,7 +115,7 @@ class HttpServer {
   ~HttpServer();
 
   // false: gives the address up, for another process, until it is true again.
-  void Want(bool wanted);
+  void SetEnabled(bool enabled);
   void Stop();
   // Whether nothing is being answered any more.
   bool AwaitEnd(std::chrono::milliseconds limit) { return slow_.AwaitEnd(limit); }
@@ -126,11 +126,11 @@ class HttpServer {
   struct Connection {
     UniqueFd fd;
     std::string in;
-    std::string out;                         // answering when it is not empty
-    std::size_t sent = 0;                    // of `out`
-    bool over = false;                       // only waits for the other side's end
-    std::size_t thrown_away = 0;             // since then
-    std::optional<SlowLane::Ticket> ticket;  // waits for the slow lane
+    std::string out;                                // answering when it is not empty
+    std::size_t sent = 0;                           // of `out`
+    bool over = false;                              // only waits for the other side's end
+    std::size_t thrown_away = 0;                    // since then
+    std::optional<BackgroundQueue::Ticket> ticket;  // waits for the slow lane
     bool with_body = true;
     Clock::time_point deadline;
   };
@@ -154,12 +154,12 @@ class HttpServer {
   const Report report_;
   const IsSlow is_slow_;
   const UniqueFd wake_;
-  SlowLane slow_;
+  BackgroundQueue slow_;
   UniqueFd listener_;
   Clock::time_point next_attempt_;
   std::string last_error_;
   std::vector<Connection> connections_;
-  std::atomic<bool> wanted_{true};
+  std::atomic<bool> enabled_{true};
   std::atomic<bool> stopping_{false};
   std::thread thread_;  // last: it uses all of the others
 };

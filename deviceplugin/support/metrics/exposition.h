@@ -1,7 +1,7 @@
 // Exposition: metrics as text, in one of the two formats that Prometheus reads.
 //
 //   Exposition page(ExpositionFormat::kText);
-//   page.Begin(MetricType::kCounter, "railhead_lists_sent", "Lists sent to kubelet");
+//   page.Begin(MetricType::kCounter, "railhead_listandwatch_updates", "Device lists sent to kubelet");
 //   page.Sample({{"resource", name}}, lists);
 //   std::string body = std::move(page).Finish();
 //

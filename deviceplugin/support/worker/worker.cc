@@ -34,21 +34,21 @@ Result<NodeEvents> NodeEvents::Open(OpenUevents open) {
   UniqueFd wake(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
   if (!files.valid() || !wake.valid()) return FailSys(errno, "making inotify and eventfd descriptors");
   NodeEvents events(std::move(open), std::move(files), std::move(wake));
-  events.TryHardware();
+  events.ConnectUevents();
   return events;
 }
 
-void NodeEvents::TryHardware() {
+void NodeEvents::ConnectUevents() {
   if (hardware_) return;
   auto hardware = open_();
   if (!hardware) {
-    blind_ = std::move(hardware.error());
-    if (blind_->hint.empty())
-      blind_->hint = "allow the process netlink sockets of the family NETLINK_KOBJECT_UEVENT";
+    uevents_error_ = std::move(hardware.error());
+    if (uevents_error_->hint.empty())
+      uevents_error_->hint = "allow the process netlink sockets of the family NETLINK_KOBJECT_UEVENT";
     return;
   }
   hardware_ = *std::move(hardware);
-  blind_.reset();
+  uevents_error_.reset();
 }
 
 void NodeEvents::WatchFiles(const std::vector<std::string>& paths) {

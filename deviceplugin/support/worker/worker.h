@@ -1,7 +1,7 @@
-// Heartbeat: a thread's word on when it will be heard of again.
+// Heartbeat: the time of a thread's next expected progress.
 //
-// Each time it begins to work or to wait it says within which time it will say so again. One
-// that has missed that hangs: in a system call, a lock, or a wake-up that never came.
+// Each time a thread begins to work or to wait, it sets a time limit for its next heartbeat. A thread that
+// misses the limit is stuck: in a system call, in a lock, or because of a lost wake-up.
 // Ownership: the thread borrows it. Threads: thread-safe.
 #pragma once
 
@@ -28,8 +28,8 @@ class Heartbeat {
   using Clock = std::chrono::steady_clock;
 
   void Within(std::chrono::nanoseconds limit) { due_ = (Clock::now() + limit).time_since_epoch().count(); }
-  // There is nothing to wait for: until the next Within() it is never late.
-  void Rest() { due_ = kNever; }
+  // The thread has no work: until the next Within() it is never late.
+  void SetIdle() { due_ = kNever; }
 
   [[nodiscard]] bool IsLate(Clock::time_point now = Clock::now()) const {
     return now.time_since_epoch().count() > due_;
@@ -40,23 +40,23 @@ class Heartbeat {
   std::atomic<Clock::rep> due_{kNever};
 };
 
-// The threads without which railheadd is of no use.
+// The threads that railheadd cannot do without.
 struct Heartbeats {
-  Heartbeat advertiser;
+  Heartbeat node_watcher;
   Heartbeat registrar;
   Heartbeat reconciler;
   Heartbeat binder;
   Heartbeat provisioner;  // of a start that takes long
 };
 
-// NodeEvents: one thing to wait for, out of all that may change what this node offers.
+// NodeEvents: waits for all events that may change this node's advertisement.
 //
 //   hardware   the kernel's device events (netns/nl/uevents.h)
 //   files      something happened in the directory of a watched file. A ConfigMap is
 //              replaced by renaming a link beside the file, so all of the directory counts.
 //   woken      Wake() was called
 //
-// Events only say that it is worth looking; what has changed, who looks finds.
+// An event is only a reason for a discovery, which finds the change.
 // Ownership: owns its descriptors. Threads: one waits, any may call Wake().
 // Errors: kIo when there are no descriptors.
 
@@ -71,14 +71,14 @@ class NodeEvents {
     [[nodiscard]] bool Any() const { return hardware || files || woken; }
   };
 
-  // Where the kernel gives no device events (no CAP, odd sandbox) blind() says why, and the
-  // caller has only its own clock. `open`: for tests.
+  // Where the kernel sends no device events (no CAP, odd sandbox) uevents_error() says why, and the
+  // caller has to poll. `open`: for tests.
   using OpenUevents = std::function<Result<Uevents>()>;
   static Result<NodeEvents> Open(OpenUevents open = &Uevents::Open);
 
-  [[nodiscard]] const std::optional<Error>& blind() const { return blind_; }
-  // Tries again to follow the hardware, if it is not followed.
-  void TryHardware();
+  [[nodiscard]] const std::optional<Error>& uevents_error() const { return uevents_error_; }
+  // Tries again to get device events, if there are none.
+  void ConnectUevents();
 
   // Watches the directories of these files, and no others any more. Directories that do not
   // exist yet are looked for at each call.
@@ -93,7 +93,7 @@ class NodeEvents {
 
   OpenUevents open_;
   std::optional<Uevents> hardware_;
-  std::optional<Error> blind_;
+  std::optional<Error> uevents_error_;
   UniqueFd files_;
   UniqueFd wake_;
   std::map<std::string, int> watches_;  // directory -> inotify's number

@@ -15,10 +15,9 @@ constexpr std::array kChecks = {
           CheckFabric},
     Check{"fabric.rails", "every rail of fabric.json has a PF on this node",
           "a pod that asks for one VF per rail gets two of one rail, or is not scheduled", CheckRails},
-    Check{
-        "fabric.cabling", "every rail hangs on a switch that fabric.json names for it",
-        "a rail in another's place sends through the spines what should stay in its leaf, or reaches nobody",
-        CheckCabling},
+    Check{"fabric.cabling", "every rail is connected to one of its expectedSwitches",
+          "traffic of a rail on a wrong leaf switch crosses the spines, or reaches no other node",
+          CheckCabling},
     Check{"fabric.probes", "probes of the rails are signed",
           "else a pod can forge them, and have a healthy rail taken out of use", CheckProbes},
     Check{"rdma.netns-mode", "the RDMA namespace mode is the one that fabric.json states",

@@ -70,10 +70,10 @@ class Verdict {
   [[nodiscard]] const std::vector<Observation>& observations() const { return observations_; }
 
   static void List(auto& f) {
-    f.Shown("status", &Verdict::status);
-    f.Shown("found", &Verdict::Found);
-    f.Shown("fix", &Verdict::Fix, kSparseField);
-    f.Shown("observations", &Verdict::observations);
+    f.Output("status", &Verdict::status);
+    f.Output("found", &Verdict::Found);
+    f.Output("fix", &Verdict::Fix, kSparseField);
+    f.Output("observations", &Verdict::observations);
   }
 
  private:
@@ -158,7 +158,7 @@ struct Report {
     f.Version(1);
     f("node", &Report::node);
     f("elapsedMs", &Report::elapsed_ms);
-    f.Shown("counts", &Report::Counts);
+    f.Output("counts", &Report::Counts);
     f("checks", &Report::findings);
   }
 };

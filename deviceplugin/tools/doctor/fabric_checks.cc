@@ -55,7 +55,7 @@ Verdict CheckRails(const NodeFacts& facts) {
       verdict.Ok(rail.name + ": " + found->Name());
     } else {
       verdict.Add(Status::kWarning, "no PF of this node is rail " + rail.name,
-                  "compare \"pf\" of the rail with the names, addresses and positions of `railctl topo`");
+                  "compare \"pf\" of the rail with the names, addresses and positions of `railctl topology`");
     }
   }
   // A node with none of them has no use for Railhead.
@@ -63,7 +63,7 @@ Verdict CheckRails(const NodeFacts& facts) {
   if (!any && !facts.fabric->rails.empty()) {
     verdict.Fail(
         "this node has none of the fabric's rails",
-        "compare \"pf\" of the rails with the names, addresses and positions of `railctl topo`; is the "
+        "compare \"pf\" of the rails with the names, addresses and positions of `railctl topology`; is the "
         "NIC's driver loaded?");
   }
   return verdict;
@@ -71,25 +71,25 @@ Verdict CheckRails(const NodeFacts& facts) {
 
 Verdict CheckCabling(const NodeFacts& facts) {
   Verdict verdict;
-  if (!facts.leaves) return verdict.Skip(facts.leaves.why());
-  for (const lldp::RailLeaf& rail : facts.leaves->rails) {
-    const std::string leaf = rail.neighbour ? rail.neighbour->neighbour.Leaf() : "";
+  if (!facts.lldp_report) return verdict.Skip(facts.lldp_report.why());
+  for (const lldp::RailNeighbor& rail : facts.lldp_report->rails) {
+    const std::string name = rail.neighbor ? rail.neighbor->neighbor.SwitchName() : "";
     switch (rail.cabling) {
       case lldp::Cabling::kWrong:
-        verdict.Warn(rail.rail + " hangs on " + leaf + ", port " + rail.neighbour->neighbour.Port() + ": " +
-                         rail.because,
-                     "change the cables, or say in fabric.json which switches the rail's `leaf` may be");
+        verdict.Warn(rail.rail + " is connected to " + name + ", port " + rail.neighbor->neighbor.Port() +
+                         ": " + rail.because,
+                     "change the cables, or add the switch to the rail's `expectedSwitches` in fabric.json");
         break;
       case lldp::Cabling::kRight:
       case lldp::Cabling::kUnchecked:
-        verdict.Ok(rail.rail + ": " + leaf);
+        verdict.Ok(rail.rail + ": " + name);
         break;
       case lldp::Cabling::kUnknown:
         // Of rails that nobody asks about: many switches and some NICs keep LLDP to themselves.
         if (rail.expected.empty()) {
-          verdict.Skip(rail.rail + ": nothing is heard of its switch");
+          verdict.Skip(rail.rail + ": its switch sends no LLDP frames");
         } else {
-          verdict.Note(rail.rail + ": nothing is heard of its switch" +
+          verdict.Note(rail.rail + ": its switch sends no LLDP frames" +
                            (rail.because.empty() ? "" : ", " + rail.because),
                        "LLDP has to be on at the switch's port, and not be kept by the NIC's firmware: "
                        "docs/operate/switch-ports.md");
@@ -188,7 +188,7 @@ Verdict CheckArp(const NodeFacts& facts) {
 Verdict CheckProbes(const NodeFacts& facts) {
   Verdict verdict;
   if (!facts.fabric) return verdict.Skip(facts.fabric.why());
-  if (facts.fabric->connectivity.empty() || facts.fabric->connectivity == "false")
+  if (facts.fabric->reachability.empty() || facts.fabric->reachability == "false")
     return verdict.Ok("the rails are not probed");
   if (!facts.probes_signed) return verdict.Skip(facts.probes_signed.why());
   if (*facts.probes_signed) return verdict.Ok("only signed probes count");

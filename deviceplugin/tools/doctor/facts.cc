@@ -8,7 +8,7 @@
 #include "cni/state/journal.h"
 #include "deviceplugin/node/resources/advertised.h"
 #include "deviceplugin/services/health/drains.h"
-#include "deviceplugin/services/reachability/reach_report.h"
+#include "deviceplugin/services/reachability/reachability_report.h"
 #include "ipam/store/store.h"
 #include "netns/base/files.h"
 #include "netns/base/node.h"
@@ -45,12 +45,12 @@ void ReadTheFabric(const Root& root, NodeFacts* facts) {
   facts->sriovdp_config = Exists(root.Path(resources::kSriovdpConfigPath));
 }
 
-Fact<lldp::LeafReport> ReadLeaves(const Root& root) {
-  auto leaves = Fact<lldp::LeafReport>::Of(lldp::kLeafFile.Read(root),
+Fact<lldp::LldpReport> ReadLldpReport(const Root& root) {
+  auto report = Fact<lldp::LldpReport>::Of(lldp::kLldpFile.Read(root),
                                            "railheadd, which listens, has not run since the boot");
-  if (leaves && lldp::kLeafFile.IsOld(*leaves, std::chrono::system_clock::now()))
-    return Fact<lldp::LeafReport>::Unknown("railheadd, which listens, does not run");
-  return leaves;
+  if (report && lldp::kLldpFile.IsOld(*report, std::chrono::system_clock::now()))
+    return Fact<lldp::LldpReport>::Unknown("railheadd, which listens, does not run");
+  return report;
 }
 
 Result<std::uint64_t> ReadStoreExtensions(const Root& root) {
@@ -76,7 +76,7 @@ Result<RecordFacts> ReadRecords(const Root& root) {
     if (!RH_TRY(IsCdiSpecIntact(root, name))) records.altered_specs.push_back(name);
   }
   if (const auto drains = health::ReadDrains(root); !drains) records.drains_error = drains.error();
-  records.claimants = RH_TRY(ListClaimants(root, BoottimeNow() - std::chrono::hours(1)));
+  records.conflict_sources = RH_TRY(ListConflictSources(root, BoottimeNow() - std::chrono::hours(1)));
   if (const auto extensions = ReadStoreExtensions(root); extensions) {
     records.store_extensions = *extensions;
   } else {
@@ -86,7 +86,7 @@ Result<RecordFacts> ReadRecords(const Root& root) {
 }
 
 Fact<bool> ReadProbesSigned(const Root& root) {
-  const auto report = reachability::ReadReachReport(root);
+  const auto report = reachability::ReadReachabilityReport(root);
   if (!report) return Fact<bool>::Unknown(Describe(report.error()));
   if (!*report) return Fact<bool>::Unknown("railheadd has not probed since the boot");
   return (*report)->authentic;
@@ -122,7 +122,7 @@ NodeFacts ReadFacts(const Root& root, const KernelQuestions& kernel) {
   ReadPfs(root, kernel, &facts);
   ReadPci(root, &facts);
   ReadProcesses(root, &facts);
-  facts.leaves = ReadLeaves(root);
+  facts.lldp_report = ReadLldpReport(root);
   facts.records = Fact<RecordFacts>::Of(ReadRecords(root));
   facts.probes_signed = ReadProbesSigned(root);
   ReadGpuDriver(root, &facts);

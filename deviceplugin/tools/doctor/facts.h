@@ -14,8 +14,8 @@
 #include <vector>
 
 #include "cni/fabric/fabric.h"
+#include "cni/state/conflict_log.h"
 #include "cni/state/journal.h"
-#include "cni/state/rival_claims.h"
 #include "deviceplugin/services/lldp/lldp_report.h"
 #include "netns/base/files.h"
 #include "netns/base/result.h"
@@ -165,7 +165,7 @@ struct RecordFacts {
   std::optional<Error> drains_error;             // of what operators have drained, which cannot be read
   std::optional<Error> store_error;              // of the address store, which cannot be read
   std::uint64_t store_extensions = 0;            // StoreCounters::extended
-  std::vector<Claimant> claimants;               // of the last hour
+  std::vector<ConflictSource> conflict_sources;  // of the last hour
   std::set<std::string> tenants;                 // Kubernetes namespaces of pods that have devices
 };
 
@@ -186,7 +186,7 @@ struct NodeFacts {
   Fact<CdiSwitch> cdi;
   Fact<std::vector<std::string>> plugin_sockets;  // of other device plugins
   Fact<std::vector<CniUse>> cni;
-  Fact<lldp::LeafReport> leaves;
+  Fact<lldp::LldpReport> lldp_report;
   Fact<RecordFacts> records;
   Fact<KubeletFacts> kubelet;
   // Directories in which the host's later namespaces do not show.

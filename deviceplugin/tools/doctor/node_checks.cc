@@ -150,11 +150,11 @@ Verdict CheckRecords(const NodeFacts& facts) {
   }
   if (const auto& error = facts.records->drains_error) {
     verdict.Fail("what operators have drained cannot be read, and no device is given out: " + error->message,
-                 "mend " + std::string(health::kDrainsFile.path) + ", or remove it and drain again");
+                 "correct " + std::string(health::kDrainsFile.path) + ", or remove it and drain again");
   }
-  for (const Claimant& claimant : facts.records->claimants) {
+  for (const ConflictSource& source : facts.records->conflict_sources) {
     verdict.Warn(
-        claimant.ToString() + ": ADDs ignore it and use them nevertheless",
+        source.ToString() + ": ADDs ignore it and use them nevertheless",
         "delete that pod, or switch proxy ARP off if it is a router; \"spoofchk\" keeps pods to one MAC");
   }
   if (const auto& error = facts.records->store_error)
@@ -181,8 +181,8 @@ constexpr int kVersionWithCdi = 3;
 bool UsesCdi(const NodeFacts& facts) {
   if (!facts.fabric) return true;
   return std::ranges::any_of(facts.fabric->pools, [&](const Pool& pool) {
-    return pool.handoff.value_or(facts.fabric->handoff) == HandoffPolicy::kRequired &&
-           pool.delivery == Delivery::kCdi;
+    return pool.nccl_config.value_or(facts.fabric->nccl_config) == NcclConfigPolicy::kRequired &&
+           pool.device_nodes == DeviceNodeMode::kCdi;
   });
 }
 
@@ -197,7 +197,8 @@ Verdict JudgeContainerd(const CdiSwitch& cdi) {
   const std::string fix =
       "enable_cdi = true in section [plugins.\"io.containerd.grpc.v1.cri\"] of containerd's config.toml "
       "(version 3: "
-      "[plugins.'io.containerd.cri.v1.runtime']), then restart containerd; or \"delivery\": \"mount\" in the "
+      "[plugins.'io.containerd.cri.v1.runtime']), then restart containerd; or \"deviceNodes\": \"mount\" in "
+      "the "
       "pool";
   const std::string where = cdi.path.empty() ? "containerd without configuration" : cdi.path;
   if (cdi.enabled) {

@@ -97,7 +97,7 @@ Fact<std::string> FirmwareOf(const Root& root, const KernelQuestions& kernel, co
   return Text::Unknown("the driver does not tell its firmware");
 }
 
-// Of the PF itself, and of the first VF that is at home: of one in a pod some drivers hide the table.
+// Of the PF itself, and of the first VF on the host: of one in a pod some drivers hide the table.
 std::vector<GidFacts> ReadGids(const Root& root, const NodeFacts& facts, const PfFacts& pf) {
   std::vector<std::string> devices;
   if (!pf.rdma.empty()) devices.push_back(pf.rdma);

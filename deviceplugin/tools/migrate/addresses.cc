@@ -25,8 +25,8 @@ constexpr const char* kWhereaboutsKeys[] = {"range",     "range_start",    "rang
                                             "addresses", "node_slice_size"};
 constexpr Word kWithoutEffect[] = {
     {"dataDir", "each node has one store, /var/lib/railhead/ipam"},
-    {"configuration_path", "addresses are given without the API server, so nothing is to be configured"},
-    {"kubernetes", "addresses are given without the API server"},
+    {"configuration_path", "addresses are allocated without the API server, so it needs no configuration"},
+    {"kubernetes", "addresses are allocated without the API server"},
     {"datastore", "each node has a store of its own"},
     {"etcd_host", "each node has a store of its own"},
     {"etcd_username", "each node has a store of its own"},
@@ -34,7 +34,7 @@ constexpr Word kWithoutEffect[] = {
     {"etcd_key_file", "each node has a store of its own"},
     {"etcd_cert_file", "each node has a store of its own"},
     {"etcd_ca_cert_file", "each node has a store of its own"},
-    {"enable_overlapping_ranges", "networks of one subnet share its addresses, so none is given twice"},
+    {"enable_overlapping_ranges", "networks of one subnet share its addresses, so none is allocated twice"},
     {"network_name", "networks of one subnet share its addresses"},
     {"leader_lease_duration", "no leader is elected"},
     {"leader_renew_deadline", "no leader is elected"},
@@ -53,39 +53,39 @@ bool IsEmptyText(const nlohmann::json& value) {
   return value.is_string() && value.get_ref<const std::string&>().empty();
 }
 
-// What railhead-ipam takes under the same name; the rest is told of.
+// Keys that railhead-ipam has under the same name; the report lists the others.
 template <std::size_t N>
-OrderedJson KnownKeys(const Section& ipam, const char* const (&keys)[N]) {
+OrderedJson KnownKeys(const DocumentSection& ipam, const char* const (&keys)[N]) {
   OrderedJson own;
   own["type"] = kOwn;
-  ipam.Say("type", Fate::kChanged, "to railhead-ipam");
+  ipam.SetOutcome("type", KeyOutcome::kChanged, "to railhead-ipam");
   std::vector<std::string> known(std::begin(keys), std::end(keys));
   for (const auto& [key, value] : ipam.object().items()) {
     if (key == "type" || value.is_null()) continue;
     const auto* without = std::find_if(std::begin(kWithoutEffect), std::end(kWithoutEffect),
                                        [&key = key](const Word& word) { return word.key == key; });
     if (without != std::end(kWithoutEffect)) {
-      ipam.Say(key, Fate::kDropped, std::string("because ") + without->why);
+      ipam.SetOutcome(key, KeyOutcome::kDropped, std::string("because ") + without->why);
     } else if (!Contains(known, key)) {
-      ipam.SayUnknown(key, known);
+      ipam.MarkUnknown(key, known);
     } else if (IsEmptyText(value)) {
-      ipam.Say(key, Fate::kDropped, "because it is empty");
+      ipam.SetOutcome(key, KeyOutcome::kDropped, "because it is empty");
     } else {
       own[key] = value;
-      ipam.Say(key, Fate::kKept, "as it is, of railhead-ipam");
+      ipam.SetOutcome(key, KeyOutcome::kKept, "as it is, of railhead-ipam");
     }
   }
   return own;
 }
 
 // host-local takes the first address where no gateway is given; railhead-ipam in `ranges` only.
-void NameTheGateway(const Section& ipam, OrderedJson* own) {
+void NameTheGateway(const DocumentSection& ipam, OrderedJson* own) {
   const auto subnet = IpPrefix::Parse(ipam.Text("subnet"));
   if (!subnet || own->contains("gateway") || subnet->length >= subnet->address.Bits() - 1) return;
   const std::string gateway = subnet->First().Plus(1).ToString();
   (*own)["gateway"] = gateway;
-  ipam.Say("subnet", Fate::kChanged,
-           "and the gateway " + gateway + " named, which host-local takes by itself");
+  ipam.SetOutcome("subnet", KeyOutcome::kChanged,
+                  "and the gateway " + gateway + " named, which host-local takes by itself");
 }
 
 bool IsSimple(const CniRoute& route, const IpAddress& gateway) {
@@ -98,7 +98,7 @@ void AddExclude(const IpRange& range, OrderedJson* fields) {
 }
 
 // What of the subnet is outside of the range.
-void ExcludeTheRest(const ipam::RangeFields& range, OrderedJson* fields) {
+void ExcludeOthers(const ipam::RangeFields& range, OrderedJson* fields) {
   const IpAddress first = range.subnet.First();
   const IpAddress last = range.subnet.Last();
   if (range.first && first < *range.first) AddExclude({first, *ipam::PreviousAddress(*range.first)}, fields);
@@ -121,7 +121,7 @@ std::optional<RailAddresses> ForRail(const ipam::IpamFields& read, const Options
     for (const IpRange& one : *exclude) AddExclude(one, &fields);
   }
   if (range.of_cluster) {
-    ExcludeTheRest(range, &fields);
+    ExcludeOthers(range, &fields);
     if (pool.node_slice && !options.lease_blocks) fields["nodeBlock"] = *pool.node_slice;
   } else {
     const IpRange all{range.first.value_or(range.subnet.First()), range.last.value_or(range.subnet.Last())};
@@ -130,7 +130,8 @@ std::optional<RailAddresses> ForRail(const ipam::IpamFields& read, const Options
   return RailAddresses{std::move(fields)};
 }
 
-Result<void> TranslateOwn(const Section& ipam, OrderedJson own, const Options& options, Network* network) {
+Result<void> TranslateOwn(const DocumentSection& ipam, OrderedJson own, const Options& options,
+                          Network* network) {
   network->entry["ipam"] = std::move(own);
   const ipam::IpamFields read = RH_TRY_WRAP(ipam::ReadIpamFields(ConfigOf(*network), {}), network->source);
   for (const ipam::PoolFields& pool : read.pools) {
@@ -139,23 +140,23 @@ Result<void> TranslateOwn(const Section& ipam, OrderedJson own, const Options& o
   network->addresses = ForRail(read, options);
   if (network->ipam_type != kWhereabouts) return {};
   if (ipam.Find("node_slice_size") != nullptr) {
-    ipam.Say("node_slice_size", Fate::kDecide,
-             "kept as it is; list the nodes with their indices in nodes of fabric.json");
+    ipam.SetOutcome("node_slice_size", KeyOutcome::kNeedsDecision,
+                    "kept as it is; list the nodes with their indices in nodes of fabric.json");
     return {};
   }
   const std::string what = std::string("kept as it is, which makes it every node's: ") + kWholeCluster;
-  ipam.Say(ipam.Find("range") != nullptr ? "range" : "ipRanges", Fate::kDecide, what);
+  ipam.SetOutcome(ipam.Find("range") != nullptr ? "range" : "ipRanges", KeyOutcome::kNeedsDecision, what);
   return {};
 }
 
-void KeepAll(const Section& ipam, Network* network) {
+void KeepAll(const DocumentSection& ipam, Network* network) {
   network->entry["ipam"] = ipam.object();
-  ipam.SayRest(Fate::kKept, "as it is, of " + network->ipam_type);
+  ipam.SetRemaining(KeyOutcome::kKept, "as it is, of " + network->ipam_type);
 }
 
 }  // namespace
 
-Result<void> TranslateIpam(const Section& ipam, const Options& options, Network* network) {
+Result<void> TranslateIpam(const DocumentSection& ipam, const Options& options, Network* network) {
   network->ipam_at = ipam.at();
   network->ipam_type = ipam.Text("type");
   const std::string& type = network->ipam_type;
@@ -170,29 +171,30 @@ Result<void> TranslateIpam(const Section& ipam, const Options& options, Network*
   }
   if (type == "dhcp") {
     network->usable = false;
-    ipam.Say("type", Fate::kDecide,
-             "dhcp asks on the interface in the pod, railhead asks before the interface is there: give the "
-             "rail a subnet of its own, or keep sriov-cni for this network");
-    ipam.SayRest(Fate::kDecide, "goes with dhcp");
+    ipam.SetOutcome(
+        "type", KeyOutcome::kNeedsDecision,
+        "dhcp asks on the interface in the pod, railhead asks before the interface is there: give the "
+        "rail a subnet of its own, or keep sriov-cni for this network");
+    ipam.SetRemaining(KeyOutcome::kNeedsDecision, "goes with dhcp");
     return {};
   }
   KeepAll(ipam, network);
   if (type.empty() || type == "static" || type == "nv-ipam" || type == kOwn) return {};
-  ipam.Say("type", Fate::kDecide,
-           "kept as it is; whether " + type +
-               " gives addresses before the interface is in the pod is not known here");
+  ipam.SetOutcome("type", KeyOutcome::kNeedsDecision,
+                  "kept as it is; whether " + type +
+                      " gives addresses before the interface is in the pod is not known here");
   return {};
 }
 
 void MoveAddressesToRail(const std::string& rail, const Options& options, Network* network) {
   const bool of_cluster = network->ipam_type == kWhereabouts;
-  const auto say = [&](const char* key, Fate fate, const std::string& what) {
-    // A network has one of them only, else no rail could say it.
+  const auto set = [&](const char* key, KeyOutcome outcome, const std::string& what) {
+    // A network has only one of them, else a rail could not have it.
     for (const char* in : {"", "/ranges/0/0", "/ipRanges/0"})
-      network->keys.Set(network->ipam_at + in + "/" + key, fate, what);
+      network->keys.Set(network->ipam_at + in + "/" + key, outcome, what);
   };
   const auto move = [&](const char* key, const char* to, const std::string& more = "") {
-    say(key, Fate::kChanged, "to " + rail + "/" + to + " of fabric.json" + more);
+    set(key, KeyOutcome::kChanged, "to " + rail + "/" + to + " of fabric.json" + more);
   };
   for (const char* key : {"gateway", "routes"}) move(key, key);
   if (of_cluster) {
@@ -201,12 +203,12 @@ void MoveAddressesToRail(const std::string& rail, const Options& options, Networ
     for (const char* key : {"range_start", "range_end"})
       move(key, "exclude", ", which has the rest of the subnet");
     if (options.lease_blocks) {
-      say("node_slice_size", Fate::kDropped, "because nodes lease blocks");
+      set("node_slice_size", KeyOutcome::kDropped, "because nodes lease blocks");
     } else if (network->addresses->fields.contains("nodeBlock")) {
-      say("node_slice_size", Fate::kDecide,
+      set("node_slice_size", KeyOutcome::kNeedsDecision,
           "to " + rail + "/nodeBlock of fabric.json; list the nodes with their indices in nodes");
     } else {
-      say("range", Fate::kDecide, "to " + rail + "/subnet of fabric.json; " + kWholeCluster);
+      set("range", KeyOutcome::kNeedsDecision, "to " + rail + "/subnet of fabric.json; " + kWholeCluster);
     }
   } else {
     move("subnet", "subnet");
@@ -242,18 +244,18 @@ std::vector<IpPrefix> SubnetsOf(const std::string& network, const std::vector<Ne
   return subnets;
 }
 
-KeyFate Judge(const HeldAddresses& held, const std::vector<IpPrefix>& subnets) {
+KeyResult Judge(const HeldAddresses& held, const std::vector<IpPrefix>& subnets) {
   const std::string count = Count(held.addresses.size());
   if (subnets.empty())
-    return {kKey, Fate::kDecide,
+    return {kKey, KeyOutcome::kNeedsDecision,
             count + " in use, but no network given here is " + held.network + " of host-local"};
   const auto outside = std::ranges::find_if(held.addresses, [&](const IpAddress& address) {
     return std::ranges::none_of(subnets, [&](const IpPrefix& subnet) { return subnet.Contains(address); });
   });
   if (outside != held.addresses.end())
-    return {kKey, Fate::kDecide,
+    return {kKey, KeyOutcome::kNeedsDecision,
             count + " in use; " + outside->ToString() + " is in no subnet of the network"};
-  return {kKey, Fate::kKept, count + " in use: `railctl ipam import` below keeps them for their pods"};
+  return {kKey, KeyOutcome::kKept, count + " in use: `railctl ipam import` below keeps them for their pods"};
 }
 
 }  // namespace
@@ -264,7 +266,7 @@ DocumentReport ReportHeld(const HeldAddresses& held, const std::vector<Network>&
   DocumentReport report;
   report.source = held.source;
   report.keys.push_back(Judge(held, subnets));
-  if (report.keys.front().fate == Fate::kDecide || held.addresses.empty()) return report;
+  if (report.keys.front().outcome == KeyOutcome::kNeedsDecision || held.addresses.empty()) return report;
   std::string command =
       "On the node of " + held.source + ": `railctl ipam import host-local --network " + held.network;
   for (const Network& network : networks) {

@@ -85,7 +85,7 @@ class Sorter {
         if (!value.is_string()) continue;
         const auto& text = value.get_ref<const std::string&>();
         const bool named = text.find("resourceList") != std::string::npos;
-        // Broken is told where it is read.
+        // The reader of the configuration reports broken JSON.
         if (!named && !IsDeviceConfig(Json::parse(text, nullptr, false))) continue;
         documents_->device_configs.push_back({std::string(source).append(": ").append(key), key, text});
         ++found;
@@ -246,12 +246,12 @@ std::string Cell(const std::string& text) {
 void AddDecisions(const MigrationReport& report, std::string* text) {
   std::string decisions;
   for (const DocumentReport& document : report.documents) {
-    for (const KeyFate& key : document.keys) {
-      if (key.fate == Fate::kDecide)
+    for (const KeyResult& key : document.keys) {
+      if (key.outcome == KeyOutcome::kNeedsDecision)
         decisions += "- " + document.source + ": `" + key.key + "`: " + key.what + "\n";
     }
   }
-  *text += decisions.empty() ? "All is carried over.\n" : "## To decide\n\n" + decisions;
+  *text += decisions.empty() ? "All keys are carried over.\n" : "## To decide\n\n" + decisions;
 }
 
 void AddDocument(const DocumentReport& document, std::string* text) {
@@ -260,8 +260,9 @@ void AddDocument(const DocumentReport& document, std::string* text) {
   for (const std::string& remark : document.remarks) *text += remark + ".\n";
   if (!document.file.empty() || !document.remarks.empty()) *text += "\n";
   *text += "| key | | what |\n|---|---|---|\n";
-  for (const KeyFate& key : document.keys) {
-    *text += "| `" + Cell(key.key) + "` | " + std::string(WordOf(key.fate)) + " | " + Cell(key.what) + " |\n";
+  for (const KeyResult& key : document.keys) {
+    *text +=
+        "| `" + Cell(key.key) + "` | " + std::string(WordOf(key.outcome)) + " | " + Cell(key.what) + " |\n";
   }
 }
 
@@ -282,15 +283,15 @@ std::string Below(std::string_view pointer, std::string_view key) {
   return below;
 }
 
-KeyLedger::KeyLedger(const Json& document) {
+KeyOutcomes::KeyOutcomes(const Json& document) {
   Add(document, "");
 }
 
-void KeyLedger::Add(const Json& value, const std::string& pointer) {
+void KeyOutcomes::Add(const Json& value, const std::string& pointer) {
   if (!HasKeys(value)) {
     Line line;
-    line.fate = {pointer, Fate::kDecide, "is not known here"};
-    if (value.is_null()) line = {{pointer, Fate::kDropped, "null is as if it were absent"}, true};
+    line.result = {pointer, KeyOutcome::kNeedsDecision, "is unknown"};
+    if (value.is_null()) line = {{pointer, KeyOutcome::kDropped, "null means absent"}, true};
     lines_.push_back(std::move(line));
     return;
   }
@@ -301,28 +302,29 @@ void KeyLedger::Add(const Json& value, const std::string& pointer) {
   for (std::size_t i = 0; i < value.size(); ++i) Add(value[i], Below(pointer, std::to_string(i)));
 }
 
-void KeyLedger::Set(const std::string& pointer, Fate fate, const std::string& what) {
+void KeyOutcomes::Set(const std::string& pointer, KeyOutcome outcome, const std::string& what) {
   for (Line& line : lines_) {
-    if (IsAtOrBelow(line.fate.key, pointer)) line = {{line.fate.key, fate, what}, true};
+    if (IsAtOrBelow(line.result.key, pointer)) line = {{line.result.key, outcome, what}, true};
   }
 }
 
-void KeyLedger::SetRest(const std::string& pointer, Fate fate, const std::string& what) {
+void KeyOutcomes::SetRemaining(const std::string& pointer, KeyOutcome outcome, const std::string& what) {
   for (Line& line : lines_) {
-    if (!line.said && IsAtOrBelow(line.fate.key, pointer)) line = {{line.fate.key, fate, what}, true};
+    if (!line.is_set && IsAtOrBelow(line.result.key, pointer))
+      line = {{line.result.key, outcome, what}, true};
   }
 }
 
-std::vector<KeyFate> KeyLedger::Fates() const {
-  std::vector<KeyFate> fates;
-  fates.reserve(lines_.size());
-  for (const Line& line : lines_) fates.push_back(line.fate);
-  return fates;
+std::vector<KeyResult> KeyOutcomes::All() const {
+  std::vector<KeyResult> results;
+  results.reserve(lines_.size());
+  for (const Line& line : lines_) results.push_back(line.result);
+  return results;
 }
 
 bool MigrationReport::NeedsDecision() const {
   return std::ranges::any_of(documents, [](const DocumentReport& document) {
-    return Contains(document.keys, Fate::kDecide, &KeyFate::fate);
+    return Contains(document.keys, KeyOutcome::kNeedsDecision, &KeyResult::outcome);
   });
 }
 

@@ -1,4 +1,4 @@
-// The documents that a migration starts from, told apart by what they say of themselves.
+// The documents that a migration starts from, recognized by their content.
 //
 // sriov-network-device-plugin's config.json, alone or in a ConfigMap (the SR-IOV operator's has an entry
 // for each node); NetworkAttachmentDefinitions; lists of these, as kubectl prints them. JSON or YAML.
@@ -19,54 +19,54 @@
 
 namespace railhead::migrate {
 
-// What became of each key of a configuration of another suite.
+// The outcome of each key of a configuration of another suite.
 //
 // A key is a JSON pointer to a value that has no keys of its own: a scalar, a list of scalars, an
-// empty object. Whoever translates a document says of each key what became of it; what nobody
-// spoke of needs a decision, so that no key is lost in silence and each is reported once.
+// empty object. The translation of a document sets the outcome of each key. A key without an outcome needs a
+// decision, so that no key is lost in silence and each is reported once.
 // Threads: values, pure functions.
 
-enum class Fate : std::uint8_t {
-  kKept,     // means the same under the same name
-  kChanged,  // means the same, said otherwise or elsewhere
-  kDropped,  // not needed any more
-  kDecide,   // not carried over, or not in full: somebody has to decide
+enum class KeyOutcome : std::uint8_t {
+  kKept,           // means the same under the same name
+  kChanged,        // means the same under another name or in another place
+  kDropped,        // not needed any more
+  kNeedsDecision,  // not carried over, or not in full: the operator has to decide
 };
 
-struct KeyFate {
+struct KeyResult {
   std::string key;  // JSON pointer
-  Fate fate = Fate::kDecide;
-  std::string what;  // goes on after the name of the fate: "as /rails/0/vlan of fabric.json"
+  KeyOutcome outcome = KeyOutcome::kNeedsDecision;
+  std::string what;  // continues the name of the outcome: "as /rails/0/vlan of fabric.json"
 
-  bool operator==(const KeyFate&) const = default;
+  bool operator==(const KeyResult&) const = default;
 
   static void List(auto& f) {
-    f("key", &KeyFate::key);
-    f("fate", &KeyFate::fate);
-    f("what", &KeyFate::what);
+    f("key", &KeyResult::key);
+    f("outcome", &KeyResult::outcome);
+    f("what", &KeyResult::what);
   }
 };
 
 // The pointer of `key` in the object at `pointer`.
 std::string Below(std::string_view pointer, std::string_view key);
 
-class KeyLedger {
+class KeyOutcomes {
  public:
-  explicit KeyLedger(const nlohmann::json& document);
+  explicit KeyOutcomes(const nlohmann::json& document);
 
-  // Of the key at `pointer`, or of all keys below it; what the document does not have is passed
-  // over. The last word counts.
-  void Set(const std::string& pointer, Fate fate, const std::string& what);
-  // Of those keys only of which nothing was said.
-  void SetRest(const std::string& pointer, Fate fate, const std::string& what);
+  // For the key at `pointer`, or for all keys below it. A pointer that the document does not have is ignored.
+  // The last call counts.
+  void Set(const std::string& pointer, KeyOutcome outcome, const std::string& what);
+  // The same, only for keys whose outcome is not set.
+  void SetRemaining(const std::string& pointer, KeyOutcome outcome, const std::string& what);
 
   // All keys, in the document's order.
-  [[nodiscard]] std::vector<KeyFate> Fates() const;
+  [[nodiscard]] std::vector<KeyResult> All() const;
 
  private:
   struct Line {
-    KeyFate fate;
-    bool said = false;
+    KeyResult result;
+    bool is_set = false;
   };
   void Add(const nlohmann::json& value, const std::string& pointer);
   std::vector<Line> lines_;
@@ -74,9 +74,9 @@ class KeyLedger {
 
 struct DocumentReport {
   std::string source;  // "nads.json: NetworkAttachmentDefinition default/rail0"
-  std::string file;    // what was made of it, by its name in the output; "": nothing
+  std::string file;    // the file made of it, by its name in the output; "": none
   std::vector<std::string> remarks;
-  std::vector<KeyFate> keys;
+  std::vector<KeyResult> keys;
 
   static void List(auto& f) {
     f("source", &DocumentReport::source);
@@ -88,13 +88,13 @@ struct DocumentReport {
 
 struct MigrationReport {
   std::vector<DocumentReport> documents;
-  std::vector<std::string> untouched;  // what is no part of the suite, a line each
-  std::vector<std::string> steps;      // what to do with the files, in this order
+  std::vector<std::string> untouched;  // documents that are not of the suite, a line each
+  std::vector<std::string> steps;      // how to apply the files, in this order
 
   [[nodiscard]] bool NeedsDecision() const;
 
   static void List(auto& f) {
-    f.Shown("needsDecision", &MigrationReport::NeedsDecision);
+    f.Output("needsDecision", &MigrationReport::NeedsDecision);
     f("documents", &MigrationReport::documents);
     f("untouched", &MigrationReport::untouched);
     f("steps", &MigrationReport::steps);
@@ -113,12 +113,12 @@ struct DeviceConfig {
 
 struct NetworkDefinition {
   std::string source;
-  std::string space;  // its namespace; "": not given
+  std::string space;  // its namespace; "": none
   std::string name;
   nlohmann::json object;  // with the JSON of /spec/config in place of its text
 };
 
-// What host-local has given on a node.
+// The addresses that host-local has allocated on a node.
 struct HeldAddresses {
   std::string source;  // its directory
   std::string network;
@@ -129,27 +129,27 @@ struct Documents {
   std::vector<DeviceConfig> device_configs;
   std::vector<NetworkDefinition> networks;
   std::vector<HeldAddresses> held;
-  std::vector<std::string> untouched;  // what is none of these, a line each
+  std::vector<std::string> untouched;  // other documents, a line each
 };
 
-// Adds what is in `text`, which `what` names in errors and in the report.
+// Adds the documents in `text`; `what` is its name in errors and in the report.
 Result<void> AddDocuments(const std::string& text, const std::string& what, Documents* documents);
 
-// The documents of a migration out of files and directories.
+// Reads the documents of a migration from files and directories.
 //
 // Of a directory: its JSON and YAML files, and host-local's state, in itself or in the directories in it
-// (/var/lib/cni/networks has one for each network). Other files are told of as not touched.
+// (/var/lib/cni/networks has one for each network). The report lists other files as not touched.
 // Threads: reads the file system only. Errors: those of AddDocuments(); kNotFound; kInvalid when there is
 // nothing of the SR-IOV suite.
 
 Result<Documents> ReadDocuments(const std::vector<std::string>& paths);
 
-// One object of a document with its place, while it is translated.
-// Ownership: borrows document and ledger. Threads: none.
+// DocumentSection: one object of a document and its place, during the translation.
+// Ownership: borrows document and outcomes. Threads: none.
 
-class Section {
+class DocumentSection {
  public:
-  Section(const nlohmann::json& object, std::string at, KeyLedger* keys)
+  DocumentSection(const nlohmann::json& object, std::string at, KeyOutcomes* keys)
       : object_(&object), at_(std::move(at)), keys_(keys) {}
 
   [[nodiscard]] const nlohmann::json& object() const { return *object_; }
@@ -165,36 +165,38 @@ class Section {
     const nlohmann::json* value = Find(key);
     return value != nullptr && value->is_string() ? value->get<std::string>() : "";
   }
-  [[nodiscard]] Section Inner(const std::string& key) const {
+  [[nodiscard]] DocumentSection Inner(const std::string& key) const {
     static const nlohmann::json kNothing;
     const nlohmann::json* value = Find(key);
     return {value == nullptr ? kNothing : *value, Place(key), keys_};
   }
-  void Say(const std::string& key, Fate fate, const std::string& what) const {
-    keys_->Set(Place(key), fate, what);
+  void SetOutcome(const std::string& key, KeyOutcome outcome, const std::string& what) const {
+    keys_->Set(Place(key), outcome, what);
   }
   // A key that the plugin does not have: it ignores it, railhead would refuse it.
-  void SayUnknown(const std::string& key, const std::vector<std::string>& known) const {
+  void MarkUnknown(const std::string& key, const std::vector<std::string>& known) const {
     const auto nearest = Nearest(key, known);
-    Say(key, Fate::kDecide,
-        Text("type") + " does not know it and ignores it" +
-            (nearest ? ": did you mean " + *nearest + "?" : "") + "; it is left out");
+    SetOutcome(key, KeyOutcome::kNeedsDecision,
+               Text("type") + " does not know it and ignores it" +
+                   (nearest ? ": did you mean " + *nearest + "?" : "") + "; it is left out");
   }
-  // Of all keys of which nothing was said.
-  void SayRest(Fate fate, const std::string& what) const { keys_->SetRest(at_, fate, what); }
+  // For all keys whose outcome is not set.
+  void SetRemaining(KeyOutcome outcome, const std::string& what) const {
+    keys_->SetRemaining(at_, outcome, what);
+  }
 
  private:
   const nlohmann::json* object_;
   std::string at_;
-  KeyLedger* keys_;
+  KeyOutcomes* keys_;
 };
 
 }  // namespace railhead::migrate
 
 template <>
-struct railhead::Names<railhead::migrate::Fate> {
-  using Fate = migrate::Fate;
-  static constexpr std::array kAll = {std::pair{"kept", Fate::kKept}, std::pair{"changed", Fate::kChanged},
-                                      std::pair{"dropped", Fate::kDropped},
-                                      std::pair{"decide", Fate::kDecide}};
+struct railhead::Names<railhead::migrate::KeyOutcome> {
+  using KeyOutcome = migrate::KeyOutcome;
+  static constexpr std::array kAll = {
+      std::pair{"kept", KeyOutcome::kKept}, std::pair{"changed", KeyOutcome::kChanged},
+      std::pair{"dropped", KeyOutcome::kDropped}, std::pair{"needsDecision", KeyOutcome::kNeedsDecision}};
 };

@@ -25,7 +25,7 @@ Result<const DeviceConfig*> ChooseConfig(const Documents& documents, const Optio
   for (const DeviceConfig& config : documents.device_configs) {
     const bool same = std::ranges::any_of(all, [&](const auto* one) { return one->text == config.text; });
     if (same) {
-      report->untouched.push_back(config.source + ": says the same as another one");
+      report->untouched.push_back(config.source + ": has the same content as another one");
     } else {
       all.push_back(&config);
     }
@@ -46,17 +46,17 @@ Result<const DeviceConfig*> ChooseConfig(const Documents& documents, const Optio
   for (const DeviceConfig* config : all) sources.push_back(config->source);
   return Fail(ErrorCode::kConflict,
               "several configurations of the device plugin differ: " + Join(sources, ", "),
-              "give one of them, or the node whose it is with --node");
+              "pass one of them, or the node that it belongs to with --node");
 }
 
-Result<void> RefuseTwins(const std::vector<NetworkDefinition>& networks) {
+Result<void> RefuseDuplicates(const std::vector<NetworkDefinition>& networks) {
   std::map<std::pair<std::string, std::string>, const NetworkDefinition*> seen;
   for (const NetworkDefinition& network : networks) {
     const auto [first, made] = seen.try_emplace({network.space, network.name}, &network);
     if (!made) {
       return Fail(ErrorCode::kConflict,
                   network.source + ": is there twice, as " + first->second->source + ", too",
-                  "give each network once");
+                  "pass each network once");
     }
   }
   return {};
@@ -67,7 +67,7 @@ std::string FileOf(const Network& network) {
   return "nad_" + (network.space.empty() ? "" : network.space + "_") + network.name + ".json";
 }
 
-void TellUnknownResources(const OrderedJson& fabric, std::vector<Network>* networks) {
+void MarkUnknownResources(const OrderedJson& fabric, std::vector<Network>* networks) {
   std::set<std::string> known;
   if (fabric.is_object()) {
     for (const OrderedJson& pool : fabric["pools"]) known.insert(pool["resource"].get<std::string>());
@@ -75,9 +75,9 @@ void TellUnknownResources(const OrderedJson& fabric, std::vector<Network>* netwo
   for (Network& network : *networks) {
     if (network.resource.empty() || known.contains(network.resource)) continue;
     network.keys.Set(
-        kResourceAt, Fate::kDecide,
-        "kept, but no pool of fabric.json is called so: give the device plugin's configuration that "
-        "has the resource, too, or add a pool");
+        kResourceAt, KeyOutcome::kNeedsDecision,
+        "kept, but fabric.json has no pool with this name: also pass the device plugin's configuration that "
+        "has the resource, or add a pool");
   }
 }
 
@@ -86,7 +86,7 @@ DocumentReport ReportOf(const Network& network) {
   report.source = network.source;
   if (network.usable) report.file = FileOf(network);
   report.remarks = network.remarks;
-  report.keys = network.keys.Fates();
+  report.keys = network.keys.All();
   return report;
 }
 
@@ -103,8 +103,9 @@ class Migrator {
                                  network.entry.contains("ipam") && network.entry["ipam"].size() > 1;
       if (of_every_node)
         network.remarks.emplace_back(
-            "Every node gives the same addresses, as with host-local: make them ranges of nodes in "
-            "fabric.json where networks of several nodes meet");
+            "Every node allocates the same addresses, as with host-local: give each node a range of its own "
+            "in "
+            "fabric.json if the network connects several nodes");
     }
     RH_TRY(AddFiles());
     for (const HeldAddresses& held : documents_.held)
@@ -126,7 +127,7 @@ class Migrator {
   }
 
   Result<void> AddNetworks() {
-    RH_TRY(RefuseTwins(documents_.networks));
+    RH_TRY(RefuseDuplicates(documents_.networks));
     for (const NetworkDefinition& definition : documents_.networks) {
       if (IsOfSuite(definition)) {
         networks_.push_back(RH_TRY(TranslateNetwork(definition, options_)));
@@ -134,7 +135,7 @@ class Migrator {
         outcome_.report.untouched.push_back(definition.source + ": has no plugin of the SR-IOV suite");
       }
     }
-    TellUnknownResources(fabric_, &networks_);
+    MarkUnknownResources(fabric_, &networks_);
     if (!fabric_.is_object()) return {};
     MoveToRails(options_, &fabric_, &networks_);
     return AddPolicy(&fabric_, &networks_);
@@ -158,7 +159,7 @@ class Migrator {
     auto& steps = outcome_.report.steps;
     if (outcome_.files.empty()) return;
     if (outcome_.report.NeedsDecision())
-      steps.emplace_back("Decide what stands under \"To decide\", and change the files accordingly");
+      steps.emplace_back("Decide the items under \"To decide\", and change the files accordingly");
     if (fabric_.is_object()) {
       steps.emplace_back("On a node of each kind: `railctl config check fabric.json`");
       steps.emplace_back(

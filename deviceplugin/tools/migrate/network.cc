@@ -48,62 +48,63 @@ const Json* AnnotationsIn(const Json& object) {
   return annotations == metadata->end() || !annotations->is_object() ? nullptr : &*annotations;
 }
 
-void TakeAnnotations(const Section& metadata, Network* network) {
-  const Section annotations = metadata.Inner("annotations");
+void TranslateAnnotations(const DocumentSection& metadata, Network* network) {
+  const DocumentSection annotations = metadata.Inner("annotations");
   if (!annotations.object().is_object()) return;
   network->resource = annotations.Text(kResource);
   for (const auto& [key, value] : annotations.object().items()) {
     if (key == kLastApplied) {
-      annotations.Say(key, Fate::kDropped, "because kubectl writes it");
+      annotations.SetOutcome(key, KeyOutcome::kDropped, "because kubectl writes it");
       continue;
     }
     network->metadata["annotations"][key] = value;
-    annotations.Say(key, Fate::kKept, "as it is");
+    annotations.SetOutcome(key, KeyOutcome::kKept, "as it is");
   }
 }
 
-void TakeObject(const Section& object, Network* network) {
-  object.Say("apiVersion", Fate::kKept, "as it is");
-  object.Say("kind", Fate::kKept, "as it is");
-  const Section metadata = object.Inner("metadata");
+void TranslateObject(const DocumentSection& object, Network* network) {
+  object.SetOutcome("apiVersion", KeyOutcome::kKept, "as it is");
+  object.SetOutcome("kind", KeyOutcome::kKept, "as it is");
+  const DocumentSection metadata = object.Inner("metadata");
   for (const char* key : {"name", "namespace", "labels"}) {
     const Json* value = metadata.Find(key);
     if (value == nullptr) continue;
     network->metadata[key] = *value;
-    metadata.Say(key, Fate::kKept, "as it is");
+    metadata.SetOutcome(key, KeyOutcome::kKept, "as it is");
   }
-  TakeAnnotations(metadata, network);
-  metadata.Say("ownerReferences", Fate::kDecide,
-               "left out: its owner, the SR-IOV operator for one, writes the network again; change or delete "
-               "the owner's object first");
-  metadata.SayRest(Fate::kDropped, "because the API server writes it");
+  TranslateAnnotations(metadata, network);
+  metadata.SetOutcome(
+      "ownerReferences", KeyOutcome::kNeedsDecision,
+      "left out: its owner, the SR-IOV operator for one, writes the network again; change or delete "
+      "the owner's object first");
+  metadata.SetRemaining(KeyOutcome::kDropped, "because the API server writes it");
 }
 
 // Keys of the network itself, of a list or of its only plugin.
-void TakeNetworkKeys(const Section& config, Network* network) {
+void TranslateNetworkKeys(const DocumentSection& config, Network* network) {
   const std::string version = config.Text("cniVersion");
   const bool supported = IsSupportedCniVersion(version);
   network->list["cniVersion"] = supported ? version : kVersion;
-  config.Say(
-      "cniVersion", supported ? Fate::kKept : Fate::kChanged,
+  config.SetOutcome(
+      "cniVersion", supported ? KeyOutcome::kKept : KeyOutcome::kChanged,
       supported ? "as it is" : std::string("to ") + kVersion + ", since '" + version + "' is not spoken");
   network->network = config.Text("name").empty() ? network->name : config.Text("name");
   network->list["name"] = network->network;
-  config.Say("name", Fate::kKept, "as it is");
+  config.SetOutcome("name", KeyOutcome::kKept, "as it is");
   for (const char* key : {"disableCheck", "disableGC", "loadOnlyInlinedPlugins", "cniVersions"}) {
     const Json* value = config.Find(key);
     if (value == nullptr) continue;
     network->list[key] = *value;
-    config.Say(key, Fate::kKept, "as it is");
+    config.SetOutcome(key, KeyOutcome::kKept, "as it is");
   }
 }
 
-Result<void> TakePlugins(const Section& config, const Options& options, Network* network) {
+Result<void> TranslatePlugins(const DocumentSection& config, const Options& options, Network* network) {
   network->entry["type"] = "railhead";
   network->listed = config.Find("plugins") != nullptr;
-  TakeNetworkKeys(config, network);
-  const Section list = config.Inner("plugins");
-  std::vector<Section> plugins;
+  TranslateNetworkKeys(config, network);
+  const DocumentSection list = config.Inner("plugins");
+  std::vector<DocumentSection> plugins;
   if (!network->listed) plugins.push_back(config);
   for (std::size_t i = 0; network->listed && i < list.object().size(); ++i) {
     const std::string at = list.Place(std::to_string(i));
@@ -111,8 +112,8 @@ Result<void> TakePlugins(const Section& config, const Options& options, Network*
       return Fail(ErrorCode::kInvalid, network->source + ": " + at + ": is no object");
     plugins.emplace_back(list.object()[i], at, &network->keys);
   }
-  TakeMainPlugin(plugins.front(), network);
-  for (std::size_t i = 1; i < plugins.size(); ++i) TakeChained(plugins[i], network);
+  TranslateMainPlugin(plugins.front(), network);
+  for (std::size_t i = 1; i < plugins.size(); ++i) TranslateChained(plugins[i], network);
   if (plugins.front().Find("ipam") == nullptr) {
     // Absent, the rail's subnet would count.
     network->entry["ipam"] = OrderedJson::object();
@@ -139,21 +140,21 @@ Result<Network> TranslateNetwork(const NetworkDefinition& definition, const Opti
   network.source = definition.source;
   network.space = definition.space;
   network.name = definition.name;
-  const Section object(definition.object, "", &network.keys);
-  TakeObject(object, &network);
+  const DocumentSection object(definition.object, "", &network.keys);
+  TranslateObject(object, &network);
   const Json* config = ConfigIn(definition.object);
   if (config == nullptr) {
     network.usable = false;
     network.remarks.emplace_back(
         "It has no configuration of its own: Multus takes that of its name from each node's CNI directory");
-    network.keys.Set(Below("/metadata", "name"), Fate::kDecide,
+    network.keys.Set(Below("/metadata", "name"), KeyOutcome::kNeedsDecision,
                      "put that configuration into /spec/config, and migrate it then");
     return network;
   }
-  RH_TRY(TakePlugins(Section(*config, kConfigAt, &network.keys), options, &network));
+  RH_TRY(TranslatePlugins(DocumentSection(*config, kConfigAt, &network.keys), options, &network));
   if (network.resource.empty() && !network.entry.contains("deviceID") &&
       !network.entry.contains("pciBusID")) {
-    network.keys.Set("/metadata/name", Fate::kDecide,
+    network.keys.Set("/metadata/name", KeyOutcome::kNeedsDecision,
                      std::string("it names no resource (annotation ") + kResource +
                          "), so railhead would attach all of the pod's devices");
   }
@@ -216,7 +217,7 @@ OrderedJson RuleFor(const CniRequest& request, const attachment::PluginConfig& c
   NetworkRule all;
   all.keys = RestrictedKeys();
   all.ipam_types.insert(config.ipam_type);
-  for (const auto& [path, value] : config.wanted.sysctls) all.sysctls.insert(path);
+  for (const auto& [path, value] : config.requested.sysctls) all.sysctls.insert(path);
   OrderedJson rule;
   for (const std::string& key : all.keys) {
     if (IsNeeded(request, config, all, &NetworkRule::keys, key)) rule["allow"].push_back(key);
@@ -275,7 +276,7 @@ OrderedJson ValueOf(const OrderedJson& entry, const char* key) {
   return entry.value(key, OrderedJson());
 }
 
-bool SayTheSame(const std::vector<Network*>& users, const char* key) {
+bool KeepUnchanged(const std::vector<Network*>& users, const char* key) {
   return std::ranges::all_of(users, [&](const Network* network) {
     return ValueOf(network->entry, key) == ValueOf(users.front()->entry, key);
   });
@@ -286,7 +287,7 @@ void Move(const std::vector<Network*>& users, const char* key, const std::string
   (*rail)[key] = users.front()->entry[key];
   for (Network* network : users) {
     network->entry.erase(key);
-    network->keys.Set(network->origins[key], Fate::kChanged,
+    network->keys.Set(network->origins[key], KeyOutcome::kChanged,
                       "to " + std::string(place).append("/").append(key) + " of fabric.json");
   }
 }
@@ -296,7 +297,7 @@ void MoveVlan(const std::vector<Network*>& users, const std::string& place, Orde
     // A rail knows 802.1Q only, and without a VLAN the port's own setting is not touched.
     return network->entry.contains("vlan") && !network->entry.contains("vlanProto");
   });
-  if (!tagged || !SayTheSame(users, "vlan") || !SayTheSame(users, "vlanQoS")) return;
+  if (!tagged || !KeepUnchanged(users, "vlan") || !KeepUnchanged(users, "vlanQoS")) return;
   Move(users, "vlan", place, rail);
   Move(users, "vlanQoS", place, rail);
 }
@@ -318,7 +319,7 @@ void MoveToRails(const Options& options, OrderedJson* fabric, std::vector<Networ
     const auto users = NetworksOf(rail, *fabric, networks);
     if (users.empty()) continue;
     MoveVlan(users, place, &rail);
-    if (SayTheSame(users, "mtu")) Move(users, "mtu", place, &rail);
+    if (KeepUnchanged(users, "mtu")) Move(users, "mtu", place, &rail);
     if (!HaveTheSameAddresses(users)) continue;
     rail.update(users.front()->addresses->fields);
     leases = leases || (options.lease_blocks && users.front()->ipam_type == "whereabouts");

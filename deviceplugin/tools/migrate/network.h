@@ -1,10 +1,9 @@
 // One NetworkAttachmentDefinition of the SR-IOV suite as Railhead's.
 //
-// A chain of sriov (or host-device), rdma, tuning and sbr becomes the one plugin railhead, whose
-// configuration says by itself all that the chain said; other plugins stay in the chain behind it. What a
-// rail could say for all its networks is moved there afterwards.
-// Threads: values, pure functions. Errors: kInvalid, kMalformed, when the outcome would not be
-// accepted by railhead or railhead-ipam, naming the document.
+// A chain of sriov (or host-device), rdma, tuning and sbr becomes the one plugin railhead, with all settings
+// of the chain; other plugins stay in the chain behind it. Settings that all networks of a rail share move to
+// the rail afterwards. Threads: values, pure functions. Errors: kInvalid, kMalformed, naming the document,
+// when railhead or railhead-ipam would not accept the result.
 #pragma once
 
 #include <map>
@@ -22,12 +21,12 @@ namespace railhead::migrate {
 using OrderedJson = nlohmann::ordered_json;
 
 struct Options {
-  std::string node;             // whose state and ranges these are; "": not said
+  std::string node;             // whose state and ranges these are; "": unknown
   std::string resource_prefix;  // of resources without one of their own
   bool lease_blocks = false;    // nodes lease blocks of addresses through the Kubernetes API
 };
 
-// What a rail can say of addresses.
+// The settings of addresses that a rail can have.
 struct RailAddresses {
   OrderedJson fields;  // subnet, gateway, routes, exclude, nodeRanges, nodeBlock
   bool operator==(const RailAddresses&) const = default;
@@ -55,9 +54,9 @@ struct Network {
   std::string ipam_type;                   // before
   std::string data_dir;                    // of host-local; "": its own default
   std::vector<IpPrefix> subnets;           // of its addresses
-  std::optional<RailAddresses> addresses;  // nullopt: no rail can say it
+  std::optional<RailAddresses> addresses;  // nullopt: a rail cannot have them
 
-  KeyLedger keys;
+  KeyOutcomes keys;
   std::vector<std::string> remarks;
 };
 
@@ -71,48 +70,48 @@ Result<void> CheckNetwork(const Network& network);
 // As `kubectl apply -f` takes it.
 std::string NetworkAsText(const Network& network);
 
-// What migrated networks need of fabric.json's `policy`: sriov-cni let their authors say everything, railhead
-// asks root. What the networks said so far goes on being allowed to them, and to no others.
-// Threads: pure function. Errors: those of reading the networks' configurations.
+// The `policy` of fabric.json that migrated networks need: sriov-cni let their authors set every key,
+// railhead only with root's permission. Each network keeps the keys that it has set so far, and no other
+// network gets them. Threads: pure function. Errors: those of reading the networks' configurations.
 
 // Adds `policy` to the fabric if a network needs it, with one entry for each, and a remark to the network.
 Result<void> AddPolicy(OrderedJson* fabric, std::vector<Network>* networks);
 
-// What the networks of one rail have in common becomes the rail's.
+// Moves settings that the networks of one rail have in common to the rail.
 //
-// A rail says VLAN, MTU and addresses for all its devices, whatever network they are attached by. So
-// they move there only when the rail's networks all say the same, and name a resource that is of this rail
-// alone; otherwise each network goes on saying it by itself, which comes to the same.
+// A rail sets VLAN, MTU and addresses for all its devices, whatever network they are attached by. So
+// they move there only when the rail's networks all have the same, and name a resource that is of this rail
+// alone; otherwise each network keeps its own settings, with the same effect.
 // Threads: pure function.
 
-// `fabric`: rails and pools. Changes those and the networks; says so in their ledgers.
+// `fabric`: rails and pools. Changes those and the networks, and sets the outcomes of the keys.
 void MoveToRails(const Options& options, OrderedJson* fabric, std::vector<Network>* networks);
 
-// The plugins of a chain of the SR-IOV suite, one by one, into the configuration of railhead.
+// Translates the plugins of a chain of the SR-IOV suite, one by one, into the configuration of railhead.
 //
-// What railhead knows under the same name keeps it; what it does by itself is dropped; what neither
-// it nor the plugin before it knows is left to a decision. The rules for each key follow what
-// sriov-cni, rdma-cni, and containernetworking's tuning, sbr and host-device make of it.
-// Threads: pure functions.
+// A key that railhead has under the same name is kept. A key for something that railhead does by itself is
+// dropped. A key that neither railhead nor the plugin before it knows needs a decision. The rules for each
+// key follow sriov-cni, rdma-cni, and containernetworking's tuning, sbr and host-device. Threads: pure
+// functions.
 
-// The first of the chain, sriov or host-device, but for its ipam and for what is the network's.
-void TakeMainPlugin(const Section& plugin, Network* network);
-// Those behind it: what cannot be railhead's stays in the chain.
-void TakeChained(const Section& plugin, Network* network);
+// The first of the chain, sriov or host-device, without its ipam and the keys of the network.
+void TranslateMainPlugin(const DocumentSection& plugin, Network* network);
+// The plugins behind it: one that railhead cannot replace stays in the chain.
+void TranslateChained(const DocumentSection& plugin, Network* network);
 
-// The ipam of a network of the SR-IOV suite as railhead-ipam's.
+// Translates the ipam of a network of the SR-IOV suite to that of railhead-ipam.
 //
-// whereabouts' and host-local's fields are railhead-ipam's own under the same names; where one rail
-// can say it, it is told how. Other IPAM plugins are asked as before, but for those that need the
-// interface in the pod: railhead asks before it moves a device.
-// Threads: pure functions. Errors: as ReadIpamFields(), with the document.
+// railhead-ipam has the fields of whereabouts and host-local under the same names; the report shows how a
+// rail can have them instead. Other IPAM plugins are kept, except for those that need the interface in the
+// pod: railhead calls the IPAM plugin before it moves a device. Threads: pure functions. Errors: as
+// ReadIpamFields(), with the document.
 
 // Fills in the ipam of `network`'s entry, its subnets and addresses.
-Result<void> TranslateIpam(const Section& ipam, const Options& options, Network* network);
-// Has the rail at `rail` ("/rails/0") say what the network's ipam said.
+Result<void> TranslateIpam(const DocumentSection& ipam, const Options& options, Network* network);
+// Moves the addresses of the network's ipam to the rail at `rail` ("/rails/0").
 void MoveAddressesToRail(const std::string& rail, const Options& options, Network* network);
 
-// The addresses that host-local has given on a node: how they stay their pods'.
+// The report on addresses that host-local has allocated on a node: how pods keep them.
 // Threads: pure function.
 
 // Adds to `imports` what is to be run on the node.

@@ -33,7 +33,7 @@ class Reporter {
     list_ = KeyIn(config, "resourceList");
   }
 
-  std::vector<KeyFate> Report() {
+  std::vector<KeyResult> Report() {
     for (std::size_t i = 0; i < migration_.resources.size(); ++i) ReportResource(i);
     std::map<std::string, std::pair<bool, std::string>> notes;
     for (const ResourceNote& note : migration_.notes) {
@@ -44,10 +44,10 @@ class Reporter {
       }
     }
     for (const auto& [place, note] : notes)
-      keys_.Set(place, note.first ? Fate::kDecide : Fate::kDropped,
+      keys_.Set(place, note.first ? KeyOutcome::kNeedsDecision : KeyOutcome::kDropped,
                 note.first ? note.second
                            : "because a pool takes all VFs of its rails, which are found by their PFs");
-    return keys_.Fates();
+    return keys_.All();
   }
 
  private:
@@ -88,15 +88,15 @@ class Reporter {
   void ReportResource(std::size_t index) {
     const std::string& name = migration_.resources[index];
     const auto [pool, place] = PoolOf(name);
-    if (pool == nullptr) return keys_.Set(At(index), Fate::kDecide, "its resource is left out");
-    keys_.Set(At(index), Fate::kDropped, "because it asks for nothing");
+    if (pool == nullptr) return keys_.Set(At(index), KeyOutcome::kNeedsDecision, "its resource is left out");
+    keys_.Set(At(index), KeyOutcome::kDropped, "because it asks for nothing");
     const Json& resource = Resource(index);
-    const auto say = [&](const char* key, Fate fate, const std::string& what) {
-      keys_.Set(Below(At(index), KeyIn(resource, key)), fate, what);
+    const auto set = [&](const char* key, KeyOutcome outcome, const std::string& what) {
+      keys_.Set(Below(At(index), KeyIn(resource, key)), outcome, what);
     };
     const std::string kept = "in " + place + "/resource of fabric.json: " + name;
-    for (const char* key : {"resourceName", "resourcePrefix"}) say(key, Fate::kKept, kept);
-    say("deviceType", Fate::kDropped, "because pools have VFs of network devices");
+    for (const char* key : {"resourceName", "resourcePrefix"}) set(key, KeyOutcome::kKept, kept);
+    set("deviceType", KeyOutcome::kDropped, "because pools have VFs of network devices");
     const std::string selectors_key = KeyIn(resource, "selectors");
     const Json& selectors = resource[selectors_key];
     const std::string at = Below(At(index), selectors_key);
@@ -110,16 +110,16 @@ class Reporter {
     const auto rails = Join(pool["rails"].get<std::vector<std::string>>(), ", ");
     const std::string to_rails = "to rails of fabric.json, which " + place + " has: " + rails;
     for (const char* key : {"pfNames", "rootDevices"})
-      keys_.Set(Below(at, KeyIn(selector, key)), Fate::kChanged, to_rails);
+      keys_.Set(Below(at, KeyIn(selector, key)), KeyOutcome::kChanged, to_rails);
     const std::string rdma = KeyIn(selector, "isRdma");
     if (selector.value(rdma, Json()) == true)
-      keys_.Set(Below(at, rdma), Fate::kChanged,
-                "to \"handoff\": \"required\" in " + place + " of fabric.json");
+      keys_.Set(Below(at, rdma), KeyOutcome::kChanged,
+                "to \"ncclConfig\": \"required\" in " + place + " of fabric.json");
   }
 
   const Json& config_;
   const ResourceMigration& migration_;
-  KeyLedger keys_;
+  KeyOutcomes keys_;
   Json fabric_;
   std::string list_;
 };
@@ -169,7 +169,7 @@ class SriovdpMigrator {
     pool["resource"] = spec.resource;
     pool["rails"] = rails;
     // Without RDMA there is nothing for NCCL to know, and no GID to wait for.
-    pool["handoff"] = rdma ? "required" : "off";
+    pool["ncclConfig"] = rdma ? "required" : "off";
     pools_.push_back(std::move(pool));
   }
 

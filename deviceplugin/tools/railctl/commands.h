@@ -16,7 +16,7 @@
 #include "cni/state/journal.h"
 #include "deviceplugin/services/health/observation.h"
 #include "deviceplugin/services/health/state_file.h"
-#include "deviceplugin/services/reachability/reach_report.h"
+#include "deviceplugin/services/reachability/reachability_report.h"
 #include "deviceplugin/services/reconcile/address_owners.h"
 #include "deviceplugin/tools/railctl/output.h"
 #include "ipam/store/store.h"
@@ -28,11 +28,11 @@
 namespace railhead::railctl {
 
 inline constexpr int kDone = 0;
-inline constexpr int kFailed = 1;         // could not be done, or what was checked is not well
+inline constexpr int kFailed = 1;         // it failed, or a check found a problem
 inline constexpr int kUsage = 2;          // wrong command line
-inline constexpr int kBadConfig = 3;      // a configuration is missing or wrong
+inline constexpr int kBadConfig = 3;      // a configuration is missing or invalid
 inline constexpr int kChangesNeeded = 4;  // vfs plan, migrate: there is something to do
-inline constexpr int kNotJudged = 5;      // precheck: nothing is bad, but not all could be judged
+inline constexpr int kUndetermined = 5;   // preflight: nothing is bad, but not all could be judged
 
 // "railctl: MESSAGE", and the way out on a line of its own; returns `status`.
 int Complain(const Error& error, int status);
@@ -44,11 +44,13 @@ void AddCompletionCommand(CLI::App* app, int* status);
 // config check
 void AddConfigCommand(CLI::App* app, const Root& root, int* status);
 void AddDoctorCommand(CLI::App* app, const Root& root, int* status);
-// drain, return
+// drain, undrain
 void AddDrainCommands(CLI::App* app, const Root& root, int* status);
-// handoff show, handoff verify
-void AddHandoffCommand(CLI::App* app, const Root& root, int* status);
+// nccl show, nccl verify
+void AddNcclCommand(CLI::App* app, const Root& root, int* status);
+// health, health replay
 void AddHealthCommand(CLI::App* app, const Root& root, int* status);
+void AddHealthReplayCommand(CLI::App* health, const Root& root, int* status);
 // install cni, install config
 void AddInstallCommand(CLI::App* app, const Root& root, int* status);
 // ipam list, show, check, events, blocks, release, export
@@ -58,17 +60,16 @@ void AddIpamBlocksCommand(CLI::App* ipam, const Root& root, int* status);
 void AddIpamImportCommand(CLI::App* ipam, const Root& root, int* status);
 // journal list, show, restore
 void AddJournalCommand(CLI::App* app, const Root& root, int* status);
-void AddLeavesCommand(CLI::App* app, const Root& root, int* status);
+void AddLabelsCommand(CLI::App* app, const Root& root, int* status);
+void AddLldpCommand(CLI::App* app, const Root& root, int* status);
 // migrate
 void AddMigrateCommand(CLI::App* app, const Root& root, int* status);
-void AddNetCommand(CLI::App* app, const Root& root, int* status);
-void AddNodeFactsCommand(CLI::App* app, const Root& root, int* status);
-void AddPrecheckCommand(CLI::App* app, const Root& root, int* status);
+void AddPreflightCommand(CLI::App* app, const Root& root, int* status);
 // rdma-test
 void AddRdmaTestCommand(CLI::App* app, const Root& root, int* status);
-// replay
-void AddReplayCommand(CLI::App* app, const Root& root, int* status);
-void AddTopoCommand(CLI::App* app, const Root& root, int* status);
+void AddReachabilityCommand(CLI::App* app, const Root& root, int* status);
+// topology, with the alias topo
+void AddTopologyCommand(CLI::App* app, const Root& root, int* status);
 // vfs plan, vfs apply
 void AddVfsCommand(CLI::App* app, const Root& root, int* status);
 
@@ -92,19 +93,19 @@ std::string CompletionScript(const CLI::App& app, const std::string& name, Shell
 // "errors"} on standard output. Returns `status`. Needs one at least.
 int Refuse(const std::vector<Error>& errors, const Output& output, int status);
 
-// What one node reaches, as tables for people.
+// What one node reaches, as tables.
 // Threads: one.
 
-// Rails; then the peers and pods that are not well, or all of them.
-void PrintReach(const Output& output, const reachability::ReachReport& report, bool all);
+// Rails; then the faulty peers and pods, or all of them.
+void PrintReachability(const Output& output, const reachability::ReachabilityReport& report, bool all);
 
-// Something that should be reached is not. What is not known is no fault.
-bool HasFault(const reachability::ReachReport& report);
+// Whether a rail, gateway, peer or pod is known to be faulty.
+bool HasFault(const reachability::ReachabilityReport& report);
 
 // Addresses of the node's store with all that this node knows of their holders.
 // Threads: values. Errors: those of the store, the journal and the runtimes' directories.
 
-// "held", "resting", "quarantined"
+// "held", "cooling down", "quarantined"
 std::string_view StateOf(const ipam::AddressRecord& record);
 inline std::chrono::system_clock::time_point WallTime(std::int64_t seconds) {
   return std::chrono::system_clock::time_point(std::chrono::seconds(seconds));
@@ -121,17 +122,17 @@ struct KnownAddress {
     f.Part(&KnownAddress::record, [](auto& part) {
       part("address", &ipam::AddressRecord::address, {.column = "ADDRESS"});
       part("pool", &ipam::AddressRecord::pool, {.column = "POOL"});
-      part.Shown("state", &StateOf);
+      part.Output("state", &StateOf);
     });
     f.Column("STATE", [](const KnownAddress& it) { return it.leak.empty() ? StateOf(it.record) : "leaked"; });
     f.Part(&KnownAddress::record, [](auto& part) {
       using Record = ipam::AddressRecord;
-      part.Shown("since", [](const Record& it) { return WallTime(it.wall_seconds); }, {.column = "SINCE"});
+      part.Output("since", [](const Record& it) { return WallTime(it.wall_seconds); }, {.column = "SINCE"});
       part.Part(&Record::owner, [](auto& owner) {
         owner("container", &ipam::AddressOwner::container, {.column = "CONTAINER"});
         owner.Column("INTERFACE", &ipam::AddressOwner::ifname);
-        owner.Shown("interface", &ipam::AttachmentIfname);
-        owner.Shown("link", &ipam::LinkName, kSparseField);
+        owner.Output("interface", &ipam::AttachmentIfname);
+        owner.Output("link", &ipam::LinkName, kSparseField);
         owner("network", &ipam::AddressOwner::network, {.column = "NETWORK"});
       });
       part("bootId", &Record::boot_id);
@@ -150,7 +151,7 @@ struct AddressReport {
   [[nodiscard]] std::vector<KnownAddress> Leaked() const;
   // What `railctl ipam check` says.
   static void List(auto& f) {
-    f.Shown("leaked", &AddressReport::Leaked);
+    f.Output("leaked", &AddressReport::Leaked);
     f("damage", &AddressReport::damage);
     f("complete", &AddressReport::complete);
   }
@@ -163,16 +164,16 @@ Result<std::optional<AddressReport>> ReportAddresses(const Root& root);
 
 namespace railhead::railctl {
 
-// What pods were handed over, and how it stands, for `railctl handoff`.
+// The NCCL configurations of pods, for `railctl nccl`.
 //
-// Ownership: values. Threads: as Kernel. Errors: kNotFound when nothing is what was asked for.
+// Ownership: values. Threads: as Kernel. Errors: kNotFound when no pod matches.
 
-// Variables in the environment of a pod's processes that win over what the pod was told: NCCL's and
-// UCX's files never replace what a process has, and a process can change what it was started with.
+// Variables in the environment of a pod's processes that override its NCCL configuration: NCCL's and UCX's
+// files never override the environment, and a process can change the variables that it was started with.
 // Threads: any. Errors: kIo, kPermission. Needs the node's /proc and the right to read the pod's.
 
-// Lines NAME=value, and where they are told.
-struct ToldLines {
+// Configured lines NAME=value, and the file or variables that have them.
+struct ConfiguredLines {
   std::string where;  // "nccl.conf"
   std::string text;
 };
@@ -180,46 +181,46 @@ struct ToldLines {
 struct Override {
   pid_t pid = 0;
   std::string variable;
-  std::string value;  // the process's
-  std::string told;   // what it hides
+  std::string value;       // the process's
+  std::string configured;  // the value that it overrides
   std::string where;
 
   static void List(auto& f) {
     f("pid", &Override::pid);
     f("variable", &Override::variable);
     f("value", &Override::value);
-    f("told", &Override::told);
+    f("configured", &Override::configured);
     f("where", &Override::where);
   }
 };
 
-// Of lines of `told`, those that differ. A process that has ended meanwhile has none.
-Result<std::vector<Override>> FindOverrides(const NetNs& pod, const std::vector<ToldLines>& told);
+// The variables of processes that differ from `configured`. A process that has ended meanwhile has none.
+Result<std::vector<Override>> FindOverrides(const NetNs& pod, const std::vector<ConfiguredLines>& configured);
 
 // Of one process: `environ` as in /proc/PID/environ.
-std::vector<Override> OverridesIn(pid_t pid, const std::string& environ, const ToldLines& told);
+std::vector<Override> OverridesIn(pid_t pid, const std::string& environ, const ConfiguredLines& configured);
 
-// Of one sandbox.
-struct SandboxHandoff {
+// The NCCL configuration of one sandbox.
+struct SandboxNcclConfig {
   std::string container;
-  std::string pod;  // "namespace/name"; "": the runtime did not say
+  std::string pod;  // "namespace/name"; "": the runtime did not name it
   std::string netns;
   std::vector<JournalEntry> attachments;
   std::string nccl_conf;         // "": there is no such file
   std::string ucx_conf;          // likewise
   bool topology = false;         // there is a topology file
-  std::vector<std::string> env;  // "NAME=value": what CDI gives the containers
+  std::vector<std::string> env;  // "NAME=value", from the CDI specs
 };
 
 // `which`: a container's id or the beginning of one, a pod as "namespace/name" or by its UID, the path
-// of a network namespace; "": all. Only attachments that have a handoff, or should.
-Result<std::vector<SandboxHandoff>> FindHandoffs(const Root& root, const std::string& which);
+// of a network namespace; "": all. Only attachments that have an NCCL configuration, or should have one.
+Result<std::vector<SandboxNcclConfig>> FindNcclConfigs(const Root& root, const std::string& which);
 
-struct HandoffVerdict {
-  std::vector<std::string> differences;  // in words; empty: as it was told
+struct NcclConfigVerdict {
+  std::vector<std::string> differences;  // empty: the NICs match
   std::vector<Override> overrides;
 };
 
-Result<HandoffVerdict> VerifyHandoff(const Root& root, Kernel& kernel, const SandboxHandoff& handoff);
+Result<NcclConfigVerdict> VerifyNcclConfig(const Root& root, Kernel& kernel, const SandboxNcclConfig& config);
 
 }  // namespace railhead::railctl

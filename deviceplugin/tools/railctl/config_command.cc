@@ -23,7 +23,7 @@ struct Checked {
   resources::Plan plan;
 
   static void List(auto& f) {
-    f.Shown("ok", [](const Checked&) { return true; });
+    f.Output("ok", [](const Checked&) { return true; });
     f("plan", &Checked::plan);
   }
 };
@@ -33,8 +33,8 @@ struct Refused {
   std::vector<Error> errors;
 
   static void List(auto& f) {
-    f.Shown("ok", [](const Refused&) { return false; });
-    f.Shown("error", [](const Refused& refused) { return refused.errors.front(); });
+    f.Output("ok", [](const Refused&) { return false; });
+    f.Output("error", [](const Refused& refused) { return refused.errors.front(); });
     f("errors", &Refused::errors);
   }
 };
@@ -71,7 +71,7 @@ Result<resources::Plan> PlanOf(const Root& root, const resources::ConfigSource& 
 }
 
 int CheckConfig(const Root& root, const ConfigArguments& arguments) {
-  const auto source = resources::TellConfig(root, arguments.file, arguments.prefix);
+  const auto source = resources::DetectConfig(root, arguments.file, arguments.prefix);
   if (!source) return Refuse({source.error()}, arguments.output, kBadConfig);
   if (const auto errors = ErrorsIn(root, *source); !errors.empty())
     return Refuse(errors, arguments.output, kBadConfig);

@@ -53,8 +53,8 @@ Json FabricSchema() {
   Json& properties = schema["properties"];
   properties["health"] = SectionSchemaOf<health::HealthRules>();
   properties["provision"] = SectionSchemaOf<provision::ProvisionSettings>();
-  properties["connectivity"] = SectionSchemaOf<reachability::ConnectivitySettings>();
-  properties["isolation"] = SectionSchemaOf<node_status::IsolationSettings>();
+  properties["reachability"] = SectionSchemaOf<reachability::ReachabilitySettings>();
+  properties["nodeStatus"] = SectionSchemaOf<node_status::NodeStatusSettings>();
   Json& store = properties["addresses"]["properties"]["store"] = SectionSchemaOf<ipam::LeaseStoreConfig>();
   store["allOf"] =
       Json::array({OfStoreType("etcd", record::ObjectSchema(address_leasing::EtcdConfig{}), true),
@@ -88,12 +88,12 @@ std::vector<Error> ErrorsInFabric(const std::string& text, const std::string& wh
   const auto fabric = look(ParseFabric, text);
   const auto document = JsonDocument::Parse(text, what);
   (void)look(health::ParseHealthRules, SectionIn(document, "health"));
-  (void)look(reachability::ParseConnectivity, SectionIn(document, "connectivity"));
+  (void)look(reachability::ParseReachabilitySettings, SectionIn(document, "reachability"));
   // The others name rails: without them all of it would be wrong.
   if (!fabric) return errors;
   (void)look(provision::ReadProvisionSettings, *fabric);
   (void)look([&](const std::string& file, std::vector<Error>* all) {
-    return node_status::ParseIsolation(fabric->isolation, file, fabric->rails.size(), all);
+    return node_status::ParseNodeStatusSettings(fabric->node_status, file, fabric->rails.size(), all);
   });
   (void)look([&](const std::string& file, std::vector<Error>* all) {
     return address_leasing::CheckLeasing(*fabric, file, all);

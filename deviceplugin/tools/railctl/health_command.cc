@@ -1,4 +1,4 @@
-// railctl health: what railheadd has seen of every device, from its state file.
+// railctl health: the health of every device, from railheadd's state file.
 #include <algorithm>
 #include <cstdio>
 #include <memory>
@@ -20,13 +20,13 @@ struct HealthArguments {
   std::string device;
 };
 
-// The device and, since its trouble is theirs, its PF in the history.
+// The device and, since its faults are those of its VFs, its PF in the history.
 Result<void> Select(const std::string& device, health::HealthState* state) {
   const auto is_it = [&](const health::DeviceHealth& health) { return health.id == device; };
   const auto found = std::ranges::find_if(state->devices, is_it);
   if (found == state->devices.end()) {
     return Fail(ErrorCode::kNotFound, "railheadd knows no device " + device,
-                "all that it knows: railctl health");
+                "see railctl health for all devices");
   }
   const std::string pf = found->pf;
   std::erase_if(state->history, [&](const health::HealthRecord& record) {
@@ -63,27 +63,31 @@ int RunHealth(const Root& root, const HealthArguments& options) {
     return kDone;
   }
   options.output.PrintList("devices", (*state)->devices);
-  const bool well = std::ranges::all_of((*state)->devices, &health::DeviceHealth::healthy);
-  return well ? kDone : kFailed;
+  const bool healthy = std::ranges::all_of((*state)->devices, &health::DeviceHealth::healthy);
+  return healthy ? kDone : kFailed;
 }
 
 }  // namespace
 
 void AddHealthCommand(CLI::App* app, const Root& root, int* status) {
   auto options = std::make_shared<HealthArguments>();
-  CLI::App* command = app->add_subcommand("health", "which devices are well, since when, and why not");
+  CLI::App* command = app->add_subcommand("health", "the health of the devices, since when, and the reasons");
   auto* output = options->output.AddTo(command);
   auto* history =
-      command->add_flag("--history", options->history, "the newest changes instead, oldest first");
+      command->add_flag("--history", options->history, "print the newest changes instead, oldest first");
   auto* device = command->add_option("device", options->device, "only this one: 0000:43:10.0");
   command
       ->add_flag("--recording", options->recording,
-                 "instead all that was observed lately, line by line, for railctl replay")
+                 "print the latest observations instead, line by line, for railctl health replay")
       ->excludes(output)
       ->excludes(history)
       ->excludes(device);
   command->footer("Exit status 1 when a device is Unhealthy.");
-  command->callback([options, &root, status] { *status = RunHealth(root, *options); });
+  AddHealthReplayCommand(command, root, status);
+  // CLI11 runs it after the callback of a subcommand, too.
+  command->callback([command, options, &root, status] {
+    if (command->get_subcommands().empty()) *status = RunHealth(root, *options);
+  });
 }
 
 }  // namespace railhead::railctl

@@ -26,13 +26,13 @@ struct EventLine {
     f.Part(&EventLine::event, [](auto& part) {
       using Event = ipam::AddressEvent;
       part("number", &Event::number, {.column = "NUMBER", .wide = kWide});
-      part.Shown("time", [](const Event& it) { return FormatTime(WallTime(it.wall_seconds)); },
-                 {.column = "TIME"});
-      part.Shown("event", [](const Event& it) { return NameOf(it.kind); }, {.column = "EVENT"});
+      part.Output("time", [](const Event& it) { return FormatTime(WallTime(it.wall_seconds)); },
+                  {.column = "TIME"});
+      part.Output("event", [](const Event& it) { return NameOf(it.kind); }, {.column = "EVENT"});
       part("count", &Event::count);
       part("pool", &Event::pool, kSparseField);
       part("address", &Event::address);
-      part.Shown(
+      part.Output(
           "container", [](const Event& it) { return it.owner.container; }, kSparseField);
       part.Column("WHAT", &reconcile::Sentence);
     });
@@ -49,23 +49,23 @@ struct BlockLine {
       part.Column("BLOCK", [](const Block& it) { return it.range.ToString(); });
       part("pool", &Block::pool, {.column = "POOL"});
       part("number", &Block::index, {.column = "NUMBER"});
-      part.Shown("first", [](const Block& it) { return it.range.first; });
-      part.Shown("last", [](const Block& it) { return it.range.last; });
-      part.Shown("state", [](const Block& it) { return NameOf(it.state); }, {.column = "STATE"});
+      part.Output("first", [](const Block& it) { return it.range.first; });
+      part.Output("last", [](const Block& it) { return it.range.last; });
+      part.Output("state", [](const Block& it) { return NameOf(it.state); }, {.column = "STATE"});
     });
     f("inUse", &BlockLine::in_use, {.column = "IN USE"});
   }
 };
 
-// What this node leases of the rails' subnets.
+// The blocks that this node leases.
 struct LeaseReport {
   std::optional<std::string> node;  // nullopt: it leases nothing
   std::vector<BlockLine> blocks;
-  std::string invalid;  // why nothing is given from them; empty: it is
+  std::string invalid;  // why no address is allocated from them; empty: addresses are
 
   static void List(auto& f) {
     f("blocks", &LeaseReport::blocks);
-    f.Shown("given", [](const LeaseReport& report) { return report.node && report.invalid.empty(); });
+    f.Output("usable", [](const LeaseReport& report) { return report.node && report.invalid.empty(); });
     f("node", &LeaseReport::node);
     f("because", &LeaseReport::invalid, kSparseField);
   }
@@ -94,8 +94,8 @@ int ShowAddress(const AddressReport& report, const IpamOptions& options) {
   std::vector<KnownAddress> chosen = report.addresses;
   std::erase_if(chosen, [&](const KnownAddress& known) { return !Matches(known, options.which); });
   if (chosen.empty()) {
-    return Complain({ErrorCode::kNotFound, "'" + options.which + "' is no address or container in the store",
-                     "an address that is free is not in it; all that is: railctl ipam list", 0},
+    return Complain({ErrorCode::kNotFound, "the store has no address or container '" + options.which + "'",
+                     "it has no free addresses; see railctl ipam list", 0},
                     kFailed);
   }
   options.output.PrintList("addresses", chosen);
@@ -112,9 +112,9 @@ std::string TextOf(const AddressReport& report) {
     text.append(", container ").append(record.owner.container).append(": ").append(known.leak).append("\n");
   }
   if (!leaked.empty()) text += "railheadd releases leaked addresses; by hand: railctl ipam release ADDRESS\n";
-  if (!report.complete) text += "no runtime keeps results here: leaks cannot be told\n";
+  if (!report.complete) text += "no runtime keeps results here: leaks cannot be found\n";
   if (report.damage.empty() && leaked.empty())
-    text += std::to_string(report.addresses.size()) + " addresses, well\n";
+    text += std::to_string(report.addresses.size()) + " addresses, no problem found\n";
   return text;
 }
 
@@ -143,23 +143,24 @@ Result<void> Release(const Root& root, const AddressReport& report, const IpamOp
     return one.record.address.ToString() == options.which && one.record.state == ipam::AddressState::kHeld;
   });
   if (known == report.addresses.end()) {
-    return Fail(ErrorCode::kNotFound, options.which + " is held by nobody", "what is: railctl ipam list");
+    return Fail(ErrorCode::kNotFound, "no container holds " + options.which,
+                "see railctl ipam list for held addresses");
   }
   if (known->leak.empty() && !options.force) {
     return Fail(ErrorCode::kBusy,
                 options.which + " may be in use by container " + known->record.owner.container +
                     (known->pod.empty() ? std::string() : ", pod " + known->pod),
-                "delete the pod; or, when you know that it is gone: --force");
+                "delete the pod; if you know that it is gone, use --force");
   }
   auto store = RH_TRY(ipam::AddressStore::OpenExisting(root));
-  const ipam::AddressRecord& wanted = known->record;
-  // The very holder that was looked at: the address may be another's by now.
+  const ipam::AddressRecord& record = known->record;
+  // Only if the holder is still the same: another one may have the address by now.
   const auto released = RH_TRY(store->ReleaseWhere([&](const ipam::AddressRecord& held) {
-    return held.pool == wanted.pool && held.address == wanted.address && held.owner == wanted.owner;
+    return held.pool == record.pool && held.address == record.address && held.owner == record.owner;
   }));
   if (released.empty())
-    return Fail(ErrorCode::kConflict, options.which + " has just been released by another");
-  (void)std::printf("released %s; it rests now\n", options.which.c_str());
+    return Fail(ErrorCode::kConflict, "another process has just released " + options.which);
+  (void)std::printf("released %s; its reuse delay begins now\n", options.which.c_str());
   return {};
 }
 
@@ -175,7 +176,7 @@ int RunIpam(const Root& root, const IpamOptions& options, const Act& act) {
 }  // namespace
 
 void AddIpamCommand(CLI::App* app, const Root& root, int* status) {
-  CLI::App* ipam = app->add_subcommand("ipam", "which addresses of the rails are whose");
+  CLI::App* ipam = app->add_subcommand("ipam", "the rails' addresses on this node, and their holders");
   ipam->require_subcommand(1);
   const auto add = [&](const char* name, const char* what, Act act) {
     auto options = std::make_shared<IpamOptions>();
@@ -188,14 +189,14 @@ void AddIpamCommand(CLI::App* app, const Root& root, int* status) {
     one.second->output.AddTo(one.first);
     return one;
   };
-  const auto list = with_output(add("list", "held and resting addresses, with their holders", ListAddresses));
+  const auto list = with_output(add("list", "held and released addresses with their holders", ListAddresses));
   list.first->add_option("--pool", list.second->pool, "only this subnet: 10.100.0.0/16");
   const auto show = with_output(add("show", "one address, or all of a container", ShowAddress));
   show.first->add_option("which", show.second->which, "address, or container id (or its beginning)")
       ->required();
-  const auto check = with_output(
-      add("check", "contradictions in the store, and addresses that nobody can have", CheckAddresses));
-  check.first->footer("Exit status 1 when anything was found.");
+  const auto check =
+      with_output(add("check", "contradictions in the store, and leaked addresses", CheckAddresses));
+  check.first->footer("Exit status 1 when it found any.");
   add("export", "all addresses as JSON", Export);
   auto output = std::make_shared<Output>();
   CLI::App* events = ipam->add_subcommand(
@@ -218,9 +219,9 @@ namespace {
 std::string LeakOf(const ipam::AddressRecord& record, const reconcile::AddressHolders& holders,
                    const std::string& boot_id) {
   if (record.state != ipam::AddressState::kHeld) return {};
-  if (record.boot_id != boot_id) return "it was given before this boot, which no container survived";
+  if (record.boot_id != boot_id) return "it was allocated before this boot, which no container survived";
   if (!holders.complete() || holders.Attachment(record) != nullptr || holders.IsRemembered(record)) return {};
-  return "no attachment of railhead has it, and no runtime remembers its container: its DEL never came";
+  return "no attachment of railhead has it, and no runtime knows its container: its DEL never came";
 }
 
 }  // namespace
@@ -229,8 +230,8 @@ std::string_view StateOf(const ipam::AddressRecord& record) {
   switch (record.state) {
     case ipam::AddressState::kHeld:
       return "held";
-    case ipam::AddressState::kResting:
-      return "resting";
+    case ipam::AddressState::kCoolingDown:
+      return "cooling down";
     case ipam::AddressState::kQuarantined:
       return "quarantined";
   }
@@ -252,7 +253,7 @@ Result<std::optional<AddressReport>> ReportAddresses(const Root& root) {
     records = RH_TRY(store->List());
     report.damage = RH_TRY(store->Verify());
   }
-  // After the store: whoever is in it by then has written its journal entry before.
+  // After the store: an ADD writes its journal entry before it allocates addresses.
   const auto holders = RH_TRY(reconcile::AddressHolders::Read(root));
   const std::string boot_id = RH_TRY(BootId(root));
   report.complete = holders.complete();
@@ -272,7 +273,7 @@ Result<std::optional<AddressReport>> ReportAddresses(const Root& root) {
   return report;
 }
 
-// railctl ipam blocks: what this node leases of the rails' subnets.
+// railctl ipam blocks: the blocks that this node leases.
 
 namespace {
 
@@ -310,10 +311,10 @@ int RunBlocks(const Root& root, const Output& output) {
     output.PrintTableOf(*lease, &LeaseReport::blocks);
   } else {
     (void)std::printf(
-        "this node leases nothing: its rails have ranges of their own, or railheadd has not run yet\n");
+        "this node leases no blocks: its rails have ranges of their own, or railheadd has not run yet\n");
   }
   if (output.is_text() && !lease->invalid.empty())
-    (void)std::printf("nothing is given from them: %s\n", lease->invalid.c_str());
+    (void)std::printf("no address is allocated from them: %s\n", lease->invalid.c_str());
   return lease->invalid.empty() ? kDone : kFailed;
 }
 
@@ -321,9 +322,9 @@ int RunBlocks(const Root& root, const Output& output) {
 
 void AddIpamBlocksCommand(CLI::App* ipam, const Root& root, int* status) {
   auto output = std::make_shared<Output>();
-  CLI::App* blocks = ipam->add_subcommand("blocks", "what this node leases of the rails' subnets");
+  CLI::App* blocks = ipam->add_subcommand("blocks", "the blocks that this node leases");
   output->AddTo(blocks);
-  blocks->footer("Exit status 1 when nothing may be given from them now.");
+  blocks->footer("Exit status 1 when no address may be allocated from them now.");
   blocks->callback([output, &root, status] { *status = RunBlocks(root, *output); });
 }
 

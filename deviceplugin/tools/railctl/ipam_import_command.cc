@@ -21,18 +21,18 @@ struct ImportOptions {
   int away_hours = 168;
 };
 
-int Tell(const ipam::ImportOutcome& outcome, int away_hours) {
+int PrintOutcome(const ipam::ImportOutcome& outcome, int away_hours) {
   for (const Error& refused : outcome.refused) Complain(refused, kFailed);
   (void)std::printf("%zu addresses are held by their pods", outcome.held);
   if (outcome.kept_away > 0)
-    (void)std::printf(", %zu of other nodes are not given for %d hours", outcome.kept_away, away_hours);
+    (void)std::printf(", %zu of other nodes are in quarantine for %d hours", outcome.kept_away, away_hours);
   (void)std::printf(", %zu refused\n", outcome.refused.size());
   return outcome.refused.empty() ? kDone : kFailed;
 }
 
-Result<ipam::ImportOutcome> Take(const Root& root, const std::vector<ipam::ImportedAddress>& addresses,
-                                 const std::function<bool(const ipam::ImportedAddress&)>& here,
-                                 int away_hours) {
+Result<ipam::ImportOutcome> ImportAll(const Root& root, const std::vector<ipam::ImportedAddress>& addresses,
+                                      const std::function<bool(const ipam::ImportedAddress&)>& here,
+                                      int away_hours) {
   ipam::AddressStore store = RH_TRY(ipam::AddressStore::Open(root));
   return Import(store, addresses, here, std::chrono::hours(away_hours));
 }
@@ -42,12 +42,12 @@ Result<ipam::ImportOutcome> FromHostLocal(const Root& root, const ImportOptions&
   for (const std::string& text : options.subnets) {
     const auto subnet = IpPrefix::Parse(text);
     if (!subnet)
-      return Fail(ErrorCode::kInvalid, "--subnet: '" + text + "' is no prefix", "such as 10.0.0.0/24");
+      return Fail(ErrorCode::kInvalid, "--subnet: '" + text + "' is not a prefix", "such as 10.0.0.0/24");
     subnets.push_back(*subnet);
   }
   const auto addresses = RH_TRY(
       ipam::ReadHostLocal(root.Path(options.directory) + "/" + options.network, options.network, subnets));
-  return Take(
+  return ImportAll(
       root, addresses, [](const ipam::ImportedAddress&) { return true; }, options.away_hours);
 }
 
@@ -62,7 +62,7 @@ Result<ipam::ImportOutcome> FromWhereabouts(const Root& root, const ImportOption
     record.owner = imported.owner;
     return holders.IsRemembered(record) || holders.Attachment(record) != nullptr;
   };
-  return Take(root, addresses, here, options.away_hours);
+  return ImportAll(root, addresses, here, options.away_hours);
 }
 
 using From = Result<ipam::ImportOutcome> (*)(const Root& root, const ImportOptions& options);
@@ -75,17 +75,18 @@ void AddFrom(CLI::App* import, const char* name, const char* what, const Root& r
   add_options(command, options.get());
   command->callback([options, &root, status, from] {
     const auto outcome = from(root, *options);
-    *status = outcome ? Tell(*outcome, options->away_hours) : Complain(outcome.error(), kFailed);
+    *status = outcome ? PrintOutcome(*outcome, options->away_hours) : Complain(outcome.error(), kFailed);
   });
 }
 
 }  // namespace
 
 void AddIpamImportCommand(CLI::App* ipam, const Root& root, int* status) {
-  CLI::App* import = ipam->add_subcommand("import", "takes over what another IPAM plugin has given");
+  CLI::App* import = ipam->add_subcommand("import", "imports the allocations of another IPAM plugin");
   import->require_subcommand(1);
   import->footer(
-      "Run it after the configuration was changed and before pods are made; again, it changes nothing.");
+      "Run it after the change of the configuration and before new pods start. A second run changes "
+      "nothing.");
   AddFrom(
       import, "host-local", "from its directory on this node", root, status, FromHostLocal,
       [](CLI::App* command, ImportOptions* options) {
@@ -101,7 +102,7 @@ void AddIpamImportCommand(CLI::App* ipam, const Root& root, int* status) {
                 ->required();
             command
                 ->add_option("--away-hours", options->away_hours,
-                             "how long addresses of pods on other nodes are not given")
+                             "hours of quarantine for addresses of pods on other nodes")
                 ->check(CLI::Range(1, 24 * 365))
                 ->capture_default_str();
           });

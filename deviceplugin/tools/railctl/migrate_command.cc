@@ -31,7 +31,7 @@ struct Migrated {
   std::vector<std::string> files;
 
   static void List(auto& f) {
-    f.Shown("ok", [](const Migrated&) { return true; });
+    f.Output("ok", [](const Migrated&) { return true; });
     f.Part(&Migrated::report);
     f("files", &Migrated::files);
   }

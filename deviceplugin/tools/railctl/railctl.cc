@@ -12,9 +12,9 @@ namespace railhead::railctl {
 namespace {
 
 constexpr const char* kFooter =
-    "Exit status: 0 done; 1 it could not be done, or what was checked is not well; 2 wrong command line; "
-    "3 a configuration is missing or wrong; 4 vfs plan, migrate: there is something to do; "
-    "5 precheck: not all could be judged.";
+    "Exit status: 0 done; 1 it failed, or a check found a problem; 2 wrong command line; "
+    "3 a configuration is missing or invalid; 4 vfs plan, migrate: changes or decisions are needed; "
+    "5 preflight: not all could be checked.";
 
 }  // namespace
 
@@ -23,19 +23,18 @@ void AddCommands(CLI::App* app, const Root& root, int* status) {
   AddConfigCommand(app, root, status);
   AddDoctorCommand(app, root, status);
   AddDrainCommands(app, root, status);
-  AddHandoffCommand(app, root, status);
+  AddNcclCommand(app, root, status);
   AddHealthCommand(app, root, status);
   AddInstallCommand(app, root, status);
   AddIpamCommand(app, root, status);
   AddJournalCommand(app, root, status);
-  AddLeavesCommand(app, root, status);
+  AddLabelsCommand(app, root, status);
+  AddLldpCommand(app, root, status);
   AddMigrateCommand(app, root, status);
-  AddNetCommand(app, root, status);
-  AddNodeFactsCommand(app, root, status);
-  AddPrecheckCommand(app, root, status);
+  AddPreflightCommand(app, root, status);
   AddRdmaTestCommand(app, root, status);
-  AddReplayCommand(app, root, status);
-  AddTopoCommand(app, root, status);
+  AddReachabilityCommand(app, root, status);
+  AddTopologyCommand(app, root, status);
   AddVfsCommand(app, root, status);
 }
 

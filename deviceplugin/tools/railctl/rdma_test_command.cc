@@ -44,7 +44,7 @@ bool IsHost(const TestEnd& end) {
 }
 
 // A line for each test as it ends, since a matrix takes its time; the table comes at the end.
-void TellProgress(const TestRecord& record) {
+void PrintProgress(const TestRecord& record) {
   if (record.outcome) {
     (void)std::fprintf(stderr, "%s -> %s %s\n", record.from.c_str(), record.to.c_str(), record.rail.c_str());
   } else {
@@ -72,7 +72,7 @@ int Test(const Root& root, RdmaTestOptions& options) {
     if (interrupted) break;
     const int host_ends = static_cast<int>(IsHost(from)) + static_cast<int>(IsHost(to));
     records.push_back({from.name, to.name, test.from_rail.rail, host_ends, std::move(outcome)});
-    TellProgress(records.back());
+    PrintProgress(records.back());
   }
   options.output.PrintTableOf(ReportOf(records, options.parameters, interrupted), &rdma_test::Report::tests);
   if (interrupted)
@@ -126,7 +126,7 @@ void AddRanges(CLI::App* command, RdmaTestOptions* options) {
                    "of the queue pairs: a retry after 4.096 us * 2^N, 7 times")
       ->check(CLI::Range(1, rdma_test::kMaxTimeout))
       ->capture_default_str();
-  command->add_option("--gid-index", options->plan.gid_index, "instead of what the handoff says")
+  command->add_option("--gid-index", options->plan.gid_index, "instead of what the NCCL configuration says")
       ->check(CLI::Range(0, 255));
   command->add_option("--traffic-class", options->plan.traffic_class, "instead of the rail's")
       ->check(CLI::Range(0, 255));

@@ -19,7 +19,7 @@ constexpr std::size_t kOut = 0;
 constexpr std::size_t kIn = 4096;
 constexpr std::uint64_t kLastMessage = std::numeric_limits<std::uint64_t>::max();
 constexpr std::size_t kMaxSamples = 1'000'000;
-// Idle looks before the CPU is given away: some 100 us, far longer than an answer takes.
+// Idle polls before the CPU is given away: some 100 us, far longer than an answer takes.
 constexpr int kPatience = 4096;
 
 // One 8-byte message of the buffer, which the device reads and writes.
@@ -49,8 +49,8 @@ class Flight {
     return true;
   }
 
-  // One look at the completion queue. How many requests have completed.
-  Result<int> Look() {
+  // Polls the completion queue once. Returns how many requests have completed.
+  Result<int> Poll() {
     const auto completed = RH_TRY(pair_.Poll());
     sending_ -= completed.sent;
     received_ += completed.received;
@@ -58,15 +58,15 @@ class Flight {
       Restart();
     } else if (++idle_ >= kPatience) {
       idle_ = 0;
-      RH_TRY(Rest());
+      RH_TRY(Pause());
     }
     return completed.sent;
   }
-  // Looks until `over`.
+  // Polls until `over`.
   template <typename Condition>
   Result<void> Until(const Condition& over) {
     Restart();
-    while (!over()) (void)RH_TRY(Look());
+    while (!over()) (void)RH_TRY(Poll());
     return {};
   }
   Result<void> Drain() {
@@ -78,9 +78,9 @@ class Flight {
     idle_ = 0;
     quiet_since_.reset();
   }
-  Result<void> Rest() {
+  Result<void> Pause() {
     (void)sched_yield();
-    RH_TRY(limits_.still_there());
+    RH_TRY(limits_.check_peer());
     const auto now = Clock::now();
     if (!quiet_since_) quiet_since_ = now;
     if (now - *quiet_since_ < limits_.stall) return {};
@@ -119,7 +119,7 @@ Result<Bandwidth> DriveWriteBandwidth(QueuePair& pair, std::size_t size, int dep
   const auto end = start + limits.duration;
   while (Clock::now() < end) {
     for (; flight.sending() < depth; flight.Sent()) RH_TRY(pair.PostWrite(0, 0, size));
-    done.bytes += static_cast<std::uint64_t>(RH_TRY(flight.Look())) * size;
+    done.bytes += static_cast<std::uint64_t>(RH_TRY(flight.Poll())) * size;
   }
   const int left = flight.sending();
   RH_TRY(flight.Drain());

@@ -32,7 +32,7 @@ std::chrono::seconds StallOf(int timeout) {
 // `channel` outlives them.
 RunLimits LimitsOf(const Hello& hello, const Channel& channel) {
   return {std::chrono::seconds(hello.seconds), StallOf(hello.timeout),
-          [&channel] { return channel.StillThere(); }};
+          [&channel] { return channel.CheckPeer(); }};
 }
 
 TimePoint HandshakeEnd() {
@@ -47,7 +47,7 @@ std::size_t MailOf(const Hello& hello) {
   return (std::size_t{hello.size} + 4095) / 4096 * 4096;
 }
 
-// What this end does not know it takes from the other one.
+// Settings that this end does not have come from the other one.
 Result<QueuePair> MakeQueuePair(const ChosenEndpoint& chosen, const Hello& hello, const RailEnd& end) {
   QueuePairSettings settings;
   settings.depth = hello.depth;
@@ -165,10 +165,10 @@ Result<void> Answer(const Channel& channel, const ChooseRail& choose) {
   return AnswerRuns(channel, pair, hello);
 }
 
-// A failure is told to the other end too, if that still listens.
+// Sends a failure to the other end, too, if that still listens.
 template <typename Value>
-Result<Value> Telling(const Channel& channel, Result<Value> result) {
-  if (!result) (void)channel.Send(TroubleOf(result.error()), HandshakeEnd());
+Result<Value> ReportFailure(const Channel& channel, Result<Value> result) {
+  if (!result) (void)channel.Send(FailureOf(result.error()), HandshakeEnd());
   return result;
 }
 
@@ -189,18 +189,18 @@ std::chrono::seconds LongestTest(const TestParameters& parameters) {
 
 Result<Outcome> RunStartingEnd(const Channel& channel, const TestParameters& parameters, const RailEnd& end,
                                const std::optional<IpAddress>& towards) {
-  return Telling(channel, Start(channel, parameters, end, towards));
+  return ReportFailure(channel, Start(channel, parameters, end, towards));
 }
 
 Result<void> RunAnsweringEnd(const Channel& channel, const ChooseRail& choose) {
-  return Telling(channel, Answer(channel, choose));
+  return ReportFailure(channel, Answer(channel, choose));
 }
 
 namespace {
 
 // poll() finds a TCP socket readable from so many bytes on (tcp_poll in net/ipv4/tcp.c), or when no more
 // can come.
-void WakeAt(int fd, std::size_t bytes) {
+void SetWakeSize(int fd, std::size_t bytes) {
   const int least = static_cast<int>(bytes);
   (void)setsockopt(fd, SOL_SOCKET, SO_RCVLOWAT, &least, sizeof(least));
 }
@@ -214,47 +214,47 @@ bool IsReady(int fd) {
   if (got < static_cast<ssize_t>(kFrameHeader)) return false;
   const auto header = DecodeHeader(said.substr(0, kFrameHeader));
   if (!header || kFrameHeader + header->length <= static_cast<std::size_t>(got)) return true;
-  WakeAt(fd, kFrameHeader + header->length);
+  SetWakeSize(fd, kFrameHeader + header->length);
   return false;
 }
 
 }  // namespace
 
-void Lobby::Enter(UniqueFd connection, TimePoint until) {
-  WakeAt(connection.get(), kFrameHeader);
-  guests_.push_back({std::move(connection), until});
+void PendingConnections::Add(UniqueFd connection, TimePoint until) {
+  SetWakeSize(connection.get(), kFrameHeader);
+  entries_.push_back({std::move(connection), until});
 }
 
-std::optional<UniqueFd> Lobby::TakeReady() {
-  for (auto guest = guests_.begin(); guest != guests_.end(); ++guest) {
-    if (!IsReady(guest->connection.get())) continue;
-    UniqueFd ready = std::move(guest->connection);
-    guests_.erase(guest);
-    WakeAt(ready.get(), 1);
+std::optional<UniqueFd> PendingConnections::TakeReady() {
+  for (auto entry = entries_.begin(); entry != entries_.end(); ++entry) {
+    if (!IsReady(entry->connection.get())) continue;
+    UniqueFd ready = std::move(entry->connection);
+    entries_.erase(entry);
+    SetWakeSize(ready.get(), 1);
     return ready;
   }
   return std::nullopt;
 }
 
-std::size_t Lobby::Drop(TimePoint now) {
+std::size_t PendingConnections::DropExpired(TimePoint now) {
   std::size_t dropped = 0;
-  while (!guests_.empty() && (guests_.size() > kMost || guests_.front().until <= now)) {
-    guests_.pop_front();
+  while (!entries_.empty() && (entries_.size() > kMost || entries_.front().until <= now)) {
+    entries_.pop_front();
     ++dropped;
   }
   return dropped;
 }
 
-std::vector<int> Lobby::fds() const {
+std::vector<int> PendingConnections::fds() const {
   std::vector<int> fds;
-  fds.reserve(guests_.size());
-  for (const Guest& guest : guests_) fds.push_back(guest.connection.get());
+  fds.reserve(entries_.size());
+  for (const Entry& entry : entries_) fds.push_back(entry.connection.get());
   return fds;
 }
 
-std::optional<TimePoint> Lobby::FirstEnd() const {
-  if (guests_.empty()) return std::nullopt;
-  return guests_.front().until;
+std::optional<TimePoint> PendingConnections::NextDeadline() const {
+  if (entries_.empty()) return std::nullopt;
+  return entries_.front().until;
 }
 
 namespace {
@@ -328,7 +328,7 @@ Result<Outcome> DecodeOutcome(const std::string& bytes) {
   outcome.write_latency = GetLatency(from);
   outcome.send_latency = GetLatency(from);
   if (from.Done()) return outcome;
-  return Fail(ErrorCode::kMalformed, "the process of one end told no whole outcome");
+  return Fail(ErrorCode::kMalformed, "the process of one end sent an incomplete outcome");
 }
 
 namespace {

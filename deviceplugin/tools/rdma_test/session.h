@@ -1,6 +1,6 @@
 // The two ends of one test, each in its own process and network namespace, over a channel.
 //
-// An end that fails tells the other one why, so that the starting end knows it all.
+// An end that fails sends its error to the other one, so that the starting end has all errors.
 // Threads: one each. Errors: those of device, queue pair, channel and runs; every wait is bounded.
 #pragma once
 
@@ -23,7 +23,7 @@
 
 namespace railhead::rdma_test {
 
-// What came of one test, and its way from the process that measured it, as bytes.
+// The outcome of one test, and its encoding for the pipe from the process that measured it.
 // Threads: values and pure functions. Errors: kMalformed.
 
 // Figures of a run. Latencies are half of a round trip, as perftest counts them.
@@ -45,8 +45,8 @@ struct Latency {
   }
 };
 
-// Of whole round trips, in any order. The first hundred, or tenth if that is less, are left out:
-// caches, neighbours and clock rates come to rest.
+// Of whole round trips, in any order. Without the first hundred, or the first tenth if that is less, until
+// caches, neighbours and clock rates are stable.
 Latency LatencyOf(std::vector<std::chrono::nanoseconds> round_trips);
 
 struct Bandwidth {
@@ -57,13 +57,13 @@ struct Bandwidth {
   }
 
   static void List(auto& f) {
-    f.Shown("gbitPerSecond", &Bandwidth::GigabitsPerSecond);
+    f.Output("gbitPerSecond", &Bandwidth::GigabitsPerSecond);
     f("bytes", &Bandwidth::bytes);
     f("seconds", &Bandwidth::seconds);
   }
 };
 
-// One end, as it was in the end chosen.
+// The device and GID that one end used.
 struct UsedEnd {
   std::string device;
   int gid_index = 0;
@@ -97,7 +97,7 @@ struct TestParameters {
   std::shared_ptr<const SharedKeys> keys = nullptr;  // for tests with another node; nullptr: none
 };
 
-// Of a key file (shared_keys.h), which has to be there; nullptr for "".
+// Reads a key file (shared_keys.h), which must exist; nullptr for "".
 Result<std::shared_ptr<const SharedKeys>> ReadKeys(const std::string& path);
 
 // For each step before the runs: opening devices, and the kernel's second for a neighbour.
@@ -109,54 +109,53 @@ std::chrono::seconds LongestTest(const TestParameters& parameters);
 Result<Outcome> RunStartingEnd(const Channel& channel, const TestParameters& parameters, const RailEnd& end,
                                const std::optional<IpAddress>& towards);
 
-// `choose` says what to use on the rail that the other end names.
+// `choose` returns the device for the rail that the other end names.
 using ChooseRail = std::function<Result<RailEnd>(const std::string& rail)>;
 Result<void> RunAnsweringEnd(const Channel& channel, const ChooseRail& choose);
 
-// Where connections wait until they have said which test they want, so that one that says nothing keeps
-// nobody waiting.
+// PendingConnections: connections whose request is not complete, so that a silent one delays no other.
 //
-// A connection is ready when its first message is there whole, or will never be: it has gone, or says
-// something else. Who takes it reads that message, or finds out what is wrong, without waiting.
-// At most kMost wait; then the one that has waited longest goes.
-// Ownership: keeps the connections, TCP sockets. Threads: one. Errors: none.
+// A connection is ready when its first message is complete, or never will be: it is closed, or sends
+// something else. Its message, or the error, can be read without waiting. At most kMost connections wait;
+// beyond that the oldest one is closed. Ownership: owns the connections, TCP sockets. Threads: one. Errors:
+// none.
 
-class Lobby {
+class PendingConnections {
  public:
   static constexpr std::size_t kMost = 16;
 
-  void Enter(UniqueFd connection, TimePoint until);
-  // The one of those who are ready that has waited longest.
+  void Add(UniqueFd connection, TimePoint until);
+  // The oldest connection that is ready.
   std::optional<UniqueFd> TakeReady();
-  // Closes those whose time is over, and those that there is no room for; how many.
-  std::size_t Drop(TimePoint now);
+  // Closes connections whose time is over, and those beyond kMost; how many.
+  std::size_t DropExpired(TimePoint now);
 
-  // Readable when it is worth asking TakeReady().
+  // Readable when TakeReady() may have one.
   [[nodiscard]] std::vector<int> fds() const;
-  // When there will be something for Drop().
-  [[nodiscard]] std::optional<TimePoint> FirstEnd() const;
+  // When DropExpired() will close the next one.
+  [[nodiscard]] std::optional<TimePoint> NextDeadline() const;
 
  private:
-  struct Guest {
+  struct Entry {
     UniqueFd connection;
     TimePoint until;
   };
-  std::deque<Guest> guests_;  // in the order in which they came
+  std::deque<Entry> entries_;  // oldest first
 };
 
 // The three runs over a connected queue pair: RDMA WRITE bandwidth, WRITE and SEND ping-pong.
 //
 // The starting end drives, the other one answers. Both busy-wait, as programs with such NICs do,
-// and give the CPU away when nothing has come for a while. Ping-pong messages have 8 bytes.
-// Threads: one. Errors: those of the queue pair and of `still_there`, as an end that waits for data
-// sees nothing of the other one's going; kTimeout when nothing has happened for `stall`, which is to
+// and yield the CPU when nothing has come for a while. Ping-pong messages have 8 bytes.
+// Threads: one. Errors: those of the queue pair and of `check_peer`, since an end that waits for data
+// does not notice the end of the other one; kTimeout when nothing has happened for `stall`, which has to
 // be longer than the device's own retries, so that their error comes first.
 
 struct RunLimits {
   std::chrono::steady_clock::duration duration{};
   std::chrono::steady_clock::duration stall{};
-  // Asked again and again while nothing comes; its error ends the run.
-  std::function<Result<void>()> still_there;
+  // Called again and again while nothing comes; its error ends the run.
+  std::function<Result<void>()> check_peer;
 };
 
 // Writes of `size` bytes, `depth` in flight. The other end has nothing to do.

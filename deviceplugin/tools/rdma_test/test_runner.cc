@@ -101,7 +101,7 @@ Error WorstOf(const std::vector<Watched>& ends) {
   const Watched* worst = nullptr;
   for (const Watched& end : ends) {
     if (!end.result || *end.result) continue;
-    if (worst == nullptr || (IsSecondHand(worst->result->error()) && !IsSecondHand(end.result->error()))) {
+    if (worst == nullptr || (IsFromPeer(worst->result->error()) && !IsFromPeer(end.result->error()))) {
       worst = &end;
     }
   }
@@ -220,7 +220,7 @@ Result<UniqueFd> ListeningSocket(const http::HttpAddress& address) {
   return fd;
 }
 
-Result<void> SaidNothing() {
+Result<void> WasSilent() {
   return Fail(ErrorCode::kTimeout, "who has connected did not say which test it wants",
               "is it railctl rdma-test?");
 }
@@ -249,30 +249,30 @@ Result<Served> Listen(const TestEnd& end, const ListenOptions& options, const In
                       const std::function<void(const Result<void>& test)>& tell) {
   const UniqueFd socket = RH_TRY(ListeningSocket(options.address));
   Served served;
-  Lobby lobby;
+  PendingConnections pending;
   const auto count = [&](const Result<void>& test) {
     ++served.tests;
     if (!test) ++served.failed;
     tell(test);
   };
   for (TimePoint until = Clock::now() + options.wait;;) {
-    while (auto guest = lobby.TakeReady()) {
-      const Result<void> test = Serve(end, options, std::move(*guest), interrupts);
+    while (auto ready_connection = pending.TakeReady()) {
+      const Result<void> test = Serve(end, options, std::move(*ready_connection), interrupts);
       if (!test && test.error().message == kInterrupted) return served;
       count(test);
       until = Clock::now() + options.wait;
     }
-    for (std::size_t left = lobby.Drop(Clock::now()); left > 0; --left) count(SaidNothing());
-    std::vector<int> fds = lobby.fds();
+    for (std::size_t left = pending.DropExpired(Clock::now()); left > 0; --left) count(WasSilent());
+    std::vector<int> fds = pending.fds();
     fds.push_back(socket.get());
-    const auto ready = WaitReadable(interrupts, fds, std::min(until, lobby.FirstEnd().value_or(until)));
+    const auto ready = WaitReadable(interrupts, fds, std::min(until, pending.NextDeadline().value_or(until)));
     if (!ready && ready.error().message == kInterrupted) return served;
     if (!ready) return Fail(ready.error());
     if (!*ready && Clock::now() >= until) return served;
     // Whoever connects is let in at once, so that nobody keeps others out.
     UniqueFd connection(accept4(socket.get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
     if (!connection.valid()) continue;  // nobody new, or it has gone again
-    lobby.Enter(std::move(connection), Clock::now() + kHandshake);
+    pending.Add(std::move(connection), Clock::now() + kHandshake);
     until = Clock::now() + options.wait;
   }
 }

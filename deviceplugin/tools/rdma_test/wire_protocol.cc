@@ -28,7 +28,7 @@ constexpr std::size_t kMaxText = 1024;
 constexpr std::uint32_t k24Bits = 0xffffff;
 
 // The kinds on the wire; the order is the variant's.
-enum class Kind : std::uint16_t { kHello = 1, kEndpoint, kRun, kReady, kDone, kEnd, kTrouble };
+enum class Kind : std::uint16_t { kHello = 1, kEndpoint, kRun, kReady, kDone, kEnd, kFailure };
 
 void Put(Writer& to, const Hello& hello) {
   to.PutText<std::uint16_t>(hello.rail);
@@ -58,10 +58,10 @@ void Put(Writer& to, const Run& run) {
   to.Put(static_cast<std::uint8_t>(run.kind));
 }
 
-void Put(Writer& to, const Trouble& trouble) {
-  to.Put(trouble.code);
-  to.PutText<std::uint16_t>(trouble.message.substr(0, kMaxText));
-  to.PutText<std::uint16_t>(trouble.hint.substr(0, kMaxText));
+void Put(Writer& to, const Failure& failure) {
+  to.Put(failure.code);
+  to.PutText<std::uint16_t>(failure.message.substr(0, kMaxText));
+  to.PutText<std::uint16_t>(failure.hint.substr(0, kMaxText));
 }
 
 template <typename Empty>
@@ -95,12 +95,12 @@ Message GetEndpoint(Reader& from) {
   return endpoint;
 }
 
-Message GetTrouble(Reader& from) {
-  Trouble trouble;
-  trouble.code = from.Number<std::uint8_t>();
-  trouble.message = from.Text<std::uint16_t>(kMaxText);
-  trouble.hint = from.Text<std::uint16_t>(kMaxText);
-  return trouble;
+Message GetFailure(Reader& from) {
+  Failure failure;
+  failure.code = from.Number<std::uint8_t>();
+  failure.message = from.Text<std::uint16_t>(kMaxText);
+  failure.hint = from.Text<std::uint16_t>(kMaxText);
+  return failure;
 }
 
 std::optional<Message> Get(Kind kind, Reader& from) {
@@ -117,15 +117,15 @@ std::optional<Message> Get(Kind kind, Reader& from) {
       return Done{};
     case Kind::kEnd:
       return End{};
-    case Kind::kTrouble:
-      return GetTrouble(from);
+    case Kind::kFailure:
+      return GetFailure(from);
   }
   return std::nullopt;
 }
 
 tl::unexpected<Error> Malformed(const std::string& why) {
   return Fail(ErrorCode::kMalformed, "the other end of the test sent " + why,
-              "is it railctl rdma-test that answers there?");
+              "check that railctl rdma-test listens there");
 }
 
 bool IsUsableGid(const IpAddress& gid) {
@@ -162,8 +162,7 @@ std::string AsSealedFrame(std::string frame) {
 }
 
 Result<FrameHeader> DecodeHeader(std::string_view bytes) {
-  if (bytes.size() != kFrameHeader || !bytes.starts_with(kMagic))
-    return Malformed("what is no frame of ours");
+  if (bytes.size() != kFrameHeader || !bytes.starts_with(kMagic)) return Malformed("an invalid frame header");
   Reader from(bytes.substr(kMagic.size()));
   const auto version = from.Number<std::uint16_t>();
   if (version != kProtocolVersion && version != kSealedVersion) {
@@ -195,8 +194,8 @@ Result<Message> DecodePayload(const FrameHeader& header, std::string_view payloa
   return *std::move(message);
 }
 
-bool IsTrouble(const FrameHeader& header) {
-  return static_cast<Kind>(header.kind) == Kind::kTrouble;
+bool IsFailure(const FrameHeader& header) {
+  return static_cast<Kind>(header.kind) == Kind::kFailure;
 }
 
 Result<void> CheckHello(const Hello& hello) {
@@ -236,17 +235,17 @@ Result<void> CheckEndpoint(const Endpoint& endpoint, const IpAddress& own_gid, s
   return {};
 }
 
-Trouble TroubleOf(const Error& error) {
+Failure FailureOf(const Error& error) {
   return {static_cast<std::uint8_t>(error.code), error.message, error.hint};
 }
 
-Error ErrorOf(const Trouble& trouble) {
-  const bool known = trouble.code <= static_cast<std::uint8_t>(ErrorCode::kLimited);
-  return {known ? static_cast<ErrorCode>(trouble.code) : ErrorCode::kInternal,
-          std::string(kOtherEnd) + ": " + trouble.message, trouble.hint, 0};
+Error ErrorOf(const Failure& failure) {
+  const bool known = failure.code <= static_cast<std::uint8_t>(ErrorCode::kLimited);
+  return {known ? static_cast<ErrorCode>(failure.code) : ErrorCode::kInternal,
+          std::string(kOtherEnd) + ": " + failure.message, failure.hint, 0};
 }
 
-bool IsSecondHand(const Error& error) {
+bool IsFromPeer(const Error& error) {
   return error.message.starts_with(kOtherEnd);
 }
 
@@ -254,10 +253,10 @@ namespace {
 
 constexpr std::chrono::milliseconds kLongestPoll{60'000};
 // For the rest of a message whose beginning has come.
-constexpr std::chrono::seconds kTroubleLimit{1};
+constexpr std::chrono::seconds kFailureLimit{1};
 
 tl::unexpected<Error> Gone() {
-  return Fail(ErrorCode::kIo, "the other end of the test has gone", "what railctl says there tells why");
+  return Fail(ErrorCode::kIo, "the other end of the test has gone", "see the output of railctl there");
 }
 
 }  // namespace
@@ -273,7 +272,7 @@ Result<void> Channel::Wait(short events, TimePoint deadline) const {
     if (ready < 0 && errno != EINTR) return FailSys(errno, "waiting for the other end of the test");
     if (ready == 0 && left <= limit) {
       return Fail(ErrorCode::kTimeout, "the other end of the test did not answer in time",
-                  "it may still wait for its device: what railctl says there tells why");
+                  "it may still wait for its device: see the output of railctl there");
     }
   }
 }
@@ -290,7 +289,7 @@ Result<void> Channel::Send(const Message& message, TimePoint deadline) const {
     } else if (errno == EPIPE || errno == ECONNRESET) {
       return Gone();
     } else if (errno != EINTR) {
-      return FailSys(errno, "telling the other end of the test");
+      return FailSys(errno, "sending to the other end of the test");
     }
   }
   return {};
@@ -305,7 +304,7 @@ Result<std::string> Channel::ReceiveBytes(std::size_t size, TimePoint deadline) 
     if (got == 0 || (got < 0 && errno == ECONNRESET)) return Gone();
     if (got > 0) have += static_cast<std::size_t>(got);
     if (got < 0 && errno != EINTR && errno != EAGAIN)
-      return FailSys(errno, "hearing the other end of the test");
+      return FailSys(errno, "receiving from the other end of the test");
   }
   return bytes;
 }
@@ -316,21 +315,21 @@ Result<Message> Channel::Receive(TimePoint deadline) const {
   const std::string sealed = RH_TRY(ReceiveBytes(header.length, deadline));
   const std::string payload = RH_TRY(seal_->Open(first, sealed));
   Message message = RH_TRY(DecodePayload(header, payload));
-  if (const Trouble* trouble = std::get_if<Trouble>(&message)) return Fail(ErrorOf(*trouble));
+  if (const Failure* failure = std::get_if<Failure>(&message)) return Fail(ErrorOf(*failure));
   return message;
 }
 
-Result<void> Channel::StillThere() const {
+Result<void> Channel::CheckPeer() const {
   std::string first(kFrameHeader, '\0');
   const ssize_t got = recv(fd_.get(), first.data(), first.size(), MSG_PEEK | MSG_DONTWAIT);
   if (got < 0 && (errno == EAGAIN || errno == EINTR)) return {};
-  if (got < 0 && errno != ECONNRESET) return FailSys(errno, "looking for the other end of the test");
+  if (got < 0 && errno != ECONNRESET) return FailSys(errno, "checking the other end of the test");
   if (got <= 0) return Gone();
-  // Half a header: the rest is under way, or never comes, which the next look or the run's limit tells.
+  // Half a header: the rest is under way, or never comes: the next read or the run's limit finds out.
   if (static_cast<std::size_t>(got) < first.size()) return {};
   const FrameHeader header = RH_TRY(DecodeHeader(first));
-  if (!IsTrouble(header)) return {};
-  RH_TRY(Receive(std::chrono::steady_clock::now() + kTroubleLimit));
+  if (!IsFailure(header)) return {};
+  RH_TRY(Receive(std::chrono::steady_clock::now() + kFailureLimit));
   return {};
 }
 
@@ -338,7 +337,7 @@ tl::unexpected<Error> Channel::Unexpected(const Message& message) {
   return Fail(ErrorCode::kMalformed,
               "the other end of the test sent a frame of kind " + std::to_string(message.index() + 1) +
                   " out of turn",
-              "is it railctl rdma-test of the same version?");
+              "use the same version of railctl on both nodes");
 }
 
 namespace {
@@ -357,8 +356,8 @@ FrameSeal::FrameSeal(std::shared_ptr<const SharedKeys> keys, EndRole role)
   for (char& byte : own_) byte = static_cast<char>(random());
 }
 
-std::string FrameSeal::Signed(EndRole sender, std::uint64_t count, const Nonce& receiver,
-                              const Nonce& sent_by, std::string_view frame) const {
+std::string FrameSeal::SignedText(EndRole sender, std::uint64_t count, const Nonce& receiver,
+                                  const Nonce& sent_by, std::string_view frame) const {
   bytes::Writer text;
   text.Put(static_cast<std::uint8_t>(sender)).Put(count);
   text.PutRaw({receiver.data(), receiver.size()}).PutRaw({sent_by.data(), sent_by.size()}).PutRaw(frame);
@@ -368,7 +367,7 @@ std::string FrameSeal::Signed(EndRole sender, std::uint64_t count, const Nonce& 
 std::string FrameSeal::Seal(std::string frame) {
   if (!keys_) return frame;
   frame = AsSealedFrame(std::move(frame));
-  const auto signature = keys_->Sign(Signed(role_, sent_++, other_, own_, frame));
+  const auto signature = keys_->Sign(SignedText(role_, sent_++, other_, own_, frame));
   return frame.append(own_.begin(), own_.end()).append(signature.begin(), signature.end());
 }
 
@@ -388,11 +387,11 @@ Result<std::string> FrameSeal::Open(std::string_view header, std::string_view pa
   const std::span signature(reinterpret_cast<const std::uint8_t*>(text.data()), text.size());
   const std::string frame = std::string(header).append(payload);
   const auto fits = [&](const Nonce& receiver) {
-    return keys_->Verify(Signed(Other(role_), received_, receiver, sender, frame), signature);
+    return keys_->Verify(SignedText(Other(role_), received_, receiver, sender, frame), signature);
   };
   const bool first = role_ == EndRole::kAnswering && received_ == 0;
   const bool known = received_ == 0 || sender == other_;
-  const bool good = known && (first ? fits({}) : fits(own_) || (IsTrouble(facts) && fits({})));
+  const bool good = known && (first ? fits({}) : fits(own_) || (IsFailure(facts) && fits({})));
   if (!good) {
     return Fail(ErrorCode::kPermission,
                 "what the other end of the test sent is not signed with a key that this one has", kKeyHint);

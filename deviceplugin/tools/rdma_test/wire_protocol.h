@@ -1,4 +1,4 @@
-// What the two ends of a test tell each other, as bytes.
+// The protocol between the two ends of a test.
 //
 // A frame is 12 bytes, big endian: "RHRT", version (2), kind (2), length of what follows (4); then
 // the fields of that kind, in the order in which they stand below; text has its length (2) before
@@ -79,15 +79,15 @@ struct Done {
 struct End {
   bool operator==(const End&) const = default;
 };
-// Why the other end goes no further.
-struct Trouble {
+// Why the other end stopped.
+struct Failure {
   std::uint8_t code = 0;  // an ErrorCode
   std::string message;
   std::string hint;
-  bool operator==(const Trouble&) const = default;
+  bool operator==(const Failure&) const = default;
 };
 
-using Message = std::variant<Hello, Endpoint, Run, Ready, Done, End, Trouble>;
+using Message = std::variant<Hello, Endpoint, Run, Ready, Done, End, Failure>;
 
 std::string EncodeMessage(const Message& message);
 
@@ -102,33 +102,33 @@ struct FrameHeader {
 // `bytes` are kFrameHeader bytes.
 Result<FrameHeader> DecodeHeader(std::string_view bytes);
 Result<Message> DecodePayload(const FrameHeader& header, std::string_view payload);
-bool IsTrouble(const FrameHeader& header);
+bool IsFailure(const FrameHeader& header);
 
-// What each end checks before it uses what it was told.
+// The checks of each end before it uses the other end's values.
 Result<void> CheckHello(const Hello& hello);
 // `bytes`: how large the buffer has to be.
 Result<void> CheckEndpoint(const Endpoint& endpoint, const IpAddress& own_gid, std::uint64_t bytes);
 
-Trouble TroubleOf(const Error& error);
-// Says that it is the other end's.
-Error ErrorOf(const Trouble& trouble);
-// Whether it only tells of what happened at the other end, which then knows better.
-bool IsSecondHand(const Error& error);
+Failure FailureOf(const Error& error);
+// The message says that it is the other end's error.
+Error ErrorOf(const Failure& failure);
+// Whether it is the other end's error, of which that end has the details.
+bool IsFromPeer(const Error& error);
 
 // Messages over a connected stream socket, to the other end of a test.
 //
 // Ownership: borrows nothing, keeps the descriptor. Threads: one.
 // Errors: kTimeout at the deadline, kIo when the other end has gone, kMalformed;
-// a Trouble that comes is an error itself.
+// a received Failure is an error itself.
 
 // FrameSeal: signatures of one end's frames, and checks of the other end's, with keys that both share.
 //
 // A sealed frame has version 2, and behind its payload the sender's nonce (16 bytes) and a signature (32) of:
-// who sends it, how many frames he sent before, the receiver's nonce, the sender's nonce, the frame. So no
-// frame fits into another connection or another place. The starting end does not know the other's nonce when
-// it says hello, nor may an end that only tells of a trouble: these are signed with zeros in its place. Who
-// recorded a hello can have it answered again, and gets no further. Nothing is encrypted. Ownership: shares
-// the keys. Threads: one. Errors: kPermission: no or another key.
+// the sender's role, the number of its frames before, the receiver's nonce, the sender's nonce, the frame. So
+// no frame fits into another connection or another place. The starting end does not know the other's nonce in
+// its hello, nor may an end that only reports a failure: these are signed with zeros in its place. An
+// attacker who replays a recorded hello gets its answer, and no further. Nothing is encrypted. Ownership:
+// shares the keys. Threads: one. Errors: kPermission: no or another key.
 
 enum class EndRole : std::uint8_t { kStarting, kAnswering };
 
@@ -144,8 +144,8 @@ class FrameSeal {
 
  private:
   using Nonce = std::array<char, kSealNonce>;
-  [[nodiscard]] std::string Signed(EndRole sender, std::uint64_t count, const Nonce& receiver,
-                                   const Nonce& sent_by, std::string_view frame) const;
+  [[nodiscard]] std::string SignedText(EndRole sender, std::uint64_t count, const Nonce& receiver,
+                                       const Nonce& sent_by, std::string_view frame) const;
 
   const std::shared_ptr<const SharedKeys> keys_;
   const EndRole role_;
@@ -167,9 +167,9 @@ class Channel {
   [[nodiscard]] Result<void> Send(const Message& message, TimePoint deadline) const;
   [[nodiscard]] Result<Message> Receive(TimePoint deadline) const;
 
-  // Whether the other end is still there and well, without waiting: an error once it has gone, or has
-  // said what its trouble is. Any other message stays where it is.
-  [[nodiscard]] Result<void> StillThere() const;
+  // Checks the other end without waiting: an error once it has closed the connection or sent a failure. Any
+  // other message stays unread.
+  [[nodiscard]] Result<void> CheckPeer() const;
 
   // The next message, which has to be one of this kind.
   template <typename Kind>

@@ -131,22 +131,22 @@ std::string Table(const std::vector<T>& list, const std::string& title, const ch
   return list.empty() ? none : title + Aligned(TableOf(list), "  ");
 }
 
-std::vector<ShownAccelerator> Accelerators(const NodeReport& report) {
-  std::vector<ShownAccelerator> list;
+std::vector<AcceleratorView> Accelerators(const NodeReport& report) {
+  std::vector<AcceleratorView> list;
   for (std::size_t i = 0; i < report.uuids.size(); ++i)
     list.push_back({Name("GPU", i), report.topology->accelerators()[i], report.uuids[i]});
   return list;
 }
 
-std::vector<ShownNic> Nics(const NodeReport& report) {
-  std::vector<ShownNic> list;
+std::vector<NicView> Nics(const NodeReport& report) {
+  std::vector<NicView> list;
   for (std::size_t i = 0; i < report.nics.size(); ++i)
     list.push_back({Name("NIC", i), report.topology->nics()[i], report.nics[i]});
   return list;
 }
 
-std::vector<ShownPath> NicAcceleratorPaths(const topology::Topology& topology) {
-  std::vector<ShownPath> paths;
+std::vector<PathView> NicAcceleratorPaths(const topology::Topology& topology) {
+  std::vector<PathView> paths;
   for (std::size_t nic = 0; nic < topology.nics().size(); ++nic) {
     for (std::size_t i = 0; i < topology.accelerators().size(); ++i) {
       paths.push_back({topology.nics()[nic].address.ToString(), topology.accelerators()[i].address.ToString(),
@@ -157,8 +157,8 @@ std::vector<ShownPath> NicAcceleratorPaths(const topology::Topology& topology) {
 }
 
 template <typename Device, typename Path>
-std::vector<ShownPair> PairPaths(const std::vector<Device>& devices, Path path) {
-  std::vector<ShownPair> pairs;
+std::vector<PairView> PairPaths(const std::vector<Device>& devices, Path path) {
+  std::vector<PairView> pairs;
   for (std::size_t i = 0; i < devices.size(); ++i) {
     for (std::size_t k = i + 1; k < devices.size(); ++k) {
       pairs.push_back(
@@ -199,7 +199,7 @@ std::string ReportText(const NodeReport& report) {
   return text;
 }
 
-ShownNode Shown(const NodeReport& report) {
+NodeView ViewOf(const NodeReport& report) {
   const topology::Topology& topology = *report.topology;
   return {report.node,
           Accelerators(report),

@@ -1,4 +1,4 @@
-// NodeReport: what `railctl topo` shows of a node, for people and programs.
+// NodeReport: what `railctl topology` shows of a node, for people and programs.
 //
 // The topology, and what is known of each NIC from fabric.json (rail, VLAN) and from the
 // journal of attachments (which VFs are in use).
@@ -54,101 +54,101 @@ std::vector<std::string> BridgesOf(const std::string& path);
 // "10de"
 std::string HexText(std::uint16_t number);
 
-struct ShownAccelerator {
+struct AcceleratorView {
   std::string name;  // "GPU0"
   Accelerator device;
   std::string uuid;
 
   static void List(auto& f) {
-    f("name", &ShownAccelerator::name, {.column = "NAME"});
-    f.Part(&ShownAccelerator::device, [](auto& part) {
-      part.Shown("address", [](const Accelerator& it) { return it.address.ToString(); },
-                 {.column = "ADDRESS"});
-      part.Shown("vendor", [](const Accelerator& it) { return HexText(it.vendor); });
-      part.Shown("device", [](const Accelerator& it) { return HexText(it.device); });
+    f("name", &AcceleratorView::name, {.column = "NAME"});
+    f.Part(&AcceleratorView::device, [](auto& part) {
+      part.Output("address", [](const Accelerator& it) { return it.address.ToString(); },
+                  {.column = "ADDRESS"});
+      part.Output("vendor", [](const Accelerator& it) { return HexText(it.vendor); });
+      part.Output("device", [](const Accelerator& it) { return HexText(it.device); });
       part.Column("ID", [](const Accelerator& it) { return HexText(it.vendor) + ":" + HexText(it.device); });
       part("driver", &Accelerator::driver, {.column = "DRIVER"});
       part("numaNode", &Accelerator::numa_node, kNullField);
-      part.Shown("bridges", [](const Accelerator& it) { return BridgesOf(it.path); });
+      part.Output("bridges", [](const Accelerator& it) { return BridgesOf(it.path); });
     });
-    f("uuid", &ShownAccelerator::uuid, {.need = Need::kSparse, .column = "UUID"});
+    f("uuid", &AcceleratorView::uuid, {.need = Need::kSparse, .column = "UUID"});
   }
 };
 
-struct ShownNic {
+struct NicView {
   std::string name;  // "NIC0"
   topology::TopologyNic nic;
   NicUse use;
 
   static void List(auto& f) {
-    f("name", &ShownNic::name, {.column = "NAME"});
-    f.Part(&ShownNic::nic, [](auto& part) {
+    f("name", &NicView::name, {.column = "NAME"});
+    f.Part(&NicView::nic, [](auto& part) {
       using Nic = topology::TopologyNic;
-      part.Shown("address", [](const Nic& it) { return it.address.ToString(); }, {.column = "ADDRESS"});
+      part.Output("address", [](const Nic& it) { return it.address.ToString(); }, {.column = "ADDRESS"});
       part("netdev", &Nic::netdev, {.column = "NETDEV"});
       part("rdmaDevice", &Nic::rdma_device, {.column = "RDMA"});
       part("numaNode", &Nic::numa_node, kNullField);
-      part.Shown("bridges", [](const Nic& it) { return BridgesOf(it.path); });
+      part.Output("bridges", [](const Nic& it) { return BridgesOf(it.path); });
     });
-    f.Part(&ShownNic::use, [](auto& part) {
+    f.Part(&NicView::use, [](auto& part) {
       part("rail", &NicUse::rail, {.need = Need::kSparse, .column = "RAIL"});
       part("vlan", &NicUse::vlan, {.column = "VLAN"});
       part("inUse", &NicUse::in_use);
-      part.Shown("vfs", [](const NicUse& it) { return it.vfs.size(); }, {.column = "VFS"});
+      part.Output("vfs", [](const NicUse& it) { return it.vfs.size(); }, {.column = "VFS"});
       part.Column("IN USE", [](const NicUse& it) {
         return it.in_use ? "itself" : std::to_string(it.VfsInUse().size());
       });
-      part.Shown("vfsFree", [](const NicUse& it) { return it.vfs.size() - it.VfsInUse().size(); },
-                 {.column = "FREE"});
-      part.Shown("vfsInUse", &NicUse::VfsInUse);
+      part.Output("vfsFree", [](const NicUse& it) { return it.vfs.size() - it.VfsInUse().size(); },
+                  {.column = "FREE"});
+      part.Output("vfsInUse", &NicUse::VfsInUse);
     });
   }
 };
 
 // In the shape of topology.json.
-struct ShownPath {
+struct PathView {
   std::string nic;
   std::string accelerator;
   std::string path;
 
   static void List(auto& f) {
-    f("nic", &ShownPath::nic);
-    f("accelerator", &ShownPath::accelerator);
-    f("path", &ShownPath::path);
+    f("nic", &PathView::nic);
+    f("accelerator", &PathView::accelerator);
+    f("path", &PathView::path);
   }
 };
 
 // Each pair once.
-struct ShownPair {
+struct PairView {
   std::vector<std::string> between;
   std::string path;
 
   static void List(auto& f) {
-    f("between", &ShownPair::between);
-    f("path", &ShownPair::path);
+    f("between", &PairView::between);
+    f("path", &PairView::path);
   }
 };
 
-struct ShownNode {
+struct NodeView {
   std::string node;
-  std::vector<ShownAccelerator> accelerators;
-  std::vector<ShownNic> nics;
-  std::vector<ShownPath> paths;
-  std::vector<ShownPair> accelerator_paths;
-  std::vector<ShownPair> nic_paths;
+  std::vector<AcceleratorView> accelerators;
+  std::vector<NicView> nics;
+  std::vector<PathView> paths;
+  std::vector<PairView> accelerator_paths;
+  std::vector<PairView> nic_paths;
   std::vector<std::string> notes;
 
   static void List(auto& f) {
-    f("node", &ShownNode::node);
-    f("accelerators", &ShownNode::accelerators);
-    f("nics", &ShownNode::nics);
-    f("paths", &ShownNode::paths);
-    f("acceleratorPaths", &ShownNode::accelerator_paths);
-    f("nicPaths", &ShownNode::nic_paths);
-    f("notes", &ShownNode::notes);
+    f("node", &NodeView::node);
+    f("accelerators", &NodeView::accelerators);
+    f("nics", &NodeView::nics);
+    f("paths", &NodeView::paths);
+    f("acceleratorPaths", &NodeView::accelerator_paths);
+    f("nicPaths", &NodeView::nic_paths);
+    f("notes", &NodeView::notes);
   }
 };
 
-ShownNode Shown(const NodeReport& report);
+NodeView ViewOf(const NodeReport& report);
 
 }  // namespace railhead::topology_view

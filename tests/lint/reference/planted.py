@@ -18,7 +18,7 @@ PLANTED = [
     ("README.md", "| `GRPC_VERBOSITY` |", "| `GRPC_TRACE` |", "lacks `GRPC_VERBOSITY`"),
     ("cni.md", "| `K8S_POD_UID` |", "| K8S_POD_UID |", "lacks `K8S_POD_UID`"),
     ("cni.md", "| 105 |", "| 107 |", "lacks `105`"),
-    ("kubernetes.md", "`spec.takenBy`", "`spec.taken`", "lacks `spec.takenBy`"),
+    ("kubernetes.md", "`spec.reclaimedBy`", "`spec.reclaimed`", "lacks `spec.reclaimedBy`"),
     ("kubernetes.md", "`railhead.io/pool`", "`railhead.io/subnet`", "lacks `railhead.io/pool`"),
     ("kernel-interfaces.md", "`/run/railhead/bind.sock`", "`/run/railhead/binder.sock`", "lacks `/run/railhead/bind.sock`"),
     # What --help says otherwise.

@@ -77,7 +77,7 @@ def option_row(names, said):
 def command_section(name, text):
     found, rest = blocks(text)
     usage = next(line for line in rest if line.startswith("Usage: "))
-    usage = re.sub(r"^Usage: (\S*/\w+)?", "", usage.replace("[OPTIONS]", "")).split()
+    usage = re.sub(r"^Usage: (\S*/\w+)?", "", usage.replace("[OPTIONS]", "").replace("[SUBCOMMAND]", "")).split()
     command = name.split()
     arguments = [word for word in usage if word not in command]
     lines = [f"### {name}", "", f"`{' '.join(command + arguments)}`: {rest[0].removeprefix(name + ': ')}."]
@@ -94,10 +94,13 @@ def walk(programs, command, of_all):
     """The sections of a command, or of those below it; the exit statuses `of_all` are not said again."""
     text = programs.run(*command, "--help").stdout
     inner = blocks(text)[0].get("Subcommands", [])
-    if inner:
-        return [line for name, _ in inner for line in walk(programs, [*command, name.split()[0]], of_all)]
+    # "NAME, ALIAS"
+    below = [line for name, _ in inner for line in walk(programs, [*command, re.split("[ ,]", name)[0].rstrip(",")], of_all)]
+    # A command whose subcommands are optional does something itself.
+    if inner and "[SUBCOMMAND]" not in text:
+        return below
     section, status = command_section(" ".join(command), text)
-    return [*section, "", *([] if status == of_all else [status, ""])]
+    return [*section, "", *([] if status == of_all else [status, ""]), *below]
 
 
 def tables(programs):

@@ -10,10 +10,10 @@ ROOMS = ["cni", "ipam", "deviceplugin"]
 # Where a default stands: page, section, key -> file, expression.
 DEFAULTS = {
     ("fabric.md", "`rails[]`", "table"): ("cni/fabric/fabric.h", r"kFirstRailTable = (\d+)"),
-    ("fabric.md", "`addresses`", "restSeconds"): ("cni/fabric/fabric.h", r"kDefaultRestSeconds = (\d+)"),
+    ("fabric.md", "`addresses`", "reuseDelaySeconds"): ("cni/fabric/fabric.h", r"kDefaultReuseDelaySeconds = (\d+)"),
     ("cni.md", "`railhead`", "ipam"): ("cni/fabric/fabric.h", r'kOwnIpam = "([^"]+)"'),
-    ("cni.md", "`railhead-ipam`", "restSeconds"): ("cni/fabric/fabric.h", r"kDefaultRestSeconds = (\d+)"),
-    ("cni.md", "`railhead-ipam`", "minRestSeconds"): ("cni/fabric/fabric.h", r"kDefaultMinRestSeconds = (\d+)"),
+    ("cni.md", "`railhead-ipam`", "reuseDelaySeconds"): ("cni/fabric/fabric.h", r"kDefaultReuseDelaySeconds = (\d+)"),
+    ("cni.md", "`railhead-ipam`", "minReuseDelaySeconds"): ("cni/fabric/fabric.h", r"kDefaultMinReuseDelaySeconds = (\d+)"),
 }
 # Paths of other programs, told where they are used.
 FOREIGN_PATH = re.compile(r"/etc/(containerd|crio|cni|cdi|ucx$)|/var/lib/rancher|/run/secrets|\\")
@@ -40,7 +40,7 @@ class Sources:
         return found.group(1) if found else ""
 
     def variables(self):
-        return self.all(r'(?:getenv|Environment|Take)\("([A-Z_]+)"\)')
+        return self.all(r'(?:getenv|Environment|RemoveVariable)\("([A-Z_]+)"\)')
 
     def cni_variables(self):
         return self.all(r'get\("(CNI_\w+)"\)', "cni/protocol/")

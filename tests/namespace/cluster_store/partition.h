@@ -14,11 +14,11 @@ namespace railhead::testing {
 inline constexpr const char* kPartitionPool = "10.7.0.0/24";
 inline constexpr std::uint64_t kPartitionBlockSize = 8;
 inline constexpr std::uint64_t kPartitionLowWater = 4;
-inline constexpr std::chrono::seconds kPartitionRest(1);
+inline constexpr std::chrono::seconds kPartitionReuseDelay(1);
 
 // As in production, in seconds instead of hours.
 inline ipam::LeaseTimes PartitionTimes() {
-  return {std::chrono::seconds(1), std::chrono::seconds(6), std::chrono::seconds(20), kPartitionRest};
+  return {std::chrono::seconds(1), std::chrono::seconds(6), std::chrono::seconds(20), kPartitionReuseDelay};
 }
 
 struct PartitionLine {

@@ -40,7 +40,7 @@ constexpr std::uint64_t kGreedyPods = 48;
 constexpr std::uint64_t kModestPods = 4;
 constexpr std::chrono::milliseconds kPace(10);
 
-// SIGUSR1: as many pods as there can be; SIGUSR2: few, so that blocks are given back.
+// SIGUSR1: as many pods as there can be; SIGUSR2: few, so that blocks are returned.
 volatile std::sig_atomic_t last_signal = 0;
 
 void SetDemand(int signal) {
@@ -105,10 +105,10 @@ class Node {
         history_(history, name),
         random_(seed),
         cluster_(Must(address_leasing::MakeClusterStore(Root(), "etcd", store, "settings", {}))),
-        book_(OpenNodeBook(root_, kPartitionRest, Now)) {
+        lease_state_(OpenLeaseStateStore(root_, kPartitionReuseDelay, Now)) {
     ipam::LeaseSettings settings{name, "machine of " + name, PartitionTimes(), kPartitionLowWater, {}};
     settings.pools.push_back(Must(ipam::PoolLayout::Make(Pool().ranges, kPartitionBlockSize)));
-    leaser_.emplace(std::move(settings), *cluster_, *book_, [this] { return random_(); });
+    leaser_.emplace(std::move(settings), *cluster_, *lease_state_, [this] { return random_(); });
     for (const ipam::AddressRecord& record : Must(Must(ipam::AddressStore::Open(root_)).List())) {
       if (record.state != ipam::AddressState::kHeld) continue;
       pods_.push_back(record.owner.container);
@@ -134,7 +134,7 @@ class Node {
 
  private:
   static ipam::AddressPool Pool() {
-    ipam::AddressPool pool = MakePool(kPartitionPool, {}, static_cast<int>(kPartitionRest.count()));
+    ipam::AddressPool pool = MakePool(kPartitionPool, {}, static_cast<int>(kPartitionReuseDelay.count()));
     pool.leased = true;
     return pool;
   }
@@ -190,7 +190,7 @@ class Node {
   History history_;
   std::mt19937_64 random_;
   std::unique_ptr<ipam::ClusterStore> cluster_;
-  std::unique_ptr<ipam::NodeBook> book_;
+  std::unique_ptr<ipam::LeaseStateStore> lease_state_;
   std::optional<ipam::Leaser> leaser_;
   std::vector<std::string> pods_;
   std::uint64_t wanted_ = 4;

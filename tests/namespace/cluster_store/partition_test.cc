@@ -233,9 +233,10 @@ TEST_F(PartitionTest, NoAddressIsHeldTwice) {
     KillNode(i);
   }
   std::vector<HistoryEvent> history = ReadHistory();
-  const auto rest_ms = static_cast<std::uint64_t>(std::chrono::milliseconds(kPartitionRest).count());
+  const auto reuse_delay_ms =
+      static_cast<std::uint64_t>(std::chrono::milliseconds(kPartitionReuseDelay).count());
   EXPECT_GT(history.size(), 1000U);
-  for (const std::string& finding : CheckHistory(history, rest_ms)) ADD_FAILURE() << finding;
+  for (const std::string& finding : CheckHistory(history, reuse_delay_ms)) ADD_FAILURE() << finding;
   std::printf("%zu events, %zu addresses of several nodes\n", history.size(), Moved());
 
   // The check would have found one.
@@ -245,7 +246,7 @@ TEST_F(PartitionTest, NoAddressIsHeldTwice) {
   HistoryEvent planted = *hold;
   planted.node = planted.node == "node0" ? "node1" : "node0";
   history.insert(hold + 1, planted);
-  EXPECT_FALSE(CheckHistory(history, rest_ms).empty());
+  EXPECT_FALSE(CheckHistory(history, reuse_delay_ms).empty());
 }
 
 }  // namespace

@@ -1,4 +1,4 @@
-// railheadd as a process that hears switches: metrics, the file for NFD, the log and railctl.
+// railheadd as a process that receives LLDP frames: metrics, the file for NFD, the log and railctl.
 #include <gtest/gtest.h>
 #include <linux/if_packet.h>
 #include <net/if.h>
@@ -19,10 +19,10 @@
 namespace railhead::testing {
 namespace {
 
-class LeavesDaemonTest : public KubeletTest {
+class LldpDaemonTest : public KubeletTest {
  protected:
   // Both ends of each cable are in this process's namespace: the switch's are swp0 and swp1.
-  LeavesDaemonTest() {
+  LldpDaemonTest() {
     Ip({"link", "set", "lo", "up"});  // for HTTP
     for (const std::string& n : {std::string("0"), std::string("1")}) {
       Ip({"link", "add", "pf" + n, "up", "type", "veth", "peer", "name", "swp" + n});
@@ -31,10 +31,10 @@ class LeavesDaemonTest : public KubeletTest {
     for (const char* pf : {"pf0", "pf1"})
       sysfs_.Write(std::string("/sys/class/net/") + pf + "/carrier", "1\n");
     sysfs_.Write("/etc/railhead/fabric.json", R"({"version": 1, "rails": [
-      {"name": "rail0", "pf": "pf0", "leaf": "leaf0"}, {"name": "rail1", "pf": "pf1", "leaf": "leaf1"}]})");
+      {"name": "rail0", "pf": "pf0", "expectedSwitches": "leaf0"}, {"name": "rail1", "pf": "pf1", "expectedSwitches": "leaf1"}]})");
     sysfs_.Write("/features.d/other", "");
   }
-  ~LeavesDaemonTest() override {
+  ~LldpDaemonTest() override {
     Ip({"link", "del", "pf0"});
     Ip({"link", "del", "pf1"});
   }
@@ -68,15 +68,15 @@ class LeavesDaemonTest : public KubeletTest {
     const auto answer = Get(address, "/metrics");
     return answer ? ParseMetrics(answer->body, false) : MetricsText{};
   }
-  // 1 while the rail is said to hang there.
-  bool Hangs(const std::string& address, int number, const std::string& leaf) {
+  // Whether the metric says that the rail is connected to this switch.
+  bool IsConnected(const std::string& address, int number, const std::string& leaf) {
     const std::string n = std::to_string(number);
     return Eventually([&] {
       Send("swp" + n, LldpFrameOf(leaf, "Ethernet4"));
       const auto page = Metrics(address);
       const auto* sample =
-          page.Find("railhead_rail_leaf",
-                    {{"rail", "rail" + n}, {"pf", "pf" + n}, {"leaf", leaf}, {"port", "Ethernet4"}});
+          page.Find("railhead_rail_switch_info",
+                    {{"rail", "rail" + n}, {"pf", "pf" + n}, {"switch", leaf}, {"port", "Ethernet4"}});
       return sample != nullptr && sample->value == 1;
     });
   }
@@ -85,37 +85,38 @@ class LeavesDaemonTest : public KubeletTest {
   }
 };
 
-TEST_F(LeavesDaemonTest, TellsWhereTheRailsHang) {
+TEST_F(LldpDaemonTest, ReportsTheSwitchesOfTheRails) {
   const auto daemon = RunDaemon({"--http-address", "127.0.0.1:0", "--nfd-features", "/features.d/railhead"});
   const std::string address = AddressOf(*daemon);
   ASSERT_FALSE(address.empty()) << daemon->err();
-  ASSERT_TRUE(Hangs(address, 0, "leaf0")) << daemon->err();
-  ASSERT_TRUE(Hangs(address, 1, "leaf9")) << daemon->err();
+  ASSERT_TRUE(IsConnected(address, 0, "leaf0")) << daemon->err();
+  ASSERT_TRUE(IsConnected(address, 1, "leaf9")) << daemon->err();
   EXPECT_EQ(Metrics(address).Value("railhead_rail_miscabled", {{"rail", "rail0"}}), 0);
   EXPECT_EQ(Metrics(address).Value("railhead_rail_miscabled", {{"rail", "rail1"}}), 1);
   EXPECT_TRUE(Eventually([&] {
-    return daemon->err().find("a rail hangs on another switch than the fabric says") != std::string::npos;
+    return daemon->err().find("a rail is connected to a switch that is not among its expectedSwitches") !=
+           std::string::npos;
   })) << daemon->err();
 
   EXPECT_TRUE(Eventually([&] {
-    return Features().find("railhead.io/rail1.leaf=leaf9\n") != std::string::npos;
+    return Features().find("railhead.io/rail1.switch=leaf9\n") != std::string::npos;
   })) << Features();
   EXPECT_NE(Features().find("# +expiry-time=20"), std::string::npos);
   EXPECT_NE(Features().find("railhead.io/cabling=wrong\n"), std::string::npos) << Features();
   EXPECT_NE(Features().find("railhead.io/rail0.vfs=4\n"), std::string::npos) << Features();
 
-  const auto shown = RunProcess({RAILCTL, "leaves"}, {{"RAILHEAD_ROOT", sysfs_.directory()}}, "");
+  const auto shown = RunProcess({RAILCTL, "lldp"}, {{"RAILHEAD_ROOT", sysfs_.directory()}}, "");
   EXPECT_EQ(shown.status, 1) << "rail1 is wrong\n" << shown.out;
   EXPECT_NE(shown.out.find("wrong: expected: leaf1"), std::string::npos) << shown.out << shown.err;
   EXPECT_EQ(daemon->Stop(), 0);
 }
 
-TEST_F(LeavesDaemonTest, KnowsItAfterARestartAndWritesNoFeaturesUnasked) {
+TEST_F(LldpDaemonTest, KnowsItAfterARestartAndWritesNoFeaturesUnasked) {
   {
     const auto daemon = RunDaemon({"--http-address", "127.0.0.1:0"});
-    ASSERT_TRUE(Hangs(AddressOf(*daemon), 0, "leaf0")) << daemon->err();
+    ASSERT_TRUE(IsConnected(AddressOf(*daemon), 0, "leaf0")) << daemon->err();
     ASSERT_TRUE(Eventually([&] {
-      return ReadFile(root_.Path("/run/railhead/leaves.json")).value().value_or("").find("leaf0") !=
+      return ReadFile(root_.Path("/run/railhead/lldp.json")).value().value_or("").find("leaf0") !=
              std::string::npos;
     }));
     EXPECT_EQ(daemon->Stop(), 0);
@@ -124,8 +125,8 @@ TEST_F(LeavesDaemonTest, KnowsItAfterARestartAndWritesNoFeaturesUnasked) {
   const std::string address = AddressOf(*daemon);
   EXPECT_TRUE(Eventually([&] {
     return Metrics(address).Find(
-               "railhead_rail_leaf",
-               {{"rail", "rail0"}, {"pf", "pf0"}, {"leaf", "leaf0"}, {"port", "Ethernet4"}}) != nullptr;
+               "railhead_rail_switch_info",
+               {{"rail", "rail0"}, {"pf", "pf0"}, {"switch", "leaf0"}, {"port", "Ethernet4"}}) != nullptr;
   })) << "without a frame";
   EXPECT_EQ(daemon->Stop(), 0);
   EXPECT_EQ(ListDirectory(root_.Path("/features.d"))->value(), std::vector<std::string>{"other"});

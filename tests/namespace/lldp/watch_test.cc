@@ -1,4 +1,4 @@
-// LeafWatch on the real kernel: switches are namespaces that send LLDP frames, and lldpd.
+// LldpWatch on the real kernel: switches are namespaces that send LLDP frames, and lldpd.
 #include <gtest/gtest.h>
 #include <sched.h>
 #include <unistd.h>
@@ -20,47 +20,47 @@ constexpr const char* kPf0 = "0000:43:00.0";
 constexpr const char* kPf1 = "0000:83:00.0";
 constexpr const char* kFabric = "/etc/railhead/fabric.json";
 
-class LeafWatchTest : public ::testing::Test {
+class LldpWatchTest : public ::testing::Test {
  protected:
-  LeafWatchTest() {
+  LldpWatchTest() {
     sysfs_.AddPf({.address = kPf0, .netdev = "pf0", .rdma = "mlx5_0"});
     sysfs_.AddPf({.address = kPf1, .netdev = "pf1", .rdma = "mlx5_1"});
     for (const char* pf : {"pf0", "pf1"}) Carrier(pf, true);
     sysfs_.Write("/etc/railhead/node-name", "gpu-001\n");
     sysfs_.Write(kFabric, R"({"version": 1, "rails": [
-      {"name": "rail0", "pf": "0000:43:00.0", "leaf": "leaf0*"},
-      {"name": "rail1", "pf": "0000:83:00.0", "leaf": ["other", "leaf1"]},
+      {"name": "rail0", "pf": "0000:43:00.0", "expectedSwitches": "leaf0*"},
+      {"name": "rail1", "pf": "0000:83:00.0", "expectedSwitches": ["other", "leaf1"]},
       {"name": "rail2", "pf": "none"}]})");
   }
-  ~LeafWatchTest() override { watch_.reset(); }
+  ~LldpWatchTest() override { watch_.reset(); }
 
   void Start() {
-    lldp::LeafWatch::Calls calls;
-    calls.changed = [this](const lldp::LeafReport&, const lldp::LeafReport&) { ++changes_; };
+    lldp::LldpWatch::Calls calls;
+    calls.changed = [this](const lldp::LldpReport&, const lldp::LldpReport&) { ++changes_; };
     calls.failed = [](const std::string& what, const Error& error) {
       ADD_FAILURE() << what << ": " << Describe(error);
     };
-    watch_ = Must(lldp::LeafWatch::Start(sysfs_.root(), kernel_, std::move(calls)));
+    watch_ = Must(lldp::LldpWatch::Start(sysfs_.root(), kernel_, std::move(calls)));
     Update();
   }
   void Update() { watch_->Update(Must(inventory::Discover(sysfs_.root(), {})), kFabric); }
   void Carrier(const std::string& pf, bool up) {
     sysfs_.Write("/sys/class/net/" + pf + "/carrier", up ? "1\n" : "0\n");
   }
-  lldp::RailLeaf Rail(const std::string& rail) {
-    const lldp::LeafReport report = watch_->Report();
-    const lldp::RailLeaf* found = report.Find(rail);
-    return found == nullptr ? lldp::RailLeaf{} : *found;
+  lldp::RailNeighbor Rail(const std::string& rail) {
+    const lldp::LldpReport report = watch_->Report();
+    const lldp::RailNeighbor* found = report.Find(rail);
+    return found == nullptr ? lldp::RailNeighbor{} : *found;
   }
-  std::string LeafOf(const std::string& rail) {
-    const lldp::RailLeaf found = Rail(rail);
-    return found.neighbour ? found.neighbour->neighbour.Leaf() : "";
+  std::string SwitchOf(const std::string& rail) {
+    const lldp::RailNeighbor found = Rail(rail);
+    return found.neighbor ? found.neighbor->neighbor.SwitchName() : "";
   }
   // The switch says it until it is heard: nobody waits for who begins to listen.
   bool Says(int number, const std::string& leaf) {
     return Holds([&] {
       wires_.Send(number, LldpFrameOf(leaf, "Ethernet4"));
-      return LeafOf("rail" + std::to_string(number)) == leaf;
+      return SwitchOf("rail" + std::to_string(number)) == leaf;
     });
   }
 
@@ -68,10 +68,10 @@ class LeafWatchTest : public ::testing::Test {
   Wires wires_{2};
   LinuxKernel kernel_{sysfs_.root()};
   std::atomic<int> changes_{0};
-  std::unique_ptr<lldp::LeafWatch> watch_;
+  std::unique_ptr<lldp::LldpWatch> watch_;
 };
 
-TEST_F(LeafWatchTest, LearnsWhereTheRailsHang) {
+TEST_F(LldpWatchTest, FindsTheSwitchesOfTheRails) {
   Start();
   ASSERT_TRUE(Holds([&] { return watch_->Report().rails.size() == 3; }));
   EXPECT_EQ(watch_->Report().node, "gpu-001");
@@ -80,23 +80,25 @@ TEST_F(LeafWatchTest, LearnsWhereTheRailsHang) {
   ASSERT_TRUE(Says(0, "leaf0"));
   ASSERT_TRUE(Says(1, "leaf1"));
   EXPECT_EQ(Rail("rail0").cabling, lldp::Cabling::kRight);
-  EXPECT_EQ(Rail("rail1").neighbour->neighbour.Port(), "Ethernet4");
+  EXPECT_EQ(Rail("rail1").neighbor->neighbor.Port(), "Ethernet4");
   EXPECT_EQ(Rail("rail1").pf, "pf1");
   EXPECT_TRUE(Holds([&] { return changes_ >= 3; })) << "told behind what Report() says";
   EXPECT_TRUE(Holds([&] {
-    const auto written = lldp::kLeafFile.Read(sysfs_.root());
+    const auto written = lldp::kLldpFile.Read(sysfs_.root());
     return written && *written && SaysTheSame(**written, watch_->Report());
   }));
 }
 
-TEST_F(LeafWatchTest, FindsCablesThatChangedPlaces) {
+TEST_F(LldpWatchTest, FindsCablesThatChangedPlaces) {
   Start();
   ASSERT_TRUE(Says(0, "leaf1"));
   ASSERT_TRUE(Says(1, "leaf0"));
   EXPECT_TRUE(Holds([&] { return Rail("rail0").because == "swapped with rail1"; }));
   EXPECT_EQ(Rail("rail1").cabling, lldp::Cabling::kWrong);
   // The fabric was wrong, not the cables.
-  sysfs_.Write(kFabric, R"({"version": 1, "rails": [{"name": "rail0", "pf": "0000:43:00.0", "leaf": "leaf1"},
+  sysfs_.Write(
+      kFabric,
+      R"({"version": 1, "rails": [{"name": "rail0", "pf": "0000:43:00.0", "expectedSwitches": "leaf1"},
                                                     {"name": "rail1", "pf": "0000:83:00.0"}]})");
   Update();
   EXPECT_TRUE(Holds([&] { return Rail("rail0").cabling == lldp::Cabling::kRight; }));
@@ -108,14 +110,14 @@ TEST_F(LeafWatchTest, FindsCablesThatChangedPlaces) {
   EXPECT_EQ(watch_->Report().rails.size(), 2U) << "a fabric that is wrong changes nothing";
 }
 
-TEST_F(LeafWatchTest, ADeadRailKeepsItsLeafAndANewCableIsSeen) {
+TEST_F(LldpWatchTest, ADeadRailKeepsItsSwitchAndANewCableIsSeen) {
   Start();
   ASSERT_TRUE(Says(0, "leaf0"));
   Carrier("pf0", false);
   wires_.Unplug(0);
   Update();
   ASSERT_TRUE(Holds([&] { return !Rail("rail0").carrier; }));
-  EXPECT_EQ(LeafOf("rail0"), "leaf0");
+  EXPECT_EQ(SwitchOf("rail0"), "leaf0");
   wires_.Plug(0);  // another device of that name
   Carrier("pf0", true);
   ASSERT_TRUE(Says(0, "leaf7"));
@@ -123,7 +125,7 @@ TEST_F(LeafWatchTest, ADeadRailKeepsItsLeafAndANewCableIsSeen) {
   EXPECT_EQ(Rail("rail0").cabling, lldp::Cabling::kWrong);
 }
 
-TEST_F(LeafWatchTest, FollowsAPfThatIsRenamed) {
+TEST_F(LldpWatchTest, FollowsAPfThatIsRenamed) {
   Start();
   ASSERT_TRUE(Says(0, "leaf0"));
   LinkChange renamed;
@@ -145,23 +147,23 @@ TEST_F(LeafWatchTest, FollowsAPfThatIsRenamed) {
   EXPECT_EQ(Rail("rail0").pf, "ens1f0");
 }
 
-TEST_F(LeafWatchTest, TheNextStartKnowsItAtOnce) {
+TEST_F(LldpWatchTest, TheNextStartKnowsItAtOnce) {
   Start();
   ASSERT_TRUE(Says(0, "leaf0"));
   ASSERT_TRUE(Holds([&] {
-    const auto written = lldp::kLeafFile.Read(sysfs_.root());
+    const auto written = lldp::kLldpFile.Read(sysfs_.root());
     return written && *written && SaysTheSame(**written, watch_->Report());
   }));
   watch_.reset();
   Start();
-  EXPECT_TRUE(Holds([&] { return LeafOf("rail0") == "leaf0"; })) << "without a frame";
+  EXPECT_TRUE(Holds([&] { return SwitchOf("rail0") == "leaf0"; })) << "without a frame";
   // A PF that is not there any more is forgotten.
   watch_->Update(std::make_shared<inventory::Inventory>(), kFabric);
-  EXPECT_TRUE(Holds([&] { return LeafOf("rail0").empty(); }));
+  EXPECT_TRUE(Holds([&] { return SwitchOf("rail0").empty(); }));
 }
 
 // A flood of others' frames does not keep it from hearing the next rail's.
-TEST_F(LeafWatchTest, AFloodOnOneRailLeavesTheOtherHeard) {
+TEST_F(LldpWatchTest, AFloodOnOneRailLeavesTheOtherHeard) {
   Start();
   std::atomic<bool> over{false};
   std::thread flood([&] {
@@ -170,7 +172,7 @@ TEST_F(LeafWatchTest, AFloodOnOneRailLeavesTheOtherHeard) {
   EXPECT_TRUE(Says(1, "leaf1"));
   over = true;
   flood.join();
-  EXPECT_LE(Rail("rail0").others.size(), lldp::NeighbourTable::kMost);
+  EXPECT_LE(Rail("rail0").others.size(), lldp::NeighborTable::kMost);
 }
 
 // Debian's lldpd as the switch.
@@ -199,21 +201,21 @@ class Lldpd {
   std::optional<Process> process_;
 };
 
-TEST_F(LeafWatchTest, UnderstandsLldpd) {
+TEST_F(LldpWatchTest, UnderstandsLldpd) {
   Start();
-  // Before its first frame: a neighbour that calls itself otherwise later is another one until the first is
+  // Before its first frame: a neighbor that calls itself otherwise later is another one until the first is
   // over.
   const Lldpd lldpd(wires_.the_switch(),
                     "configure system hostname leaf0.dc1\n"
                     "configure lldp tx-interval 1\n"
                     "configure ports swp0 lldp portidsubtype local Ethernet4 description \"to gpu-001\"\n");
-  EXPECT_TRUE(Holds([&] { return LeafOf("rail0") == "leaf0.dc1"; })) << LeafOf("rail0") << lldpd.log();
-  const lldp::RailLeaf rail = Rail("rail0");
-  ASSERT_TRUE(rail.neighbour);
-  EXPECT_EQ(rail.neighbour->neighbour.port, "Ethernet4");
-  EXPECT_EQ(rail.neighbour->neighbour.port_description, "to gpu-001");
-  EXPECT_EQ(rail.neighbour->neighbour.ttl.count(), 4) << "four times the interval";
-  EXPECT_TRUE(MacAddress::Parse(rail.neighbour->neighbour.chassis)) << rail.neighbour->neighbour.chassis;
+  EXPECT_TRUE(Holds([&] { return SwitchOf("rail0") == "leaf0.dc1"; })) << SwitchOf("rail0") << lldpd.log();
+  const lldp::RailNeighbor rail = Rail("rail0");
+  ASSERT_TRUE(rail.neighbor);
+  EXPECT_EQ(rail.neighbor->neighbor.port, "Ethernet4");
+  EXPECT_EQ(rail.neighbor->neighbor.port_description, "to gpu-001");
+  EXPECT_EQ(rail.neighbor->neighbor.ttl.count(), 4) << "four times the interval";
+  EXPECT_TRUE(MacAddress::Parse(rail.neighbor->neighbor.chassis)) << rail.neighbor->neighbor.chassis;
   EXPECT_EQ(rail.cabling, lldp::Cabling::kRight);
 }
 

@@ -83,7 +83,7 @@ class ConflictTest : public ::testing::Test {
     }
     wires_.push_back({GetLink(*pod_route_, index), GetLink(*peer_route_, far_index)});
   }
-  [[nodiscard]] AddressClaim Claim(const IpAddress& address, std::size_t wire = 0) const {
+  [[nodiscard]] ProbeTarget Target(const IpAddress& address, std::size_t wire = 0) const {
     return {wires_[wire].near.index, wires_[wire].near.mac, address};
   }
   void GivePeer(const std::string& prefix, std::size_t wire = 0) {
@@ -103,19 +103,19 @@ class ConflictTest : public ::testing::Test {
 TEST_F(ConflictTest, NobodyHasThem) {
   GivePeer("10.100.0.8/24");
   GivePeer("fd00:100::8/64");
-  EXPECT_EQ(Must(ProbeAddresses(pod_, {Claim(v4_), Claim(v6_)}, kShort)), std::vector<AddressConflict>{});
+  EXPECT_EQ(Must(ProbeAddresses(pod_, {Target(v4_), Target(v6_)}, kShort)), std::vector<AddressConflict>{});
 }
 
 TEST_F(ConflictTest, ANeighbourHasTheIpv4Address) {
   GivePeer("10.100.0.7/24");
-  const auto found = Must(ProbeAddresses(pod_, {Claim(v4_)}, kUntilFound));
-  EXPECT_EQ(found, (std::vector<AddressConflict>{{Claim(v4_), wires_[0].far.mac, wires_[0].far.mac}}));
+  const auto found = Must(ProbeAddresses(pod_, {Target(v4_)}, kUntilFound));
+  EXPECT_EQ(found, (std::vector<AddressConflict>{{Target(v4_), wires_[0].far.mac, wires_[0].far.mac}}));
 }
 
 TEST_F(ConflictTest, ANeighbourHasTheIpv6Address) {
   GivePeer("fd00:100::7/64");
-  const auto found = Must(ProbeAddresses(pod_, {Claim(v6_)}, kUntilFound));
-  EXPECT_EQ(found, (std::vector<AddressConflict>{{Claim(v6_), wires_[0].far.mac, wires_[0].far.mac}}));
+  const auto found = Must(ProbeAddresses(pod_, {Target(v6_)}, kUntilFound));
+  EXPECT_EQ(found, (std::vector<AddressConflict>{{Target(v6_), wires_[0].far.mac, wires_[0].far.mac}}));
 }
 
 // ADD probes with the address configured already and its own answers held back.
@@ -125,10 +125,10 @@ TEST_F(ConflictTest, TheAddressMayBeConfiguredHere) {
   silent.ipv4 = {{Ipv4Conf::kArpIgnore, 8}};
   Must(pod_route_->ChangeLink(wires_[0].near.index, silent));
   Must(pod_route_->AddAddress(wires_[0].near.index, *IpPrefix::Parse("10.100.0.7/24")));
-  EXPECT_EQ(Must(ProbeAddresses(pod_, {Claim(v4_)}, kUntilFound)).size(), 1U);
+  EXPECT_EQ(Must(ProbeAddresses(pod_, {Target(v4_)}, kUntilFound)).size(), 1U);
 }
 
-TEST_F(ConflictTest, AllClaimsAtOnceEachOnItsOwnLink) {
+TEST_F(ConflictTest, AllTargetsAtOnceEachOnItsOwnLink) {
   Connect("net2", "far2");
   // On far2 it is no conflict of net1; Linux itself would answer for any of its links.
   LinkChange strict;
@@ -136,19 +136,19 @@ TEST_F(ConflictTest, AllClaimsAtOnceEachOnItsOwnLink) {
   for (const Wire& wire : wires_) Must(peer_route_->ChangeLink(wire.far.index, strict));
   GivePeer("10.100.0.7/24", 1);
   GivePeer("fd00:100::7/64", 0);
-  const std::vector<AddressClaim> claims = {Claim(v4_, 0), Claim(v4_, 1), Claim(v6_, 0), Claim(v6_, 1)};
-  const auto found = Must(LinuxKernel(Root()).ProbeAddresses(pod_, claims, milliseconds(1000)));
-  EXPECT_EQ(found, (std::vector<AddressConflict>{{claims[1], wires_[1].far.mac, wires_[1].far.mac},
-                                                 {claims[2], wires_[0].far.mac, wires_[0].far.mac}}));
+  const std::vector<ProbeTarget> targets = {Target(v4_, 0), Target(v4_, 1), Target(v6_, 0), Target(v6_, 1)};
+  const auto found = Must(LinuxKernel(Root()).ProbeAddresses(pod_, targets, milliseconds(1000)));
+  EXPECT_EQ(found, (std::vector<AddressConflict>{{targets[1], wires_[1].far.mac, wires_[1].far.mac},
+                                                 {targets[2], wires_[0].far.mac, wires_[0].far.mac}}));
 }
 
 // Whoever hears the other gives way; one of the two always does.
 TEST_F(ConflictTest, TwoProbeAtTheSameTime) {
   for (const IpAddress& address : {v4_, v6_}) {
-    const AddressClaim theirs{wires_[0].far.index, wires_[0].far.mac, address};
+    const ProbeTarget theirs{wires_[0].far.index, wires_[0].far.mac, address};
     std::vector<AddressConflict> of_peer;
     std::thread other([&] { of_peer = Must(ProbeAddresses(peer_, {theirs}, milliseconds(1500))); });
-    const auto of_pod = Must(ProbeAddresses(pod_, {Claim(address)}, milliseconds(1500)));
+    const auto of_pod = Must(ProbeAddresses(pod_, {Target(address)}, milliseconds(1500)));
     other.join();
     EXPECT_GE(of_pod.size() + of_peer.size(), 1U) << address.ToString();
     for (const auto& conflict : of_pod) EXPECT_EQ(conflict.other, wires_[0].far.mac);
@@ -159,11 +159,11 @@ TEST_F(ConflictTest, TwoProbeAtTheSameTime) {
 // What a sender writes into ARP is its own choice; where the NIC refuses forged sources, the frame's is not.
 TEST_F(ConflictTest, TheFrameTellsWhoSentIt) {
   const MacAddress sender = wires_[0].far.mac;
-  Frame claimed = GratuitousArp(stranger_, v4_);
-  std::copy(sender.bytes.begin(), sender.bytes.end(), claimed.begin() + 6);
-  const Chatter liar(peer_, wires_[0].far.index, {claimed});
-  const auto found = Must(ProbeAddresses(pod_, {Claim(v4_)}, kUntilFound));
-  EXPECT_EQ(found, (std::vector<AddressConflict>{{Claim(v4_), stranger_, sender}}));
+  Frame frame = GratuitousArp(stranger_, v4_);
+  std::copy(sender.bytes.begin(), sender.bytes.end(), frame.begin() + 6);
+  const Chatter liar(peer_, wires_[0].far.index, {frame});
+  const auto found = Must(ProbeAddresses(pod_, {Target(v4_)}, kUntilFound));
+  EXPECT_EQ(found, (std::vector<AddressConflict>{{Target(v4_), stranger_, sender}}));
 }
 
 TEST_F(ConflictTest, ReflectedFramesAreNoConflict) {
@@ -171,7 +171,7 @@ TEST_F(ConflictTest, ReflectedFramesAreNoConflict) {
   const Chatter mirror(peer_, wires_[0].far.index,
                        {ArpProbe(own, v4_), GratuitousArp(own, v4_), NeighbourProbe(own, v6_),
                         UnsolicitedAdvertisement(own, v6_)});
-  EXPECT_EQ(Must(ProbeAddresses(pod_, {Claim(v4_), Claim(v6_)}, kShort)), std::vector<AddressConflict>{});
+  EXPECT_EQ(Must(ProbeAddresses(pod_, {Target(v4_), Target(v6_)}, kShort)), std::vector<AddressConflict>{});
   EXPECT_GT(mirror.rounds(), 0);
 }
 
@@ -183,11 +183,11 @@ TEST_F(ConflictTest, OtherVlansAreOtherNetworks) {
   const std::vector<Frame> frames = {GratuitousArp(stranger_, v4_), UnsolicitedAdvertisement(stranger_, v6_)};
   {
     const Chatter other(peer_, wires_[0].far.index, {tagged(frames[0]), tagged(frames[1])});
-    EXPECT_EQ(Must(ProbeAddresses(pod_, {Claim(v4_), Claim(v6_)}, kShort)), std::vector<AddressConflict>{});
+    EXPECT_EQ(Must(ProbeAddresses(pod_, {Target(v4_), Target(v6_)}, kShort)), std::vector<AddressConflict>{});
     EXPECT_GT(other.rounds(), 0);
   }
   const Chatter same(peer_, wires_[0].far.index, frames);
-  EXPECT_EQ(Must(ProbeAddresses(pod_, {Claim(v4_), Claim(v6_)}, kUntilFound)).size(), 2U);
+  EXPECT_EQ(Must(ProbeAddresses(pod_, {Target(v4_), Target(v6_)}, kUntilFound)).size(), 2U);
 }
 
 // Damaged frames of the kinds that pass the socket's filter, in masses.
@@ -207,17 +207,17 @@ TEST_F(ConflictTest, GarbageIsNoConflictAndHidesNone) {
     garbage.push_back(std::move(frame));
   }
   const Chatter noise(peer_, wires_[0].far.index, garbage);
-  EXPECT_EQ(Must(ProbeAddresses(pod_, {Claim(v4_), Claim(v6_)}, kShort)), std::vector<AddressConflict>{});
+  EXPECT_EQ(Must(ProbeAddresses(pod_, {Target(v4_), Target(v6_)}, kShort)), std::vector<AddressConflict>{});
   EXPECT_GT(noise.rounds(), 0);
   GivePeer("10.100.0.7/24");
   GivePeer("fd00:100::7/64");
-  EXPECT_EQ(Must(ProbeAddresses(pod_, {Claim(v4_), Claim(v6_)}, kUntilFound)).size(), 2U);
+  EXPECT_EQ(Must(ProbeAddresses(pod_, {Target(v4_), Target(v6_)}, kUntilFound)).size(), 2U);
 }
 
 TEST_F(ConflictTest, SendsThreeProbesOfEach) {
   Capture arp(peer_, wires_[0].far.index);
   Capture ipv6(peer_, wires_[0].far.index);
-  Must(ProbeAddresses(pod_, {Claim(v4_), Claim(v6_)}, milliseconds(70)));
+  Must(ProbeAddresses(pod_, {Target(v4_), Target(v6_)}, milliseconds(70)));
   // The end of what is looked at.
   Must(Announce(pod_, wires_[0].near.index, wires_[0].near.mac, {v4_, v6_}));
   const auto count = [](Capture& capture, std::uint16_t type, const Frame& wanted, const Frame& last) {
@@ -234,9 +234,9 @@ TEST_F(ConflictTest, SendsThreeProbesOfEach) {
 
 TEST_F(ConflictTest, RefusalsSayWhatToDo) {
   EXPECT_EQ(Must(ProbeAddresses(pod_, {}, kShort)), std::vector<AddressConflict>{});
-  EXPECT_EQ(Must(ProbeAddresses(pod_, {Claim(v4_)}, milliseconds(0))), std::vector<AddressConflict>{});
+  EXPECT_EQ(Must(ProbeAddresses(pod_, {Target(v4_)}, milliseconds(0))), std::vector<AddressConflict>{});
   for (const char* text : {"0.0.0.0", "224.0.0.1", "::", "ff02::1"}) {
-    const auto refused = ProbeAddresses(pod_, {Claim(*IpAddress::Parse(text))}, kShort);
+    const auto refused = ProbeAddresses(pod_, {Target(*IpAddress::Parse(text))}, kShort);
     ASSERT_FALSE(refused) << text;
     EXPECT_EQ(refused.error().code, ErrorCode::kInvalid);
   }
@@ -248,7 +248,7 @@ TEST_F(ConflictTest, RefusalsSayWhatToDo) {
   LinkChange down;
   down.up = false;
   Must(pod_route_->ChangeLink(wires_[0].near.index, down));
-  const auto refused = ProbeAddresses(pod_, {Claim(v4_)}, kShort);
+  const auto refused = ProbeAddresses(pod_, {Target(v4_)}, kShort);
   ASSERT_FALSE(refused);
   EXPECT_EQ(refused.error().hint, "the interface must be up");
   EXPECT_NE(refused.error().message.find("10.100.0.7"), std::string::npos) << refused.error().message;

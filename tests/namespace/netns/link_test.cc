@@ -218,17 +218,17 @@ TEST_F(LinkTest, UppersStayWhereTheyAreWhenTheirLowerMoves) {
   EXPECT_EQ(NamesOf(Must(pod_route_->ListUppers(nic, host_))), Names{});
 
   Must(pod_route_->MoveLink(nic, host_, "pf0v0", std::nullopt));
-  const int home = GetLink(*host_route_, "pf0v0").index;
-  EXPECT_EQ(NamesOf(Must(pod_route_->ListUppers(home, host_))), (Names{"mv0", "mv1"}));
-  EXPECT_EQ(NamesOf(Must(pod_route_->ListUppers(home, pod_))), Names{});
-  EXPECT_EQ(NamesOf(Must(host_route_->ListUppers(home, host_))), Names{}) << "of another namespace";
+  const int on_host = GetLink(*host_route_, "pf0v0").index;
+  EXPECT_EQ(NamesOf(Must(pod_route_->ListUppers(on_host, host_))), (Names{"mv0", "mv1"}));
+  EXPECT_EQ(NamesOf(Must(pod_route_->ListUppers(on_host, pod_))), Names{});
+  EXPECT_EQ(NamesOf(Must(host_route_->ListUppers(on_host, host_))), Names{}) << "of another namespace";
   const NetNs third = MakeNetns();
-  EXPECT_EQ(NamesOf(Must(pod_route_->ListUppers(home, third))), Names{}) << "the same index elsewhere";
+  EXPECT_EQ(NamesOf(Must(pod_route_->ListUppers(on_host, third))), Names{}) << "the same index elsewhere";
 
   const int upper = GetLink(*pod_route_, "mv0").index;
   EXPECT_TRUE(Must(pod_route_->DeleteLink(upper)));
   EXPECT_FALSE(Must(pod_route_->DeleteLink(upper)));
-  EXPECT_EQ(NamesOf(Must(pod_route_->ListUppers(home, host_))), Names{"mv1"});
+  EXPECT_EQ(NamesOf(Must(pod_route_->ListUppers(on_host, host_))), Names{"mv1"});
 }
 
 TEST_F(LinkTest, WaitCarrierSeesThePeerComeUpLater) {

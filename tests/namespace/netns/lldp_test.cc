@@ -17,57 +17,57 @@ const Bytes kPort = LldpTlv(2, Bytes{5} + BytesOf("Ethernet4"));
 const Bytes kTtl = LldpTlv(3, {0, 120});
 const Bytes kEnd = LldpTlv(0, {});
 
-std::optional<LldpNeighbour> Parse(const Bytes& tlvs) {
+std::optional<LldpNeighbor> Parse(const Bytes& tlvs) {
   return ParseLldp(LldpFrame(tlvs));
 }
 
 std::string ChassisOf(const Bytes& value) {
-  const auto neighbour = Parse(LldpTlv(1, value) + kPort + kTtl + kEnd);
-  return neighbour ? neighbour->chassis : "(none)";
+  const auto neighbor = Parse(LldpTlv(1, value) + kPort + kTtl + kEnd);
+  return neighbor ? neighbor->chassis : "(none)";
 }
 
 std::string PortOf(const Bytes& value) {
-  const auto neighbour = Parse(kChassis + LldpTlv(2, value) + kTtl + kEnd);
-  return neighbour ? neighbour->port : "(none)";
+  const auto neighbor = Parse(kChassis + LldpTlv(2, value) + kTtl + kEnd);
+  return neighbor ? neighbor->port : "(none)";
 }
 
 // As a SONiC switch sends it.
 TEST(LldpFrames, AllThatIsRead) {
-  const auto neighbour =
+  const auto neighbor =
       Parse(kChassis + LldpTlv(2, Bytes{7} + BytesOf("Ethernet4")) + kTtl + LldpTlv(4, BytesOf("etp2a")) +
             LldpTlv(5, BytesOf("leaf3.dc1")) + LldpTlv(6, BytesOf("SONiC")) + LldpTlv(7, {0, 0x14, 0, 0x14}) +
             LldpTlv(8, {5, 1, 10, 0, 0, 1, 2, 0, 0, 0, 1, 0}) + LldpTlv(127, {0x00, 0x80, 0xc2, 1, 0, 100}) +
             LldpTlv(127, {0x00, 0x12, 0x0f, 4, 0x24, 0x00}) + kEnd);
-  ASSERT_TRUE(neighbour);
-  EXPECT_EQ(neighbour->chassis, "02:00:00:00:00:aa");
-  EXPECT_EQ(neighbour->port, "Ethernet4");
-  EXPECT_EQ(neighbour->ttl.count(), 120);
-  EXPECT_EQ(neighbour->port_description, "etp2a");
-  EXPECT_EQ(neighbour->system_name, "leaf3.dc1");
-  EXPECT_EQ(neighbour->port_vlan, 100);
-  EXPECT_EQ(neighbour->max_frame, 9216);
-  EXPECT_EQ(neighbour->Leaf(), "leaf3.dc1");
-  EXPECT_EQ(neighbour->Port(), "Ethernet4");
+  ASSERT_TRUE(neighbor);
+  EXPECT_EQ(neighbor->chassis, "02:00:00:00:00:aa");
+  EXPECT_EQ(neighbor->port, "Ethernet4");
+  EXPECT_EQ(neighbor->ttl.count(), 120);
+  EXPECT_EQ(neighbor->port_description, "etp2a");
+  EXPECT_EQ(neighbor->system_name, "leaf3.dc1");
+  EXPECT_EQ(neighbor->port_vlan, 100);
+  EXPECT_EQ(neighbor->max_frame, 9216);
+  EXPECT_EQ(neighbor->SwitchName(), "leaf3.dc1");
+  EXPECT_EQ(neighbor->Port(), "Ethernet4");
 }
 
 TEST(LldpFrames, WhatIsNotToldIsNotThere) {
-  const auto neighbour = Parse(kChassis + kPort + kTtl + kEnd);
-  ASSERT_TRUE(neighbour);
-  EXPECT_EQ(neighbour->Leaf(), "02:00:00:00:00:aa");
-  EXPECT_FALSE(neighbour->port_vlan);
-  EXPECT_FALSE(neighbour->max_frame);
+  const auto neighbor = Parse(kChassis + kPort + kTtl + kEnd);
+  ASSERT_TRUE(neighbor);
+  EXPECT_EQ(neighbor->SwitchName(), "02:00:00:00:00:aa");
+  EXPECT_FALSE(neighbor->port_vlan);
+  EXPECT_FALSE(neighbor->max_frame);
   EXPECT_TRUE(Parse(kChassis + kPort + kTtl)) << "the last TLV is optional";
   Bytes padded = LldpFrame(kChassis + kPort + kTtl + kEnd);
   padded.resize(60, 0xff);
-  EXPECT_EQ(ParseLldp(padded), neighbour);
+  EXPECT_EQ(ParseLldp(padded), neighbor);
 }
 
 TEST(LldpFrames, APortThatIsAMacIsCalledByItsDescription) {
-  const auto neighbour =
+  const auto neighbor =
       Parse(kChassis + LldpTlv(2, {3, 0x02, 0, 0, 0, 0, 0xbb}) + kTtl + LldpTlv(4, BytesOf("swp7")) + kEnd);
-  ASSERT_TRUE(neighbour);
-  EXPECT_EQ(neighbour->port, "02:00:00:00:00:bb");
-  EXPECT_EQ(neighbour->Port(), "swp7");
+  ASSERT_TRUE(neighbor);
+  EXPECT_EQ(neighbor->port, "02:00:00:00:00:bb");
+  EXPECT_EQ(neighbor->Port(), "swp7");
   EXPECT_EQ(Parse(kChassis + LldpTlv(2, {3, 0x02, 0, 0, 0, 0, 0xbb}) + kTtl)->Port(), "02:00:00:00:00:bb");
 }
 
@@ -91,8 +91,8 @@ TEST(LldpFrames, IdsOfAllKindsAreText) {
 
 TEST(LldpFrames, TextsArePrintableAndBounded) {
   const auto name_of = [](const Bytes& value) {
-    const auto neighbour = Parse(kChassis + kPort + kTtl + LldpTlv(5, value) + kEnd);
-    return neighbour ? neighbour->system_name : "(none)";
+    const auto neighbor = Parse(kChassis + kPort + kTtl + LldpTlv(5, value) + kEnd);
+    return neighbor ? neighbor->system_name : "(none)";
   };
   EXPECT_EQ(name_of(BytesOf("leaf3") + Bytes{0, 0}), "leaf3") << "some switches send C strings";
   EXPECT_EQ(name_of(BytesOf("a\x1b[31m\"\xff")), "a?[31m\"?");
@@ -102,12 +102,12 @@ TEST(LldpFrames, TextsArePrintableAndBounded) {
 }
 
 TEST(LldpFrames, TheFirstOfTwoCounts) {
-  const auto neighbour =
+  const auto neighbor =
       Parse(kChassis + kPort + kTtl + LldpTlv(5, BytesOf("one")) + LldpTlv(5, BytesOf("two")) +
             LldpTlv(127, {0x00, 0x80, 0xc2, 1, 0, 1}) + LldpTlv(127, {0x00, 0x80, 0xc2, 1, 0, 2}));
-  ASSERT_TRUE(neighbour);
-  EXPECT_EQ(neighbour->system_name, "one");
-  EXPECT_EQ(neighbour->port_vlan, 1);
+  ASSERT_TRUE(neighbor);
+  EXPECT_EQ(neighbor->system_name, "one");
+  EXPECT_EQ(neighbor->port_vlan, 1);
 }
 
 TEST(LldpFrames, OptionalOnesOfAWrongLengthArePassedOver) {
@@ -115,11 +115,11 @@ TEST(LldpFrames, OptionalOnesOfAWrongLengthArePassedOver) {
        {Bytes{}, Bytes{0}, Bytes{0, 0x80, 0xc2}, Bytes{0, 0x80, 0xc2, 1}, Bytes{0, 0x80, 0xc2, 1, 5},
         Bytes{0, 0x80, 0xc2, 1, 0, 5, 0}, Bytes{0, 0x80, 0xc2, 1, 0, 0}, Bytes{0, 0x80, 0xc2, 1, 0x0f, 0xff},
         Bytes{0, 0x80, 0xc2, 2, 0, 5}, Bytes{0, 0x12, 0x0f, 4, 0, 0}}) {
-    const auto neighbour = Parse(kChassis + kPort + kTtl + LldpTlv(127, value) + LldpTlv(5, BytesOf("leaf")));
-    ASSERT_TRUE(neighbour);
-    EXPECT_FALSE(neighbour->port_vlan);
-    EXPECT_FALSE(neighbour->max_frame);
-    EXPECT_EQ(neighbour->system_name, "leaf");
+    const auto neighbor = Parse(kChassis + kPort + kTtl + LldpTlv(127, value) + LldpTlv(5, BytesOf("leaf")));
+    ASSERT_TRUE(neighbor);
+    EXPECT_FALSE(neighbor->port_vlan);
+    EXPECT_FALSE(neighbor->max_frame);
+    EXPECT_EQ(neighbor->system_name, "leaf");
   }
 }
 
@@ -157,16 +157,16 @@ TEST(LldpFrames, DamagedFramesGiveNothingThatIsNotPrintable) {
     for (unsigned n = random() % 4; n > 0; --n)
       frame[14 + random() % (frame.size() - 14)] = static_cast<std::uint8_t>(random());
     frame.resize(random() % 3 == 0 ? random() % (frame.size() + 1) : frame.size());
-    const auto neighbour = ParseLldp(frame);
-    if (!neighbour) continue;
+    const auto neighbor = ParseLldp(frame);
+    if (!neighbor) continue;
     ++taken;
     for (const std::string* text :
-         {&neighbour->chassis, &neighbour->port, &neighbour->port_description, &neighbour->system_name}) {
+         {&neighbor->chassis, &neighbor->port, &neighbor->port_description, &neighbor->system_name}) {
       ASSERT_LE(text->size(), 255U);
       ASSERT_TRUE(std::all_of(text->begin(), text->end(), [](char c) { return c >= 0x20 && c < 0x7f; }))
           << *text;
     }
-    ASSERT_FALSE(neighbour->chassis.empty() || neighbour->port.empty());
+    ASSERT_FALSE(neighbor->chassis.empty() || neighbor->port.empty());
   }
   EXPECT_GT(taken, 100);
 }
@@ -202,7 +202,7 @@ TEST_F(LldpListenerTest, HearsTheNeighbour) {
   Send(LldpFrameOf("leaf3", "Ethernet4"));
   const auto heard = Must(listener.Receive(NetDeadline()));
   ASSERT_TRUE(heard);
-  EXPECT_EQ(heard->Leaf(), "leaf3");
+  EXPECT_EQ(heard->SwitchName(), "leaf3");
   EXPECT_EQ(heard->Port(), "Ethernet4");
   // The other two groups, and damaged frames before a whole one.
   for (const std::uint8_t group : {0x00, 0x03}) {
@@ -213,7 +213,7 @@ TEST_F(LldpListenerTest, HearsTheNeighbour) {
     Send(frame);
     const auto next = Must(listener.Receive(NetDeadline()));
     ASSERT_TRUE(next);
-    EXPECT_EQ(next->Leaf(), "leaf" + std::to_string(group));
+    EXPECT_EQ(next->SwitchName(), "leaf" + std::to_string(group));
   }
 }
 
@@ -230,7 +230,7 @@ TEST_F(LldpListenerTest, HearsNothingElse) {
   Send(LldpFrameOf("leaf3", "p"));
   const auto heard = Must(listener.Receive(NetDeadline()));
   ASSERT_TRUE(heard);
-  EXPECT_EQ(heard->Leaf(), "leaf3");
+  EXPECT_EQ(heard->SwitchName(), "leaf3");
   EXPECT_EQ(Must(listener.Receive(Past())), std::nullopt);
 }
 
@@ -260,7 +260,7 @@ TEST_F(LldpListenerTest, SurvivesThatTheDeviceIsDownAndRenamed) {
     Send(LldpFrameOf(name, "p"));
     const auto heard = Must(listener.Receive(NetDeadline()));
     ASSERT_TRUE(heard);
-    EXPECT_EQ(heard->Leaf(), name);
+    EXPECT_EQ(heard->SwitchName(), name);
     Must(host_route_->ChangeLink(near_, down));
     EXPECT_EQ(Must(listener.Receive(Past())), std::nullopt);
   }

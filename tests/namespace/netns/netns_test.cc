@@ -91,7 +91,7 @@ TEST(NetNs, DoesNotHangOnAFifo) {
 }
 
 TEST(OpenSocketsIn, RunsThereAndReturns) {
-  const NetNs home = Must(NetNs::Current());
+  const NetNs original = Must(NetNs::Current());
   const NetNs other = MakeNetns();
   bool there = false;
   Must(OpenSocketsIn(other, [&]() -> Result<void> {
@@ -99,11 +99,11 @@ TEST(OpenSocketsIn, RunsThereAndReturns) {
     return {};
   }));
   EXPECT_TRUE(there);
-  EXPECT_TRUE(Must(NetNs::Current()).SameAs(home));
+  EXPECT_TRUE(Must(NetNs::Current()).SameAs(original));
 
   const auto failed = OpenSocketsIn(other, []() -> Result<void> { return FailSys(EMFILE, "opening"); });
   EXPECT_EQ(failed.error().sys_errno, EMFILE);
-  EXPECT_TRUE(Must(NetNs::Current()).SameAs(home));
+  EXPECT_TRUE(Must(NetNs::Current()).SameAs(original));
 }
 
 TEST(OpenSocketsIn, WhatIsNoNamespaceIsRefused) {

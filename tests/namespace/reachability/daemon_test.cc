@@ -16,9 +16,9 @@
 namespace railhead::testing {
 namespace {
 
-class ReachDaemonTest : public KubeletTest {
+class ReachabilityDaemonTest : public KubeletTest {
  protected:
-  ReachDaemonTest() {
+  ReachabilityDaemonTest() {
     for (const char* pf : {"pf0", "pf1"})
       sysfs_.Write(std::string("/sys/class/net/") + pf + "/carrier", "1\n");
     switch_.Own([this](int, int, const IpAddress& address) {
@@ -29,7 +29,7 @@ class ReachDaemonTest : public KubeletTest {
   // `more`: further fields of the fabric.
   void SetFabric(const std::string& unreachable, const std::string& more = "") {
     sysfs_.Write("/etc/railhead/fabric.json", R"({"version": 1, )" + more +
-                                                  R"("connectivity": {"intervalSeconds": 1},
+                                                  R"("reachability": {"intervalSeconds": 1},
       "health": {"intervalSeconds": 1, "vfSeconds": 1, "unreachable": )" +
                                                   unreachable + R"(}, "rails": [
       {"name": "rail0", "pf": "pf0", "subnet": "10.100.0.0/24", "gateway": "10.100.0.254"},
@@ -54,12 +54,13 @@ class ReachDaemonTest : public KubeletTest {
   DeviceManager kubelet_{directory_};
 };
 
-TEST_F(ReachDaemonTest, ARailThatReachesNothingIsNotGivenToNewPods) {
+TEST_F(ReachabilityDaemonTest, ARailThatReachesNothingIsNotGivenToNewPods) {
   SetFabric(R"({"enabled": true, "upAfter": 3})");
   ASSERT_TRUE(kubelet_.Start());
   const auto daemon = RunDaemon();
   ASSERT_TRUE(Eventually([&] { return Healthy() == 8; })) << daemon->err();
-  ASSERT_TRUE(Eventually([&] { return Railctl({"net"}).status == 0; })) << Railctl({"net"}).out;
+  ASSERT_TRUE(Eventually([&] { return Railctl({"reachability"}).status == 0; }))
+      << Railctl({"reachability"}).out;
 
   answers_ = false;
   ASSERT_TRUE(Eventually([&] { return Healthy() == 4; })) << daemon->err();
@@ -77,7 +78,7 @@ TEST_F(ReachDaemonTest, ARailThatReachesNothingIsNotGivenToNewPods) {
   EXPECT_EQ(daemon->Stop(), 0) << daemon->err();
 }
 
-TEST_F(ReachDaemonTest, ByDefaultItIsToldOnly) {
+TEST_F(ReachabilityDaemonTest, ByDefaultItIsToldOnly) {
   SetFabric("{}");
   answers_ = false;
   ASSERT_TRUE(kubelet_.Start());
@@ -93,13 +94,13 @@ TEST_F(ReachDaemonTest, ByDefaultItIsToldOnly) {
 }
 
 // The cluster has a store: only so many nodes may be out of use at once by what probes say.
-class BudgetDaemonTest : public ReachDaemonTest {
+class BudgetDaemonTest : public ReachabilityDaemonTest {
  protected:
   BudgetDaemonTest() {
     const auto endpoint = etcd_.Config().endpoints.front();
     SetFabric(
         R"({"enabled": true, "upAfter": 3})",
-        R"("isolation": {"maxUnavailable": 1}, "addresses": {"store": {"type": "etcd", "renewSeconds": 1,
+        R"("nodeStatus": {"maxUnavailable": 1}, "addresses": {"store": {"type": "etcd", "renewSeconds": 1,
                 "etcd": {"endpoints": ["http://)" +
             endpoint.host + ":" + endpoint.port + R"("]}}},)");
     sysfs_.Write("/etc/railhead/node-name", "node0\n");
@@ -127,9 +128,10 @@ TEST_F(BudgetDaemonTest, ABadRailStaysInUseUntilTheNodeHasAPlaceInTheBudget) {
   auto daemon = RunDaemon();
   ASSERT_TRUE(Eventually([&] { return Healthy() == 8; })) << daemon->err();
   answers_ = false;
-  ASSERT_TRUE(Eventually([&] { return daemon->err().find("bad rails stay in use") != std::string::npos; }))
-      << daemon->err();
-  EXPECT_NE(Railctl({"net"}).status, 0) << "people are told all the same";
+  ASSERT_TRUE(Eventually([&] {
+    return daemon->err().find("unhealthy rails stay in use") != std::string::npos;
+  })) << daemon->err();
+  EXPECT_NE(Railctl({"reachability"}).status, 0) << "people are told all the same";
   EXPECT_EQ(Healthy(), 8U);
 
   ASSERT_TRUE(store_->Remove(*place));

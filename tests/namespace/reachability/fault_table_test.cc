@@ -18,8 +18,8 @@ constexpr int kWell = 5;
 
 struct Fault {
   std::string what;
-  std::function<void(ReachCluster&)> begin;
-  std::function<void(ReachCluster&)> end;  // beside what Drop and Own do
+  std::function<void(ReachabilityCluster&)> begin;
+  std::function<void(ReachabilityCluster&)> end;  // beside what Drop and Own do
   // Node 0's word of node 1, node 1's of node 0, and of the rails: all others have to be reachable.
   std::string of_1;
   std::string of_0;
@@ -28,11 +28,13 @@ struct Fault {
 };
 
 std::vector<Fault> Faults() {
-  const auto drop = [](auto rule) { return [rule](ReachCluster& cluster) { cluster.Switch().Drop(rule); }; };
-  const auto nothing = [](ReachCluster&) {};
+  const auto drop = [](auto rule) {
+    return [rule](ReachabilityCluster& cluster) { cluster.Switch().Drop(rule); };
+  };
+  const auto nothing = [](ReachabilityCluster&) {};
   return {
-      {"the cable of node1 is cut", [](ReachCluster& c) { c.Cable(1, false); },
-       [](ReachCluster& c) { c.Cable(1, true); }, "silent", "unknown", "degraded", "dead"},
+      {"the cable of node1 is cut", [](ReachabilityCluster& c) { c.Cable(1, false); },
+       [](ReachabilityCluster& c) { c.Cable(1, true); }, "silent", "unknown", "degraded", "dead"},
       {"one-way loss: what node1 sends to others is lost",
        drop([](const Passing& f) { return f.from == 1 && f.source_port != 0; }), nothing, "silent", "oneWay",
        "degraded", "degraded"},
@@ -43,16 +45,16 @@ std::vector<Fault> Faults() {
        drop([](const Passing& f) { return f.to == 1 && f.to_port == 4795 && f.source_port % 4 == 1; }),
        nothing, "paths", "reachable", "degraded", "reachable"},
       {"a third of what is for node1 is lost",
-       [](ReachCluster& c) {
+       [](ReachabilityCluster& c) {
          c.Switch().Drop([count = std::make_shared<int>(0)](const Passing& f) {
            return f.to == 1 && f.to_port == 4795 && ++*count % 3 == 0;
          });
        },
        nothing, "lossy", "reachable", "degraded", "reachable"},
       {"the gateway is silent at node1",
-       [](ReachCluster& c) {
+       [](ReachabilityCluster& c) {
          c.Switch().Own([](int port, int vlan, const IpAddress& address) {
-           return port != 1 && ReachCluster::IsGateway(port, vlan, address);
+           return port != 1 && ReachabilityCluster::IsGateway(port, vlan, address);
          });
        },
        nothing, "reachable", "reachable", "reachable", "degraded"},
@@ -73,7 +75,7 @@ class FaultTable {
     const int found = RoundsUntil(kFound, [&] { return IsFound(fault); });
     EXPECT_LE(found, kFound) << fault.what << ": " << Say();
     cluster_.Switch().Drop(nullptr);
-    cluster_.Switch().Own(ReachCluster::IsGateway);
+    cluster_.Switch().Own(ReachabilityCluster::IsGateway);
     fault.end(cluster_);
     const int well = RoundsUntil(kWell, [&] { return IsWell(); });
     EXPECT_LE(well, kWell) << fault.what << ": " << Say();
@@ -83,9 +85,9 @@ class FaultTable {
   }
   [[nodiscard]] std::string rows() const { return rows_.str(); }
   bool IsWell() {
-    for (int node = 0; node < ReachCluster::kNodes; ++node) {
+    for (int node = 0; node < ReachabilityCluster::kNodes; ++node) {
       if (cluster_.Rail(node) != "reachable") return false;
-      for (int other = 0; other < ReachCluster::kNodes; ++other)
+      for (int other = 0; other < ReachabilityCluster::kNodes; ++other)
         if (other != node && cluster_.State(node, other) != "reachable") return false;
     }
     return true;
@@ -106,13 +108,13 @@ class FaultTable {
   }
   std::string Say() {
     std::string all;
-    for (int node = 0; node < ReachCluster::kNodes; ++node)
+    for (int node = 0; node < ReachabilityCluster::kNodes; ++node)
       all += "node" + std::to_string(node) + " " + cluster_.Rail(node) + ": " +
-             cluster_.Node(node).Reach().because + "\n";
+             cluster_.Node(node).Report().because + "\n";
     return all;
   }
 
-  ReachCluster cluster_;
+  ReachabilityCluster cluster_;
   std::ostringstream rows_;
 };
 
@@ -139,19 +141,19 @@ TEST(FaultTableTest, QuietHoursHaveNoAlarm) {
   std::vector<std::uint32_t> heard(table.size());
   for (int round = 0; round < 2160; ++round) {
     for (const std::size_t peer : table.Choose(4, random)) {
-      reachability::Visit visit;
-      visit.answered.assign(8, 0);
-      visit.sent = 17;
-      visit.large_sent = true;
-      for (auto& path : visit.answered) {
+      reachability::BurstResult burst;
+      burst.answered.assign(8, 0);
+      burst.sent = 17;
+      burst.large_sent = true;
+      for (auto& path : burst.answered) {
         for (int i = 0; i < reachability::PeerTable::kPerPath; ++i) path += is_lost(random) ? 0 : 1;
-        visit.all_answered += path;
+        burst.all_answered += path;
       }
-      visit.large_answered = !is_lost(random);
-      visit.all_answered += visit.large_answered ? 1 : 0;
-      heard[peer] += visit.all_answered;
-      visit.heard = heard[peer];
-      (void)table.Take(peer, visit, now);
+      burst.large_answered = !is_lost(random);
+      burst.all_answered += burst.large_answered ? 1 : 0;
+      heard[peer] += burst.all_answered;
+      burst.heard = heard[peer];
+      (void)table.AddResult(peer, burst, now);
       ASSERT_EQ(table.At(peer).state, reachability::PeerState::kReachable)
           << "round " << round << ": " << table.At(peer).because;
     }

@@ -168,10 +168,11 @@ constexpr int kPeers = 40;
 constexpr std::uint32_t kPeersThatAreGone = 100;
 // More than the neighbour tables of all namespaces together have by default (gc_thresh3, 1,024).
 constexpr std::uint32_t kStrangers = 16'000;
-// More than a station's limit for strangers, and fewer than fill its receive buffer while it waits for a CPU.
+// More than an endpoint's limit for strangers, and fewer than fill its receive buffer while it waits for a
+// CPU.
 constexpr int kModest = 3'000;
 
-// The first addresses of a rail: the node's station, its peers' and those of peers that are gone. Strangers
+// The first addresses of a rail: the node's endpoint, its peers' and those of peers that are gone. Strangers
 // have a prefix of their own.
 IpAddress AddressOf(int rail, std::uint32_t number) {
   return IpAddress::V4(0x0a640001U + (static_cast<std::uint32_t>(rail) << 16U) + number);
@@ -201,33 +202,33 @@ class FloodTest : public ::testing::Test {
   }
   void SetUp() override {
     for (int rail = 0; rail < 2; ++rail) {
-      ASSERT_TRUE(OpenStation(rail));
+      ASSERT_TRUE(OpenEndpoint(rail));
       ASSERT_EQ(Lost(rail, kPeers), 0U);
     }
   }
 
-  static reachability::UdpEnd Station(int rail) {
-    return {AddressOf(rail, 0), reachability::ConnectivitySettings().port};
+  static reachability::UdpEnd EndpointOf(int rail) {
+    return {AddressOf(rail, 0), reachability::ReachabilitySettings().port};
   }
   std::unique_ptr<reachability::RailProber>& Prober(int rail) {
     return probers_.at(static_cast<std::size_t>(rail));
   }
-  bool OpenStation(int rail) {
+  bool OpenEndpoint(int rail) {
     reachability::RailPort port;
     port.device = "0000:0" + std::to_string(rail) + ":00.0";
     port.pf = "pf" + std::to_string(rail);
     port.rail.name = "rail" + std::to_string(rail);
     port.rail.subnet = IpPrefix{AddressOf(rail, 0).Masked(16), 16};
     for (std::uint32_t node = 0; node <= kPeers + kPeersThatAreGone; ++node)
-      port.rail.stations["node" + std::to_string(node)] = AddressOf(rail, node);
+      port.rail.probe_addresses["node" + std::to_string(node)] = AddressOf(rail, node);
     Prober(rail) = std::make_unique<reachability::RailProber>(kernel_, *echo_, "node0");
-    Prober(rail)->Set(port, reachability::ConnectivitySettings());
+    Prober(rail)->Set(port, reachability::ReachabilitySettings());
     const NetNs host = Must(kernel_.HostNetns());
     return Holds([&] {
-      std::vector<reachability::Shot> shots;
+      std::vector<reachability::Probe> probes;
       Prober(rail)->Prepare(host);
-      Prober(rail)->AddShots(random_, &shots);
-      return !shots.empty();
+      Prober(rail)->AddProbes(random_, &probes);
+      return !probes.empty();
     });
   }
 
@@ -247,41 +248,41 @@ class FloodTest : public ::testing::Test {
     Must(OpenRaw(wires_.the_switch()).Request(message));
   }
 
-  // A peer's visit, as RailProber has them; how many of its probes were not answered.
+  // A peer's burst, as RailProber has them; how many of its probes were not answered.
   std::size_t Lost(int rail, std::uint32_t peer) {
-    // Nodes know each other's stations on rails without a VLAN by their MAC addresses.
+    // Nodes know each other's endpoints on rails without a VLAN by their MAC addresses.
     LinkChange peers;
-    peers.mac = StationMac("node" + std::to_string(peer), "rail" + std::to_string(rail));
+    peers.mac = ProbeEndpointMac("node" + std::to_string(peer), "rail" + std::to_string(rail));
     Must(OpenRoute(wires_.the_switch())->ChangeLink(wires_.Far(rail), peers));
     std::vector<UniqueFd> sockets;
-    std::vector<reachability::Shot> shots;
+    std::vector<reachability::Probe> probes;
     for (int path = 0; path < kPaths; ++path) {
       const auto port = static_cast<std::uint16_t>(49'152 + path);
       sockets.push_back(Must(reachability::OpenUdp(wires_.the_switch(), "swp" + std::to_string(rail),
                                                    {AddressOf(rail, peer), port}, 0)));
       for (int i = 0; i < reachability::PeerTable::kPerPath; ++i) {
-        reachability::Shot& shot = shots.emplace_back();
-        shot.socket = sockets.back().get();
-        shot.to = Station(rail);
-        shot.session = peer;
+        reachability::Probe& probe = probes.emplace_back();
+        probe.socket = sockets.back().get();
+        probe.to = EndpointOf(rail);
+        probe.session = peer;
       }
     }
-    Must(Fire(&shots, std::chrono::seconds(10)));
-    const auto lost = [](const reachability::Shot& shot) { return !shot.rtt; };
-    return static_cast<std::size_t>(std::count_if(shots.begin(), shots.end(), lost));
+    Must(SendProbes(&probes, std::chrono::seconds(10)));
+    const auto lost = [](const reachability::Probe& probe) { return !probe.rtt; };
+    return static_cast<std::size_t>(std::count_if(probes.begin(), probes.end(), lost));
   }
-  // Each peer visits twice while the flood sends `packets`.
+  // Each peer sends two bursts while the flood sends `packets`.
   void ExpectNothingLost(int rail, const Flood& flood, std::uint64_t packets) {
-    for (std::uint32_t visit = 0; visit < 2 * kPeers; ++visit) {
+    for (std::uint32_t burst = 0; burst < 2 * kPeers; ++burst) {
       const std::uint64_t sent = flood.Sent() + packets / (2 * kPeers);
       ASSERT_TRUE(Holds([&] { return flood.Sent() >= sent; }));
-      ASSERT_EQ(Lost(rail, 1 + visit % kPeers), 0U) << "visit " << visit << " of rail " << rail;
+      ASSERT_EQ(Lost(rail, 1 + burst % kPeers), 0U) << "burst " << burst << " of rail " << rail;
     }
   }
 
   // CPU time of this process, which the flood is not part of, for one packet of it.
   double MicrosecondsPerPacket(std::uint32_t senders) {
-    const Flood flood(wires_.the_switch(), {Station(0), kStrangersPrefix.First(), senders, 15'000});
+    const Flood flood(wires_.the_switch(), {EndpointOf(0), kStrangersPrefix.First(), senders, 15'000});
     const auto cpu = [] {
       rusage usage{};
       getrusage(RUSAGE_SELF, &usage);
@@ -324,7 +325,7 @@ class FloodFromTest : public FloodTest, public ::testing::WithParamInterface<Att
   std::unique_ptr<Flood> Begin(int per_second) {
     const Attack& attack = GetParam();
     auto flood = std::make_unique<Flood>(wires_.the_switch(),
-                                         FloodPlan{Station(0), attack.first, attack.senders, per_second});
+                                         FloodPlan{EndpointOf(0), attack.first, attack.senders, per_second});
     // Whatever it can exhaust is exhausted: neighbour table, send buffer, limits.
     EXPECT_TRUE(Holds([&] { return flood->Sent() > kModest; }));
     return flood;

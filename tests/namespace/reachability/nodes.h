@@ -13,14 +13,14 @@
 
 namespace railhead::testing {
 
-class ReachNode {
+class ReachabilityNode {
  public:
   // `v6`: on a rail of IPv6, without a gateway.
-  ReachNode(Kernel& kernel, int number, int nodes, int paths, bool v6);
+  ReachabilityNode(Kernel& kernel, int number, int nodes, int paths, bool v6);
   void Round();
   void Round(const std::vector<reachability::RailPort>& others);
-  [[nodiscard]] reachability::RailReach Reach() const { return rail_->Reach(); }
-  [[nodiscard]] reachability::PeerReach Peer(int number) const;
+  [[nodiscard]] reachability::RailReachability Report() const { return rail_->Report(); }
+  [[nodiscard]] reachability::PeerReachability Peer(int number) const;
   [[nodiscard]] const reachability::RailPort& port() const { return port_; }
   reachability::RailProber& rail() { return *rail_; }
   // Another description of the rail, from the next round on.
@@ -31,20 +31,20 @@ class ReachNode {
  private:
   Kernel& kernel_;
   const std::string name_;
-  const reachability::ConnectivitySettings settings_;
+  const reachability::ReachabilitySettings settings_;
   reachability::RailPort port_;
   std::mt19937_64 random_{1};
   std::unique_ptr<reachability::EchoServer> echo_;
-  std::unique_ptr<reachability::RailProber> rail_;  // it lets go of its station at the echo server
+  std::unique_ptr<reachability::RailProber> rail_;  // its end drops its endpoint at the echo server
 };
 
-class ReachCluster {
+class ReachabilityCluster {
  public:
   static constexpr int kNodes = 3;
-  explicit ReachCluster(bool v6 = false);
+  explicit ReachabilityCluster(bool v6 = false);
   // Of all nodes, one after the other.
   void Rounds(int count);
-  ReachNode& Node(int number) { return *nodes_[static_cast<std::size_t>(number)]; }
+  ReachabilityNode& Node(int number) { return *nodes_[static_cast<std::size_t>(number)]; }
   FakeSwitch& Switch() { return switch_; }
   Wires& Cables() { return wires_; }
   // Of a node, plugged in at the switch or not.
@@ -54,13 +54,13 @@ class ReachCluster {
   static bool IsGateway(int port, int vlan, const IpAddress& address);
   // Of node FROM, of node TO: state by name.
   std::string State(int from, int to) { return std::string(WordOf(Node(from).Peer(to).state)); }
-  std::string Rail(int node) { return std::string(WordOf(Node(node).Reach().state)); }
+  std::string Rail(int node) { return std::string(WordOf(Node(node).Report().state)); }
 
  private:
   Wires wires_{kNodes};
   LinuxKernel kernel_{Root()};
   FakeSwitch switch_{wires_, kNodes};
-  std::vector<std::unique_ptr<ReachNode>> nodes_;
+  std::vector<std::unique_ptr<ReachabilityNode>> nodes_;
 };
 
 }  // namespace railhead::testing

@@ -13,48 +13,48 @@ class RailProberTest : public ::testing::Test {
  protected:
   void SetUp() override {
     cluster_.Rounds(3);
-    for (int node = 0; node < ReachCluster::kNodes; ++node) {
-      ASSERT_EQ(cluster_.Rail(node), "reachable") << cluster_.Node(node).Reach().because;
+    for (int node = 0; node < ReachabilityCluster::kNodes; ++node) {
+      ASSERT_EQ(cluster_.Rail(node), "reachable") << cluster_.Node(node).Report().because;
     }
   }
   // All of it, after some rounds more.
   void ExpectWell(int rounds = 3) {
     cluster_.Switch().Drop(nullptr);
     cluster_.Rounds(rounds);
-    for (int node = 0; node < ReachCluster::kNodes; ++node)
-      EXPECT_EQ(cluster_.Rail(node), "reachable") << cluster_.Node(node).Reach().because;
+    for (int node = 0; node < ReachabilityCluster::kNodes; ++node)
+      EXPECT_EQ(cluster_.Rail(node), "reachable") << cluster_.Node(node).Report().because;
   }
 
-  ReachCluster cluster_;
+  ReachabilityCluster cluster_;
 };
 
 TEST_F(RailProberTest, KnowsItsGatewayAndItsPeers) {
-  const reachability::RailReach reach = cluster_.Node(0).Reach();
+  const reachability::RailReachability reach = cluster_.Node(0).Report();
   EXPECT_EQ(reach.because, "");
   EXPECT_TRUE(reach.probed);
   ASSERT_TRUE(reach.gateway);
   EXPECT_TRUE(reach.gateway->answers);
   EXPECT_EQ(reach.gateway->mac, MacAddress::Parse("02:00:00:00:00:fe"));
-  EXPECT_EQ(reach.station, IpAddress::Parse("10.100.0.1"));
+  EXPECT_EQ(reach.probe_address, IpAddress::Parse("10.100.0.1"));
   EXPECT_EQ(reach.Count(reachability::PeerState::kReachable), 2U);
   EXPECT_GT(reach.peers[0].rtt.value_or(std::chrono::microseconds(0)).count(), 0);
   EXPECT_EQ(reach.peers[0].paths, 8U);
-  // The others' stations were there before the last round.
+  // The others' endpoints were there before the last round.
   cluster_.Rounds(1);
-  const reachability::RailReach next = cluster_.Node(0).Reach();
+  const reachability::RailReachability next = cluster_.Node(0).Report();
   EXPECT_GT(next.probes, reach.probes);
   EXPECT_EQ(next.probes - reach.probes, next.answers - reach.answers);
 }
 
-// Senders that are no peers share a limit, and pods are none: else all pods would ask the same two stations.
-TEST_F(RailProberTest, PodsAskTheStationsOfTheNextNodes) {
-  for (int node = 0; node < ReachCluster::kNodes; ++node) {
-    const auto station = [&](int steps) {
-      const std::string name = "node" + std::to_string((node + steps) % ReachCluster::kNodes);
-      return cluster_.Node(node).port().rail.stations.at(name);
+// Senders that are no peers share a limit, and pods are none: else all pods would ask the same two endpoints.
+TEST_F(RailProberTest, PodsProbeTheEndpointsOfTheNextNodes) {
+  for (int node = 0; node < ReachabilityCluster::kNodes; ++node) {
+    const auto endpoint = [&](int steps) {
+      const std::string name = "node" + std::to_string((node + steps) % ReachabilityCluster::kNodes);
+      return cluster_.Node(node).port().rail.probe_addresses.at(name);
     };
-    EXPECT_EQ(cluster_.Node(node).rail().WellPeers(1), std::vector{station(1)});
-    EXPECT_EQ(cluster_.Node(node).rail().WellPeers(9), (std::vector{station(1), station(2)}));
+    EXPECT_EQ(cluster_.Node(node).rail().ReachablePeers(1), std::vector{endpoint(1)});
+    EXPECT_EQ(cluster_.Node(node).rail().ReachablePeers(9), (std::vector{endpoint(1), endpoint(2)}));
   }
 }
 
@@ -62,27 +62,27 @@ TEST_F(RailProberTest, ANicThatIsGoneIsADeadRail) {
   cluster_.Cables().Unplug(1);
   cluster_.Rounds(3);
   EXPECT_EQ(cluster_.Rail(1), "dead");
-  EXPECT_EQ(cluster_.Node(1).Reach().because, "its PF is not on the host");
+  EXPECT_EQ(cluster_.Node(1).Report().because, "its PF is not on the host");
   EXPECT_EQ(cluster_.State(1, 0), "unknown") << "it cannot be probed";
   EXPECT_EQ(cluster_.State(0, 1), "silent");
   EXPECT_EQ(cluster_.State(0, 2), "reachable");
   EXPECT_EQ(cluster_.Rail(0), "degraded");
-  EXPECT_EQ(cluster_.Node(0).Reach().because, "silent: node1");
+  EXPECT_EQ(cluster_.Node(0).Report().because, "silent: node1");
 }
 
 TEST_F(RailProberTest, WhatOneNodeDoesWrongIsItsOwnFault) {
   const auto verdict = [&](int node) {
     reachability::RailVerdicts verdicts;
-    verdicts.Take({"node", {}, {cluster_.Node(node).Reach()}, {}});
+    verdicts.Update({"node", {}, {cluster_.Node(node).Report()}, {}});
     return verdicts.Of(cluster_.Node(node).port().device).value().state;
   };
   EXPECT_EQ(verdict(1), health::ObservedRail::State::kAlive);
   cluster_.Switch().Drop(
       [](const Passing& passing) { return passing.from == 1 && passing.source_port != 0; });
   cluster_.Rounds(4);
-  EXPECT_EQ(verdict(1), health::ObservedRail::State::kImpaired) << cluster_.Node(1).Reach().because;
-  EXPECT_EQ(verdict(0), health::ObservedRail::State::kAlive) << cluster_.Node(0).Reach().because;
-  EXPECT_EQ(verdict(2), health::ObservedRail::State::kAlive) << cluster_.Node(2).Reach().because;
+  EXPECT_EQ(verdict(1), health::ObservedRail::State::kImpaired) << cluster_.Node(1).Report().because;
+  EXPECT_EQ(verdict(0), health::ObservedRail::State::kAlive) << cluster_.Node(0).Report().because;
+  EXPECT_EQ(verdict(2), health::ObservedRail::State::kAlive) << cluster_.Node(2).Report().because;
   ExpectWell(4);
   EXPECT_EQ(verdict(1), health::ObservedRail::State::kAlive);
 }
@@ -91,36 +91,36 @@ TEST_F(RailProberTest, OneLostAnswerOfTheGatewayIsNothing) {
   cluster_.Switch().Own(nullptr);
   cluster_.Rounds(1);
   EXPECT_EQ(cluster_.Rail(0), "reachable") << "one ARP packet may be lost";
-  cluster_.Switch().Own(ReachCluster::IsGateway);
+  cluster_.Switch().Own(ReachabilityCluster::IsGateway);
   cluster_.Rounds(1);
   EXPECT_EQ(cluster_.Rail(0), "reachable");
 }
 
 TEST_F(RailProberTest, DoesNotTakeAnAddressThatAnotherHas) {
   cluster_.Switch().Own([](int port, int vlan, const IpAddress& address) {
-    return ReachCluster::IsGateway(port, vlan, address) || address == IpAddress::Parse("10.100.0.2");
+    return ReachabilityCluster::IsGateway(port, vlan, address) || address == IpAddress::Parse("10.100.0.2");
   });
   cluster_.Node(1).Restart();
   for (int round = 0; round < 2; ++round) cluster_.Node(1).Round();
-  const reachability::RailReach reach = cluster_.Node(1).Reach();
-  EXPECT_EQ(reach.state, reachability::ReachState::kDead);
-  EXPECT_EQ(reach.because, "the station's address 10.100.0.2 is in use by 02:00:00:00:00:fe");
+  const reachability::RailReachability reach = cluster_.Node(1).Report();
+  EXPECT_EQ(reach.state, reachability::ReachabilityState::kDead);
+  EXPECT_EQ(reach.because, "the probe address 10.100.0.2 is in use by 02:00:00:00:00:fe");
   EXPECT_FALSE(reach.probed) << "it says nothing of the fabric";
-  cluster_.Switch().Own(ReachCluster::IsGateway);
+  cluster_.Switch().Own(ReachabilityCluster::IsGateway);
   ExpectWell(4);
 }
 
-// The attack: somebody answers ARP for the other stations, before they do.
-TEST_F(RailProberTest, ForgedArpAnswersDoNotHideStations) {
+// The attack: somebody answers ARP for the other endpoints, before they do.
+TEST_F(RailProberTest, ForgedArpAnswersDoNotHideEndpoints) {
   cluster_.Switch().Own([](int port, int vlan, const IpAddress& address) {
     const bool others =
         address == IpAddress::Parse("10.100.0.2") || address == IpAddress::Parse("10.100.0.3");
-    return ReachCluster::IsGateway(port, vlan, address) || (port == 0 && others);
+    return ReachabilityCluster::IsGateway(port, vlan, address) || (port == 0 && others);
   });
   cluster_.Node(0).Restart();
   cluster_.Rounds(4);
-  for (int node = 0; node < ReachCluster::kNodes; ++node) {
-    EXPECT_EQ(cluster_.Rail(node), "reachable") << node << ": " << cluster_.Node(node).Reach().because;
+  for (int node = 0; node < ReachabilityCluster::kNodes; ++node) {
+    EXPECT_EQ(cluster_.Rail(node), "reachable") << node << ": " << cluster_.Node(node).Report().because;
   }
 }
 
@@ -128,8 +128,8 @@ TEST_F(RailProberTest, ForgedArpAnswersDoNotHideStations) {
 TEST_F(RailProberTest, KnownMacAddressesFollowTheFabric) {
   reachability::RailPort port = cluster_.Node(0).port();
   const reachability::RailPort before = port;
-  port.rail.stations.erase("node1");
-  port.rail.stations["nobody"] = *IpAddress::Parse("10.100.0.2");
+  port.rail.probe_addresses.erase("node1");
+  port.rail.probe_addresses["nobody"] = *IpAddress::Parse("10.100.0.2");
   cluster_.Node(0).Set(port);
   for (int round = 0; round < 3; ++round) cluster_.Node(0).Round();
   EXPECT_EQ(cluster_.Rail(0), "degraded") << "node1 has not the MAC address of `nobody`";
@@ -138,13 +138,13 @@ TEST_F(RailProberTest, KnownMacAddressesFollowTheFabric) {
 }
 
 TEST_F(RailProberTest, ARestartTellsNobodyOfAFault) {
-  const reachability::RailReach before = cluster_.Node(1).Reach();
+  const reachability::RailReachability before = cluster_.Node(1).Report();
   cluster_.Node(1).Restart();
   cluster_.Node(1).rail().Restore(before);
-  EXPECT_EQ(cluster_.Node(1).Reach().state, reachability::ReachState::kReachable);
+  EXPECT_EQ(cluster_.Node(1).Report().state, reachability::ReachabilityState::kReachable);
   EXPECT_EQ(cluster_.State(1, 0), "reachable");
   cluster_.Rounds(2);
-  for (int node = 0; node < ReachCluster::kNodes; ++node) EXPECT_EQ(cluster_.Rail(node), "reachable");
+  for (int node = 0; node < ReachabilityCluster::kNodes; ++node) EXPECT_EQ(cluster_.Rail(node), "reachable");
 }
 
 TEST_F(RailProberTest, NothingOfItIsLeftOnTheHost) {
@@ -153,36 +153,36 @@ TEST_F(RailProberTest, NothingOfItIsLeftOnTheHost) {
     EXPECT_TRUE(Must(host->ListAddresses(link.index)).empty() || link.name == "lo" ||
                 link.name.starts_with("pf"))
         << link.name;
-  EXPECT_FALSE(Must(host->FindLink("station")));
+  EXPECT_FALSE(Must(host->FindLink("probe")));
 }
 
-TEST_F(RailProberTest, ARailWithoutStationsAsksTheGatewayOnly) {
+TEST_F(RailProberTest, ARailWithoutProbeAddressesProbesTheGatewayOnly) {
   reachability::RailPort port = cluster_.Node(0).port();
-  port.rail.stations.clear();
+  port.rail.probe_addresses.clear();
   cluster_.Node(0).Set(port);
   cluster_.Node(0).Round();
   EXPECT_EQ(cluster_.Rail(0), "reachable");
-  EXPECT_TRUE(cluster_.Node(0).Reach().peers.empty());
+  EXPECT_TRUE(cluster_.Node(0).Report().peers.empty());
   cluster_.Switch().Own(nullptr);
   cluster_.Node(0).Round();
   cluster_.Node(0).Round();
   EXPECT_EQ(cluster_.Rail(0), "dead");
 }
 
-TEST_F(RailProberTest, APfThatIsGivenToPodsHasNoStation) {
+TEST_F(RailProberTest, APfThatIsGivenToPodsHasNoEndpoint) {
   reachability::RailPort port = cluster_.Node(0).port();
-  port.whole = true;
+  port.pf_in_pods = true;
   cluster_.Node(0).Restart();
   cluster_.Node(0).Set(port);
   for (int round = 0; round < 2; ++round) cluster_.Node(0).Round();
-  EXPECT_EQ(cluster_.Node(0).Reach().because, "its PF is given to pods as a whole");
+  EXPECT_EQ(cluster_.Node(0).Report().because, "its PF is given to pods as a whole");
 }
 
 // So that what is done to RoCE on the way is done to probes and answers. The priority in a VLAN's tag:
 // tests/system/faults/faults_guest.sh.
 TEST(RailProberClassTest, SendsAsRoceDoes) {
   for (const bool v6 : {false, true}) {
-    ReachCluster cluster(v6);
+    ReachabilityCluster cluster(v6);
     std::atomic<int> as_roce = 0;
     std::atomic<int> answers = 0;
     std::atomic<int> otherwise = 0;
@@ -194,7 +194,7 @@ TEST(RailProberClassTest, SendsAsRoceDoes) {
     });
     cluster.Rounds(3);
     cluster.Switch().Drop(nullptr);
-    EXPECT_GT(answers, 0) << cluster.Node(0).Reach().because;
+    EXPECT_GT(answers, 0) << cluster.Node(0).Report().because;
     EXPECT_GT(as_roce, answers);
     EXPECT_EQ(otherwise, 0) << (v6 ? "IPv6" : "IPv4");
   }
@@ -216,12 +216,12 @@ TEST_F(RailProberTest, TakesUpAnotherTrafficClass) {
 
 // What differs is the kernel's part: neighbours, and addresses that it would look for itself.
 TEST(RailProberIpv6Test, KnowsItsPeersAndFindsAFault) {
-  ReachCluster cluster(true);
+  ReachabilityCluster cluster(true);
   cluster.Rounds(3);
-  for (int node = 0; node < ReachCluster::kNodes; ++node)
-    ASSERT_EQ(cluster.Rail(node), "reachable") << cluster.Node(node).Reach().because;
-  EXPECT_EQ(cluster.Node(0).Reach().Count(reachability::PeerState::kReachable), 2U);
-  EXPECT_EQ(cluster.Node(0).Reach().station, IpAddress::Parse("fd00:100::1"));
+  for (int node = 0; node < ReachabilityCluster::kNodes; ++node)
+    ASSERT_EQ(cluster.Rail(node), "reachable") << cluster.Node(node).Report().because;
+  EXPECT_EQ(cluster.Node(0).Report().Count(reachability::PeerState::kReachable), 2U);
+  EXPECT_EQ(cluster.Node(0).Report().probe_address, IpAddress::Parse("fd00:100::1"));
 
   cluster.Switch().Drop([](const Passing& passing) { return passing.size > 1300; });
   cluster.Rounds(4);
@@ -236,8 +236,8 @@ TEST(RailProberIpv6Test, KnowsItsPeersAndFindsAFault) {
   EXPECT_EQ(cluster.State(0, 2), "reachable");
   cluster.Switch().Drop(nullptr);
   cluster.Rounds(5);
-  for (int node = 0; node < ReachCluster::kNodes; ++node)
-    EXPECT_EQ(cluster.Rail(node), "reachable") << cluster.Node(node).Reach().because;
+  for (int node = 0; node < ReachabilityCluster::kNodes; ++node)
+    EXPECT_EQ(cluster.Rail(node), "reachable") << cluster.Node(node).Report().because;
 }
 
 }  // namespace

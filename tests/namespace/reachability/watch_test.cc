@@ -1,4 +1,4 @@
-// ReachWatch on the real kernel: rounds by themselves, its file, its end, and pods.
+// ReachabilityWatch on the real kernel: rounds by themselves, its file, its end, and pods.
 #include <gtest/gtest.h>
 #include <linux/neighbour.h>
 
@@ -6,7 +6,7 @@
 
 #include "cni/fabric/fabric.h"
 #include "cni/state/journal.h"
-#include "deviceplugin/services/reachability/reach_watch.h"
+#include "deviceplugin/services/reachability/reachability_watch.h"
 #include "netns/base/node.h"
 #include "netns/linux_kernel.h"
 #include "tests/namespace/reachability/fake_switch.h"
@@ -17,40 +17,41 @@ namespace {
 
 constexpr const char* kFabric = "/etc/railhead/fabric.json";
 
-class ReachWatchTest : public ::testing::Test {
+class ReachabilityWatchTest : public ::testing::Test {
  protected:
-  ReachWatchTest() {
+  ReachabilityWatchTest() {
     sysfs_.AddPf({.address = "0000:43:00.0", .netdev = "pf0", .rdma = "mlx5_0"});
     sysfs_.Write("/etc/railhead/node-name", "gpu-001\n");
     Describe(R"({"intervalSeconds": 1, "podSeconds": 1})");
     switch_.Own(
         [](int, int, const IpAddress& address) { return address == IpAddress::Parse("10.100.0.254"); });
   }
-  ~ReachWatchTest() override { watch_.reset(); }
+  ~ReachabilityWatchTest() override { watch_.reset(); }
 
-  void Describe(const std::string& connectivity, const std::string& other_stations = "") {
-    sysfs_.Write(kFabric, R"({"version": 1, "connectivity": )" + connectivity + R"(, "rails": [
+  void Describe(const std::string& settings, const std::string& other_addresses = "") {
+    sysfs_.Write(kFabric, R"({"version": 1, "reachability": )" + settings + R"(, "rails": [
       {"name": "rail0", "pf": "0000:43:00.0", "subnet": "10.100.0.0/24", "gateway": "10.100.0.254",
-       "stations": {"gpu-001": "10.100.0.1")" +
-                              other_stations + R"(}}, {"name": "rail1", "pf": "none"}]})");
+       "probeAddresses": {"gpu-001": "10.100.0.1")" +
+                              other_addresses + R"(}}, {"name": "rail1", "pf": "none"}]})");
   }
   void Start() {
-    reachability::ReachWatch::Calls calls;
-    calls.looked = [this](const reachability::ReachReport&, const reachability::ReachReport&) { ++rounds_; };
+    reachability::ReachabilityWatch::Calls calls;
+    calls.round_done = [this](const reachability::ReachabilityReport&,
+                              const reachability::ReachabilityReport&) { ++rounds_; };
     calls.failed = [](const std::string& what, const Error& error) {
       ADD_FAILURE() << what << ": " << railhead::Describe(error);
     };
-    watch_ = Must(reachability::ReachWatch::Start(sysfs_.root(), kernel_, sysfs_.root().Path(kProbeKeysPath),
-                                                  std::move(calls)));
+    watch_ = Must(reachability::ReachabilityWatch::Start(
+        sysfs_.root(), kernel_, sysfs_.root().Path(kProbeKeysPath), std::move(calls)));
     Update();
   }
   void Update() { watch_->Update(Must(inventory::Discover(sysfs_.root(), {})), kFabric); }
-  reachability::RailReach Rail(const std::string& rail) {
-    const reachability::ReachReport report = watch_->Report();
-    const reachability::RailReach* found = report.Find(rail);
-    return found == nullptr ? reachability::RailReach{} : *found;
+  reachability::RailReachability Rail(const std::string& rail) {
+    const reachability::ReachabilityReport report = watch_->Report();
+    const reachability::RailReachability* found = report.Find(rail);
+    return found == nullptr ? reachability::RailReachability{} : *found;
   }
-  bool Becomes(reachability::ReachState state) {
+  bool Becomes(reachability::ReachabilityState state) {
     return Holds([&] { return Rail("rail0").state == state; });
   }
 
@@ -59,63 +60,65 @@ class ReachWatchTest : public ::testing::Test {
   LinuxKernel kernel_{sysfs_.root()};
   FakeSwitch switch_{wires_, 1};
   std::atomic<int> rounds_{0};
-  std::unique_ptr<reachability::ReachWatch> watch_;
+  std::unique_ptr<reachability::ReachabilityWatch> watch_;
 };
 
-TEST_F(ReachWatchTest, ProbesRoundByRoundAndWritesItDown) {
+TEST_F(ReachabilityWatchTest, ProbesRoundByRoundAndWritesItDown) {
   Start();
-  ASSERT_TRUE(Becomes(reachability::ReachState::kReachable)) << Rail("rail0").because;
+  ASSERT_TRUE(Becomes(reachability::ReachabilityState::kReachable)) << Rail("rail0").because;
   EXPECT_TRUE(Holds([&] { return Rail("rail1").because == "this node has no PF for it"; }));
   EXPECT_EQ(watch_->Report().node, "gpu-001");
   switch_.Own(nullptr);
-  EXPECT_TRUE(Becomes(reachability::ReachState::kDead));
+  EXPECT_TRUE(Becomes(reachability::ReachabilityState::kDead));
   EXPECT_TRUE(Holds([&] {
-    const auto written = reachability::ReadReachReport(sysfs_.root());
-    return written && *written && (*written)->Find("rail0")->state == reachability::ReachState::kDead;
+    const auto written = reachability::ReadReachabilityReport(sysfs_.root());
+    return written && *written && (*written)->Find("rail0")->state == reachability::ReachabilityState::kDead;
   }));
   EXPECT_GE(rounds_, 3);
 }
 
-TEST_F(ReachWatchTest, ARestartGoesOnWhereItWas) {
+TEST_F(ReachabilityWatchTest, ARestartGoesOnWhereItWas) {
   switch_.Own(nullptr);
   Start();
-  ASSERT_TRUE(Becomes(reachability::ReachState::kDead));
+  ASSERT_TRUE(Becomes(reachability::ReachabilityState::kDead));
   const auto since = Rail("rail0").since;
-  ASSERT_TRUE(Holds([&] { return Must(reachability::ReadReachReport(sysfs_.root())).has_value(); }));
+  ASSERT_TRUE(Holds([&] { return Must(reachability::ReadReachabilityReport(sysfs_.root())).has_value(); }));
   watch_.reset();
   rounds_ = 0;
   Start();
   ASSERT_TRUE(Holds([&] { return rounds_ >= 2; }));
-  EXPECT_EQ(Rail("rail0").state, reachability::ReachState::kDead);
+  EXPECT_EQ(Rail("rail0").state, reachability::ReachabilityState::kDead);
   EXPECT_LE(Rail("rail0").since - since, std::chrono::seconds(1)) << "it has been so since then";
 }
 
-TEST_F(ReachWatchTest, IsOffUnlessTheFabricSaysSo) {
+TEST_F(ReachabilityWatchTest, IsOffUnlessTheFabricSaysSo) {
   Start();
-  ASSERT_TRUE(Becomes(reachability::ReachState::kReachable));
-  ASSERT_TRUE(Holds([&] { return Must(reachability::ReadReachReport(sysfs_.root())).has_value(); }));
+  ASSERT_TRUE(Becomes(reachability::ReachabilityState::kReachable));
+  ASSERT_TRUE(Holds([&] { return Must(reachability::ReadReachabilityReport(sysfs_.root())).has_value(); }));
   Describe("false");
   Update();
   EXPECT_TRUE(Holds([&] { return watch_->Report().rails.empty(); }));
-  EXPECT_FALSE(Must(reachability::ReadReachReport(sysfs_.root())).has_value()) << "an old word is none";
+  EXPECT_FALSE(Must(reachability::ReadReachabilityReport(sysfs_.root())).has_value())
+      << "an old word is none";
 }
 
 // Keys come and go while it runs, and a file that is wrong changes nothing.
-TEST_F(ReachWatchTest, TakesKeysBeforeEachRound) {
+TEST_F(ReachabilityWatchTest, TakesKeysBeforeEachRound) {
   std::atomic<int> complaints{0};
-  reachability::ReachWatch::Calls calls;
-  calls.looked = [this](const reachability::ReachReport&, const reachability::ReachReport&) { ++rounds_; };
+  reachability::ReachabilityWatch::Calls calls;
+  calls.round_done = [this](const reachability::ReachabilityReport&,
+                            const reachability::ReachabilityReport&) { ++rounds_; };
   calls.failed = [&](const std::string& what, const Error&) {
     if (what == "reading the keys of probes") ++complaints;
   };
-  watch_ = Must(reachability::ReachWatch::Start(sysfs_.root(), kernel_, sysfs_.root().Path(kProbeKeysPath),
-                                                std::move(calls)));
+  watch_ = Must(reachability::ReachabilityWatch::Start(sysfs_.root(), kernel_,
+                                                       sysfs_.root().Path(kProbeKeysPath), std::move(calls)));
   Update();
   const auto becomes = [&](const std::string& keys, bool authentic) {
     sysfs_.Write(kProbeKeysPath, keys);
     return Holds([&] { return watch_->Report().authentic == authentic; });
   };
-  ASSERT_TRUE(Becomes(reachability::ReachState::kReachable));
+  ASSERT_TRUE(Becomes(reachability::ReachabilityState::kReachable));
   EXPECT_FALSE(watch_->Report().authentic);
   const std::string key = "00112233445566778899aabbccddeeff\n";
   EXPECT_TRUE(becomes(key, true));
@@ -130,7 +133,7 @@ TEST_F(ReachWatchTest, TakesKeysBeforeEachRound) {
   watch_.reset();
 }
 
-TEST_F(ReachWatchTest, EndsInTheMidstOfARound) {
+TEST_F(ReachabilityWatchTest, EndsInTheMidstOfARound) {
   switch_.Own(nullptr);
   Start();
   ASSERT_TRUE(Holds([&] { return rounds_ >= 1; }));
@@ -139,9 +142,9 @@ TEST_F(ReachWatchTest, EndsInTheMidstOfARound) {
 }
 
 // A pod is a namespace with a macvlan of the PF, as its VF would be.
-class ReachOfPodsTest : public ReachWatchTest {
+class ReachabilityOfPodsTest : public ReachabilityWatchTest {
  protected:
-  ReachOfPodsTest() {
+  ReachabilityOfPodsTest() {
     const NetNs host = Must(NetNs::Current());
     const int device = AddMacvlan(host, "vf0", wires_.Near(0));
     Must(OpenRoute(host)->MoveLink(device, pod_, "rail0", std::nullopt));
@@ -167,11 +170,11 @@ class ReachOfPodsTest : public ReachWatchTest {
     entry.key.container_id = "before";
     Must(Journal(sysfs_.root()).Write(entry));
   }
-  reachability::PodReach Pod() {
+  reachability::PodReachability Pod() {
     const auto pods = watch_->Report().pods;
-    return pods.empty() ? reachability::PodReach{} : pods.front();
+    return pods.empty() ? reachability::PodReachability{} : pods.front();
   }
-  bool PodBecomes(reachability::ReachState state) {
+  bool PodBecomes(reachability::ReachabilityState state) {
     return Holds([&] { return Pod().state == state; });
   }
 
@@ -180,13 +183,13 @@ class ReachOfPodsTest : public ReachWatchTest {
   int link_ = 0;
 };
 
-TEST_F(ReachOfPodsTest, AreLookedAtFromInside) {
+TEST_F(ReachabilityOfPodsTest, AreLookedAtFromInside) {
   Start();
-  ASSERT_TRUE(PodBecomes(reachability::ReachState::kReachable));
+  ASSERT_TRUE(PodBecomes(reachability::ReachabilityState::kReachable));
   EXPECT_EQ(watch_->Report().pods.size(), 1U);
-  EXPECT_TRUE(Holds([&] { return Must(reachability::ReadReachReport(sysfs_.root())).has_value(); }))
+  EXPECT_TRUE(Holds([&] { return Must(reachability::ReadReachabilityReport(sysfs_.root())).has_value(); }))
       << "it can be read";
-  const reachability::PodReach reach = Pod();
+  const reachability::PodReachability reach = Pod();
   EXPECT_EQ(reach.pod_namespace + "/" + reach.pod + " " + reach.interface, "ml/trainer-0 rail0");
   EXPECT_EQ(reach.gateway_answers, true);
   EXPECT_TRUE(reach.stale.empty()) << "that the gateway answers no echo request is no sign of that";
@@ -194,44 +197,45 @@ TEST_F(ReachOfPodsTest, AreLookedAtFromInside) {
   LinkChange down;
   down.up = false;
   Must(route_->ChangeLink(link_, down));
-  EXPECT_TRUE(PodBecomes(reachability::ReachState::kDead));
-  EXPECT_EQ(Rail("rail0").state, reachability::ReachState::kReachable);
+  EXPECT_TRUE(PodBecomes(reachability::ReachabilityState::kDead));
+  EXPECT_EQ(Rail("rail0").state, reachability::ReachabilityState::kReachable);
   BringUp(*route_, link_);
-  EXPECT_TRUE(PodBecomes(reachability::ReachState::kReachable));
+  EXPECT_TRUE(PodBecomes(reachability::ReachabilityState::kReachable));
 }
 
 // The gateway and another node are the switch's end of the cable. They take the pod's address for another
 // MAC address's, as when it was another pod's before: it is found, told and mended at one look.
-TEST_F(ReachOfPodsTest, StaleNeighboursAreMended) {
+TEST_F(ReachabilityOfPodsTest, StaleNeighboursAreFixed) {
   switch_.Own(nullptr);
   const auto far = OpenRoute(wires_.the_switch());
-  // Nodes know each other's stations on rails without a VLAN by their MAC addresses.
+  // Nodes know each other's endpoints on rails without a VLAN by their MAC addresses.
   LinkChange change;
-  change.mac = StationMac("gpu-002", "rail0");
+  change.mac = ProbeEndpointMac("gpu-002", "rail0");
   Must(far->ChangeLink(wires_.Far(0), change));
   for (const char* own : {"10.100.0.254/24", "10.100.0.2/24"})
     Must(far->AddAddress(wires_.Far(0), *IpPrefix::Parse(own)));
   const IpAddress gateway = *IpAddress::Parse("10.100.0.254");
-  const IpAddress station = *IpAddress::Parse("10.100.0.2");
+  const IpAddress endpoint = *IpAddress::Parse("10.100.0.2");
   const auto echo = Must(reachability::EchoServer::Start());
   echo->Serve("rail0", {*IpPrefix::Parse("10.100.0.0/24"), {}, 0},
               Must(reachability::OpenUdp(wires_.the_switch(), "swp0",
-                                         {station, reachability::ConnectivitySettings().port}, 0)));
+                                         {endpoint, reachability::ReachabilitySettings().port}, 0)));
   Describe(R"({"intervalSeconds": 1, "podSeconds": 1})", R"(, "gpu-002": "10.100.0.2")");
   // Else a broadcast of the pod's may come first, and mend it as well.
   const MacAddress far_mac = GetLink(*far, wires_.Far(0)).mac;
-  for (const IpAddress& one : {gateway, station})
+  for (const IpAddress& one : {gateway, endpoint})
     Must(route_->SetNeighbour({one, far_mac, link_, NUD_PERMANENT}));
   Start();
-  ASSERT_TRUE(Holds([&] { return Pod().state == reachability::ReachState::kReachable && Pod().sent > 0; }))
-      << Pod().because;
+  ASSERT_TRUE(Holds([&] {
+    return Pod().state == reachability::ReachabilityState::kReachable && Pod().sent > 0;
+  })) << Pod().because;
   EXPECT_EQ(Rail("rail0").stale, 0U);
 
   Must(far->SetNeighbour({*IpAddress::Parse("10.100.0.50"), *MacAddress::Parse("02:00:00:00:00:99"),
                           wires_.Far(0), NUD_REACHABLE}));
   ASSERT_TRUE(Holds([&] { return Rail("rail0").stale >= 2; })) << Pod().because;
   EXPECT_TRUE(Holds([&] { return Pod().stale.empty(); })) << "at the next look it is well";
-  EXPECT_EQ(Pod().state, reachability::ReachState::kReachable);
+  EXPECT_EQ(Pod().state, reachability::ReachabilityState::kReachable);
   EXPECT_EQ(Rail("rail0").stale, 2U);
 }
 

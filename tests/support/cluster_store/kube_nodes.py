@@ -1,4 +1,4 @@
-"""kube_nodes.py - nodes and events for kube_standin.py: what isolation uses of core/v1.
+"""kube_nodes.py - nodes and events for kube_standin.py: what node status uses of core/v1.
 
 Nodes: create (administrator), get, merge patch, strategic merge patch of the status' conditions and of nothing else; a patch
 with another metadata.resourceVersion than the node's is a conflict. Events: create, and list (administrator).

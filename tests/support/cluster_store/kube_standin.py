@@ -1,5 +1,5 @@
 #!/usr/bin/python3
-"""kube_standin.py - as much of the Kubernetes API as leasing and isolation use, in memory, for tests.
+"""kube_standin.py - as much of the Kubernetes API as leasing and node status use, in memory, for tests.
 
 The two resources of manifests/components/kubernetes-store over HTTPS, with their schemas: create, get,
 list (limit, continue, label selectors, resourceVersion), update, delete with preconditions, delete of all, watch. One

@@ -21,7 +21,7 @@ namespace {
 constexpr const char* kFabric = R"({"version": 1, "rails": [
     {"name": "rail0", "pf": "pf0"}, {"name": "rail1", "pf": "pf1"}, {"name": "rail2", "pf": "pf2"}], "pools": [
     {"resource": "a.io/rail0", "rails": ["rail0"]}, {"resource": "a.io/rail1", "rails": ["rail1"]},
-    {"resource": "b.org/plain", "rails": ["rail2"], "handoff": "off"}]})";
+    {"resource": "b.org/plain", "rails": ["rail2"], "ncclConfig": "off"}]})";
 
 constexpr const char* kRegistry = "/registry";
 

@@ -19,8 +19,8 @@ namespace railhead::testing {
 
 class RestartNode : public KubeletTest {
  protected:
-  static constexpr const char* kRail0 = "a.io/rail0";   // handoff required
-  static constexpr const char* kRail1 = "a.io/rail1";   // handoff required
+  static constexpr const char* kRail0 = "a.io/rail0";   // NCCL configuration required
+  static constexpr const char* kRail1 = "a.io/rail1";   // NCCL configuration required
   static constexpr const char* kPlain = "b.org/plain";  // without: no PreStartContainer
 
   RestartNode();

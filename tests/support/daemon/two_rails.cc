@@ -13,7 +13,7 @@ TwoRails::TwoRails(int vfs) {
   vfs1_ = sysfs_.AddVfs(kPf1, vfs, {.rdma = "{pf}_rdma{n}"});
 }
 
-std::shared_ptr<const inventory::Inventory> TwoRails::Look(const inventory::HostNetwork& host) const {
+std::shared_ptr<const inventory::Inventory> TwoRails::Discover(const inventory::HostNetwork& host) const {
   auto inventory = Discover(root_, host);
   if (!inventory) {
     ADD_FAILURE() << Describe(inventory.error());
@@ -23,7 +23,7 @@ std::shared_ptr<const inventory::Inventory> TwoRails::Look(const inventory::Host
 }
 
 std::vector<std::shared_ptr<const resources::ResourcePool>> TwoRails::PoolsOf(const std::string& text) const {
-  const auto inventory = Look();
+  const auto inventory = Discover();
   const auto fabric = ParseFabric(text, "fabric.json");
   if (!fabric) {
     ADD_FAILURE() << Describe(fabric.error());

@@ -25,7 +25,7 @@ class TwoRails : public ::testing::Test {
   std::vector<std::string> vfs0_;
   std::vector<std::string> vfs1_;
 
-  [[nodiscard]] std::shared_ptr<const inventory::Inventory> Look(
+  [[nodiscard]] std::shared_ptr<const inventory::Inventory> Discover(
       const inventory::HostNetwork& host = {}) const;
   // Of fabric.json's text; the failure of a test when it is refused.
   [[nodiscard]] std::vector<std::shared_ptr<const resources::ResourcePool>> PoolsOf(

@@ -65,7 +65,7 @@ struct Announcement {
 
 struct Probe {
   std::string ns;
-  std::vector<AddressClaim> claims;
+  std::vector<ProbeTarget> targets;
   std::chrono::milliseconds budget{};
 };
 
@@ -151,7 +151,7 @@ class FakeKernel final : public Kernel {
   Result<void> Announce(const NetNs& ns, const Link& link, const std::vector<IpAddress>& addresses) override;
   // Does not wait: answers are there or do not come.
   Result<std::vector<AddressConflict>> ProbeAddresses(const NetNs& ns,
-                                                      const std::vector<AddressClaim>& claims,
+                                                      const std::vector<ProbeTarget>& targets,
                                                       std::chrono::milliseconds budget) override;
   Result<std::vector<std::optional<std::string>>> ReadSysctls(const NetNs& ns,
                                                               const std::vector<std::string>& paths) override;

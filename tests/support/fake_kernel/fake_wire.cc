@@ -77,12 +77,12 @@ void FakeKernel::AddResponder(const std::string& pf, const std::string& mac) {
 }
 
 Result<std::vector<AddressConflict>> FakeKernel::ProbeAddresses(const NetNs& ns,
-                                                                const std::vector<AddressClaim>& claims,
+                                                                const std::vector<ProbeTarget>& targets,
                                                                 std::chrono::milliseconds budget) {
   std::vector<std::string> texts;
-  texts.reserve(claims.size());
-  for (const auto& claim : claims) {
-    texts.push_back(claim.address.ToString() + " on interface " + std::to_string(claim.link));
+  texts.reserve(targets.size());
+  for (const auto& target : targets) {
+    texts.push_back(target.address.ToString() + " on interface " + std::to_string(target.link));
   }
   const std::string what = "probing " + Join(texts, ", ");
   if (const auto injected = Begin("ProbeAddresses", Join(texts, ", "))) return FailSys(injected.error, what);
@@ -90,13 +90,13 @@ Result<std::vector<AddressConflict>> FakeKernel::ProbeAddresses(const NetNs& ns,
   if (!name) return FailSys(EINVAL, what);
   std::vector<AddressConflict> conflicts;
   if (budget.count() <= 0) return conflicts;
-  probes_.push_back({*name, claims, budget});
-  for (const AddressClaim& claim : claims) {
-    const FakeNetdev* netdev = state_.Find(*name, claim.link);
+  probes_.push_back({*name, targets, budget});
+  for (const ProbeTarget& target : targets) {
+    const FakeNetdev* netdev = state_.Find(*name, target.link);
     if (netdev == nullptr) return FailSys(ENXIO, what);
     if (!netdev->link.up) return FailSys(ENETDOWN, what);
-    const auto other = state_.AnswerFor(*netdev, claim.address);
-    if (other && *other != claim.mac) conflicts.push_back({claim, *other, *other});
+    const auto other = state_.AnswerFor(*netdev, target.address);
+    if (other && *other != target.mac) conflicts.push_back({target, *other, *other});
   }
   return conflicts;
 }

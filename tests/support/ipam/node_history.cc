@@ -6,11 +6,11 @@
 namespace railhead::testing {
 namespace {
 
-constexpr std::uint64_t kRestMs = 600'000;
+constexpr std::uint64_t kReuseDelayMs = 600'000;
 constexpr std::uint64_t kMsPerSecond = 1000;
 constexpr std::uint64_t kMostUptimeMs = 120'000;
 constexpr std::uint64_t kShortMs = 2'000;
-constexpr std::uint64_t kLongMs = 3 * kRestMs;
+constexpr std::uint64_t kLongMs = 3 * kReuseDelayMs;
 
 Error Differs(const std::string& what) {
   return {ErrorCode::kConflict, what, "", 0};
@@ -21,7 +21,7 @@ Error Differs(const std::string& what) {
 NodeHistory::NodeHistory(Root root, std::uint64_t seed, std::size_t rails, std::size_t pods)
     : root_(std::move(root)), pods_(pods), random_(seed) {
   for (std::size_t rail = 0; rail < rails; ++rail)
-    rails_.push_back(MakePool("10." + std::to_string(rail) + ".0.0/20", {}, kRestMs / kMsPerSecond));
+    rails_.push_back(MakePool("10." + std::to_string(rail) + ".0.0/20", {}, kReuseDelayMs / kMsPerSecond));
 }
 
 // A runtime's ids are random: entries come anywhere in the tree.
@@ -78,7 +78,7 @@ Result<void> NodeHistory::Operate(StoreAt& store) {
   return Add(store, held_.size() < pods_ ? NewPod() : AnyPod());
 }
 
-void NodeHistory::Rest(int pod, std::uint64_t ms) {
+void NodeHistory::StartReuseDelay(int pod, std::uint64_t ms) {
   for (std::size_t rail = 0; rail < rails_.size(); ++rail)
     until_ms_[{rail, held_[pod][rail]}] = store_ms() + ms;
 }
@@ -87,7 +87,7 @@ void NodeHistory::EnterBoot() {
   if (entered_ == boot_) return;
   entered_ = boot_;
   for (const auto& [pod, holding] : held_) {
-    Rest(pod, kRestMs);
+    StartReuseDelay(pod, kReuseDelayMs);
     had_[pod] = holding;
   }
   held_.clear();
@@ -96,10 +96,10 @@ void NodeHistory::EnterBoot() {
 
 Result<void> NodeHistory::Add(StoreAt& store, int pod) {
   EnterBoot();
-  std::vector<ipam::OwnerClaim> claims;
+  std::vector<ipam::AddressRequest> requests;
   for (std::size_t rail = 0; rail < rails_.size(); ++rail)
-    claims.push_back({OwnerOf(pod, rail), {rails_[rail]}, {}, true});
-  const auto records = RH_TRY(store.Allocate(claims, Now()));
+    requests.push_back({OwnerOf(pod, rail), {rails_[rail]}, {}, true});
+  const auto records = RH_TRY(store.Allocate(requests, Now()));
   Holding given;
   for (const ipam::AddressRecord& record : records) given.push_back(record.address);
   if (const auto held = held_.find(pod); held != held_.end()) {
@@ -139,7 +139,7 @@ Result<void> NodeHistory::Delete(StoreAt& store, int pod, bool in_use) {
   if (released != (was_held ? rails_.size() - (quarantine ? 1 : 0) : 0))
     return Fail(Differs("DEL released " + std::to_string(released)));
   if (held == held_.end()) return {};
-  Rest(pod, kRestMs);
+  StartReuseDelay(pod, kReuseDelayMs);
   if (quarantine) {
     const auto quarantine_ms = static_cast<std::uint64_t>(ipam::kDefaultQuarantine.count()) * kMsPerSecond;
     until_ms_[{0, held->second.front()}] = store_ms() + quarantine_ms;
@@ -163,7 +163,7 @@ Result<void> NodeHistory::Collect(StoreAt& store) {
       ++held;
       continue;
     }
-    Rest(held->first, kRestMs);
+    StartReuseDelay(held->first, kReuseDelayMs);
     held = held_.erase(held);
     Committed();
   }

@@ -41,7 +41,7 @@ class NodeHistory {
   [[nodiscard]] Result<void> CheckNew(int pod, const Holding& given) const;
   [[nodiscard]] Result<void> Compare() const;
   void EnterBoot();
-  void Rest(int pod, std::uint64_t ms);
+  void StartReuseDelay(int pod, std::uint64_t ms);
   int NewPod();
   int AnyPod();
   [[nodiscard]] ipam::AddressOwner OwnerOf(int pod, std::size_t rail) const;

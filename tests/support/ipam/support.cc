@@ -65,14 +65,14 @@ IpRange Range(const std::string& text) {
 }
 
 ipam::AddressPool MakePool(const std::string& subnet, const std::vector<std::string>& ranges,
-                           int rest_seconds, const std::vector<std::string>& exclusions) {
+                           int reuse_delay_seconds, const std::vector<std::string>& exclusions) {
   ipam::RangeSpec spec;
   spec.subnet = Prefix(subnet);
   for (const std::string& text : ranges) spec.ranges.push_back(Range(text));
   for (const std::string& text : exclusions) spec.exclusions.push_back(Range(text));
   auto set = ipam::RangeSet::Make(spec);
   if (!set) Die(Describe(set.error()));
-  return {spec.subnet.Network().ToString(), std::move(*set), std::chrono::seconds(rest_seconds)};
+  return {spec.subnet.Network().ToString(), std::move(*set), std::chrono::seconds(reuse_delay_seconds)};
 }
 
 namespace {

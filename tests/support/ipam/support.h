@@ -41,7 +41,7 @@ IpRange Range(const std::string& text);
 
 // A pool over all of `subnet`, or the given ranges of it.
 ipam::AddressPool MakePool(const std::string& subnet, const std::vector<std::string>& ranges,
-                           int rest_seconds, const std::vector<std::string>& exclusions = {});
+                           int reuse_delay_seconds, const std::vector<std::string>& exclusions = {});
 
 // The owner number `i`.
 ipam::AddressOwner OwnerNumber(int i);
@@ -67,17 +67,17 @@ class StoreAt {
     return StoreAt(std::move(store), clock);
   }
 
-  auto Allocate(const std::vector<ipam::OwnerClaim>& claims, const ipam::ClockReading& now) {
-    return at(now).Allocate(claims);
+  auto Allocate(const std::vector<ipam::AddressRequest>& requests, const ipam::ClockReading& now) {
+    return at(now).Allocate(requests);
   }
   auto Allocate(const ipam::AddressOwner& owner, const ipam::AddressPool& pool,
                 const ipam::ClockReading& now) {
     return at(now).Allocate(owner, pool);
   }
-  auto TryAllocate(const std::vector<ipam::OwnerClaim>& claims, const ipam::ClockReading& now) {
-    return at(now).TryAllocate(claims);
+  auto TryAllocate(const std::vector<ipam::AddressRequest>& requests, const ipam::ClockReading& now) {
+    return at(now).TryAllocate(requests);
   }
-  auto RestEarlierBoots(const ipam::ClockReading& now) { return at(now).RestEarlierBoots(); }
+  auto ReleaseEarlierBoots(const ipam::ClockReading& now) { return at(now).ReleaseEarlierBoots(); }
   auto Quarantine(const ipam::AddressOwner& owner, const IpAddress& address, const ipam::ClockReading& now,
                   std::chrono::seconds time = ipam::kDefaultQuarantine) {
     return at(now).Quarantine(owner, address, time);

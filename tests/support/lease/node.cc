@@ -35,9 +35,10 @@ void TestNode::StartDaemon() {
     settings.pools.push_back(std::move(*layout));
   }
   leaser_.reset();
-  book_ = OpenNodeBook(scratch_.root(), std::chrono::duration_cast<std::chrono::seconds>(pools_.times.rest),
-                       clocks());
-  leaser_ = std::make_unique<ipam::Leaser>(std::move(settings), store_, *book_, [this] { return random_(); });
+  lease_state_ = OpenLeaseStateStore(
+      scratch_.root(), std::chrono::duration_cast<std::chrono::seconds>(pools_.times.reuse_delay), clocks());
+  leaser_ = std::make_unique<ipam::Leaser>(std::move(settings), store_, *lease_state_,
+                                           [this] { return random_(); });
 }
 
 void TestNode::Reboot() {
@@ -60,7 +61,7 @@ ipam::Leaser::Outcome TestNode::Settle() {
 
 Result<ipam::AddressRecord> TestNode::Allocate(const std::string& pod, const std::string& subnet) {
   auto store = RH_TRY(ipam::AddressStore::Open(scratch_.root(), clocks()));
-  ipam::AddressPool pool = MakePool(subnet, {}, static_cast<int>(pools_.times.rest.count() / 1000));
+  ipam::AddressPool pool = MakePool(subnet, {}, static_cast<int>(pools_.times.reuse_delay.count() / 1000));
   pool.leased = true;
   return store.Allocate({"net", pod, "net1"}, pool);
 }
@@ -71,8 +72,8 @@ Result<std::size_t> TestNode::Release(const std::string& pod) {
 }
 
 std::vector<ipam::NodeBlock> TestNode::Blocks() {
-  auto book = ipam::OpenNodeBook(scratch_.root(), std::chrono::seconds(0));
-  auto state = book->Read();
+  auto lease_state = ipam::OpenLeaseStateStore(scratch_.root(), std::chrono::seconds(0));
+  auto state = lease_state->Read();
   if (!state) Die(Describe(state.error()));
   return std::move(state->blocks);
 }

@@ -36,16 +36,16 @@ class TestNode {
   [[nodiscard]] bool running() const { return leaser_ != nullptr; }
   ipam::Leaser& leaser() { return *leaser_; }
   MemoryStore& store() { return store_; }
-  ipam::NodeBook& book() { return *book_; }
+  ipam::LeaseStateStore& lease_state() { return *lease_state_; }
 
   void Reboot();
   void Pass(std::uint64_t ms) {
     now_.boottime_ms += ms;
-    PassStandingStill(ms);
+    PassPaused(ms);
   }
   // A virtual machine that is paused: its CLOCK_BOOTTIME is, too; the wall clock is right again when it goes
   // on.
-  void PassStandingStill(std::uint64_t ms) {
+  void PassPaused(std::uint64_t ms) {
     wall_ms_ += ms;
     now_.wall_seconds = kEpoch + static_cast<std::int64_t>(wall_ms_ / 1000);
   }
@@ -79,7 +79,7 @@ class TestNode {
   std::uint64_t wall_ms_ = 0;
   int boots_ = 0;
   std::mt19937_64 random_;
-  std::unique_ptr<ipam::NodeBook> book_;
+  std::unique_ptr<ipam::LeaseStateStore> lease_state_;
   std::unique_ptr<ipam::Leaser> leaser_;
 };
 

@@ -174,9 +174,9 @@ Result<void> LockedKernel::Announce(const NetNs& ns, const Link& link,
   return Locked([&] { return kernel_.Announce(ns, link, addresses); });
 }
 Result<std::vector<AddressConflict>> LockedKernel::ProbeAddresses(const NetNs& ns,
-                                                                  const std::vector<AddressClaim>& claims,
+                                                                  const std::vector<ProbeTarget>& targets,
                                                                   std::chrono::milliseconds budget) {
-  return Locked([&] { return kernel_.ProbeAddresses(ns, claims, budget); });
+  return Locked([&] { return kernel_.ProbeAddresses(ns, targets, budget); });
 }
 Result<std::vector<std::optional<std::string>>> LockedKernel::ReadSysctls(
     const NetNs& ns, const std::vector<std::string>& paths) {

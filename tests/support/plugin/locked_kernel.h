@@ -33,7 +33,7 @@ class LockedKernel final : public Kernel {
   Result<std::optional<std::vector<GidEntry>>> ReadGids(const NetNs& ns, const std::string& device) override;
   Result<void> Announce(const NetNs& ns, const Link& link, const std::vector<IpAddress>& addresses) override;
   Result<std::vector<AddressConflict>> ProbeAddresses(const NetNs& ns,
-                                                      const std::vector<AddressClaim>& claims,
+                                                      const std::vector<ProbeTarget>& targets,
                                                       std::chrono::milliseconds budget) override;
   Result<std::vector<std::optional<std::string>>> ReadSysctls(const NetNs& ns,
                                                               const std::vector<std::string>& paths) override;

@@ -47,10 +47,11 @@ void PluginFixture::WriteFabric(const std::string& more) {
     "policy":{"networks":[{"ipam":["test-ipam"])" + permissions_ + "}]}}");
 }
 
-void PluginFixture::Allocate(const std::vector<std::string>& devices, Delivery delivery,
-                             HandoffPolicy handoff) {
+void PluginFixture::Allocate(const std::vector<std::string>& devices, DeviceNodeMode device_nodes,
+                             NcclConfigPolicy nccl_config) {
   for (const auto& device : devices) {
-    ASSERT_TRUE(WriteAllocation(sysfs_.root(), {kDefaultResource, device, devices, 1, handoff, delivery}));
+    ASSERT_TRUE(
+        WriteAllocation(sysfs_.root(), {kDefaultResource, device, devices, 1, nccl_config, device_nodes}));
   }
 }
 
@@ -85,8 +86,9 @@ CniRequest PluginFixture::Request(const Call& call) {
     return {};
   }
   // Tests of waiting say how long themselves.
-  const std::string patience =
-      call.config.find("homeWaitSeconds") == std::string::npos ? R"(,"homeWaitSeconds":0)" : "";
+  const std::string patience = call.config.find("previousDelTimeoutSeconds") == std::string::npos
+                                   ? R"(,"previousDelTimeoutSeconds":0)"
+                                   : "";
   const std::string config = R"({"cniVersion":")" + call.cni_version + R"(","name":")" + call.network +
                              R"(","type":"railhead")" + patience +
                              (call.config.empty() ? "" : "," + call.config) + "}";
@@ -130,7 +132,7 @@ std::string PluginFixture::Files() const {
       // What is kept on purpose.
       if (file.rfind("attach.log", 0) == 0 || file.rfind("tenants/", 0) == 0 || file == "rdma-mode") continue;
       // A mounted file, and the lock file of a device, are emptied, not removed.
-      const bool emptied = file.starts_with("handoff-device/") || file.starts_with("locks/");
+      const bool emptied = file.starts_with("nccl-device/") || file.starts_with("locks/");
       if (emptied && File(std::string(directory) + "/" + file).empty()) continue;
       text += std::string(directory) + "/" + file + "\n";
     }

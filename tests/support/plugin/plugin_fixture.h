@@ -64,8 +64,8 @@ class PluginFixture : public ::testing::Test {
   // It answers "COMMAND", or "COMMAND-IFNAME", with an error from now on; "" ends that.
   void FailIpam(const std::string& command);
   void WriteFabric(const std::string& more = "");
-  void Allocate(const std::vector<std::string>& devices, Delivery delivery = Delivery::kCdi,
-                HandoffPolicy handoff = HandoffPolicy::kRequired);
+  void Allocate(const std::vector<std::string>& devices, DeviceNodeMode device_nodes = DeviceNodeMode::kCdi,
+                NcclConfigPolicy nccl_config = NcclConfigPolicy::kRequired);
 
   Link PodLink(const std::string& name = "net1", const std::string& ns = {});
   VfSettings Vf(int n, int rail = 0);

@@ -38,7 +38,7 @@ void RailsFixture::WriteRails(const std::vector<std::pair<std::string, std::stri
                   R"(],"policy":{"networks":[{"ipam":["test-ipam"])" + permissions_ + "}]}}");
 }
 
-void RailsFixture::WriteCheckpoint(const std::vector<Given>& all, bool old_form) {
+void RailsFixture::WriteCheckpoint(const std::vector<CheckpointEntry>& all, bool old_form) {
   nlohmann::json entries = nlohmann::json::array();
   for (const auto& given : all) {
     nlohmann::json ids = given.ids;

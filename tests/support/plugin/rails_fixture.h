@@ -10,7 +10,7 @@
 namespace railhead::testing {
 
 // What kubelet gave to one container.
-struct Given {
+struct CheckpointEntry {
   std::string uid;
   std::string container;
   std::string resource;
@@ -30,7 +30,7 @@ class RailsFixture : public FaultsFixture {
                                                                                    {"rail2", "pf2"}},
                   const std::string& more = "");
   // As kubelet writes it since Kubernetes 1.20, or as before.
-  void WriteCheckpoint(const std::vector<Given>& all, bool old_form = false);
+  void WriteCheckpoint(const std::vector<CheckpointEntry>& all, bool old_form = false);
   static constexpr const char* kCheckpoint = "/var/lib/kubelet/device-plugins/kubelet_internal_checkpoint";
   [[nodiscard]] std::string Bdf(int rail, int n = 0) const {
     return vfs_.at(static_cast<std::size_t>(rail)).at(static_cast<std::size_t>(n));

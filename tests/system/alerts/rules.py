@@ -156,7 +156,7 @@ def main():
         for name, spec in files.items():
             (work / name).write_text(yaml.safe_dump(spec, sort_keys=False), encoding='utf-8')
         # promtool's own order is left to chance; this is that of who reads what others record.
-        order = [f'{name}.yaml' for name in ('traffic', 'rails', 'reach', 'devices', 'daemon', 'addresses')]
+        order = [f'{name}.yaml' for name in ('traffic', 'rails', 'reachability', 'devices', 'daemon', 'addresses')]
         for name, of_file in made.items():
             needed = sorted(read_by(name, files), key=order.index)
             test = {'rule_files': needed, 'evaluation_interval': '1m', 'tests': of_file,

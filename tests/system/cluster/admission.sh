@@ -68,7 +68,7 @@ token_checks() {
 }
 lease_checks() {
     local block=v4-10-100-0-0-16-000000000000000 record='{"instance":"i","counter":1,"blocks":{"10.100.0.0/16":[1]}}'
-    check 'railheadd claims a block for its node' put ours create AddressBlock ${block}1 '{"node":"ours","state":"leased"}'
+    check 'railheadd allocates a block for its node' put ours create AddressBlock ${block}1 '{"node":"ours","state":"leased"}'
     check '... not for another' refused 'own node' put ours create AddressBlock ${block}2 '{"node":"theirs","state":"leased"}'
     check '... the other does' put theirs create AddressBlock ${block}2 '{"node":"theirs","state":"leased"}'
     check '... whose block it cannot take' refused 'another node' change ours addressblock ${block}2 '.spec.node = "ours"'
@@ -78,10 +78,10 @@ lease_checks() {
     check '... again' change ours nodeaddresses ours '.spec.counter = 2'
     check '... no other'\''s' refused 'its own node' put ours create NodeAddresses theirs "$record"
     check '... the other does' put theirs create NodeAddresses theirs "$record"
-    check '... not its counter' refused 'takenBy' change ours nodeaddresses theirs '.spec += { counter: 9, takenBy: "ours" }'
-    check '... does not remove it' refused 'takenBy' by ours delete nodeaddresses theirs
-    check '... marks it as taken, as of a dead node' change ours nodeaddresses theirs '.spec.takenBy = "ours"'
-    check '... not as taken by a third' refused 'takenBy' change ours nodeaddresses theirs '.spec.takenBy = "third"'
+    check '... not its counter' refused 'reclaimedBy' change ours nodeaddresses theirs '.spec += { counter: 9, reclaimedBy: "ours" }'
+    check '... does not remove it' refused 'reclaimedBy' by ours delete nodeaddresses theirs
+    check '... marks it as reclaimed, as of a dead node' change ours nodeaddresses theirs '.spec.reclaimedBy = "ours"'
+    check '... not as reclaimed by a third' refused 'reclaimedBy' change ours nodeaddresses theirs '.spec.reclaimedBy = "third"'
     check '... and removes it then' by ours delete nodeaddresses theirs
     check '... as it does its own' by ours delete nodeaddresses ours
 }

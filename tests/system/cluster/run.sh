@@ -110,7 +110,7 @@ beside() {
 }
 gone() { kubectl delete pod "$1" --timeout="${LIMIT}s"; }
 # shellcheck disable=SC2016 # expanded there
-all_home() { node '[ -z "$(find /run/railhead/attachments /run/railhead/locks /run/cdi -mindepth 1 ! -type d ! \( -name "*.lock" -empty \))" ] &&
+all_restored() { node '[ -z "$(find /run/railhead/attachments /run/railhead/locks /run/cdi -mindepth 1 ! -type d ! \( -name "*.lock" -empty \))" ] &&
     [ "$(cat /sys/class/net/pf?/device/sriov_numvfs | sort -u)" = 2 ] && [ "$(ls -d /sys/class/net/pf?/device/virtfn?/net/* | wc -l)" = 4 ]'; }
 rolled_out() { kubectl -n kube-system rollout status daemonset railheadd --timeout="${LIMIT}s"; }
 registrations() { kubectl -n kube-system logs daemonset/railheadd -c railheadd | grep -c '"registered with kubelet"'; }
@@ -140,8 +140,8 @@ overlay() { # RELEASE early|late [COMPONENT...]
     # No emulated GPU has a class that is known for one.
     echo '{ "accelerators": { "vendors": ["1234:0380"] } }' >"$into/topology.json"
     jq -n --arg binding "$binding" '{ version: 1, pools: [ { resource: "railhead.io/roce", binding: $binding } ],
-        addresses: { conflictProbeMs: 50, restSeconds: 0, store: { type: "kubernetes", kubernetes: {}, renewSeconds: 10 } },
-        provision: { vfs: 2 }, isolation: { nodeCondition: true, taint: { whenRailsBelow: 2 }, events: true },
+        addresses: { conflictProbeMs: 50, reuseDelaySeconds: 0, store: { type: "kubernetes", kubernetes: {}, renewSeconds: 10 } },
+        provision: { vfs: 2 }, nodeStatus: { nodeCondition: true, taint: { whenRailsBelow: 2 }, events: true },
         rails: [ range(2) | { name: "rail\(.)", pf: "pf\(.)", vlan: (100 + .), softRoce: true, subnet: "10.20\(.).0.0/16",
                               gateway: "10.20\(.).255.254", routes: ["10.200.0.0/13"] } ] }' >"$into/fabric.json"
 }
@@ -181,21 +181,21 @@ check '... and the node'\''s label' kubectl label node node0 railhead.io/nics=tr
 check 'the DaemonSet is rolled out' rolled_out
 check '... has made the VFs, and offers them' within "$LIMIT" offers 4
 check '... has leased blocks of addresses in the Kubernetes API' within "$LIMIT" leased
-check '... has told that the rails are whole' within "$LIMIT" rails_ready True
-check '... shows the topology' railhead_pod railctl topo
+check '... has reported that the rails are healthy' within "$LIMIT" rails_ready True
+check '... shows the topology' railhead_pod railctl topology
 
 check 'a pod, chained behind the cluster network' pod first ''
 check '... has a VF of each rail' says first '.interfaces | keys == ["eth0", "lo", "rail0", "rail1"]'
 check '... has their device nodes, and opens them' says first '(.devices | length) == 3 and all(.devices[]; .opens)'
 check '... has nccl.conf' says first '.ncclConf | any(startswith("NCCL_IB_HCA=="))'
-check '... is what was handed over' railhead_pod railctl handoff verify
+check '... matches its NCCL configuration' railhead_pod railctl nccl verify
 
 watch_offer
 check 'a newer image' overlay 2 early kubernetes-store node-conditions seccomp
 check '... is applied' apply
 check '... is rolled out' rolled_out
 check '... and the node never offered less' offer_was 4
-check '... the pod is what was handed over' railhead_pod railctl handoff verify
+check '... the pod matches its NCCL configuration' railhead_pod railctl nccl verify
 
 so_far=$(registrations)
 check 'kubelet ends and comes again' node kubelet_end
@@ -216,7 +216,7 @@ check '... on offer, too' within "$LIMIT" offers 4
 
 before=$(addresses first)
 check 'the pod ends' gone first
-check '... and leaves nothing' within "$LIMIT" all_home
+check '... and leaves nothing' within "$LIMIT" all_restored
 check 'the next one' pod second ''
 check '... has the next addresses' follows "$before" "$(addresses second)"
 check '... ends' gone second
@@ -234,7 +234,7 @@ if [ -x "$BIN/multus" ]; then
     check 'a pod with all of its devices in one network' pod fourth 'roce-all'
     check '... has a VF of each rail' says fourth '.interfaces | keys == ["eth0", "lo", "rail0", "rail1"]'
     check '... ends' gone fourth
-    check '... and leaves nothing' within "$LIMIT" all_home
+    check '... and leaves nothing' within "$LIMIT" all_restored
 fi
 
 check 'a device plugin of GPUs' node gpu_plugin
@@ -250,11 +250,11 @@ for name in fifth sixth; do
     check '... has a VF beside it' beside $name
 done
 for name in fifth sixth; do check '... ends' gone $name; done
-check '... and leaves nothing' within "$LIMIT" all_home
+check '... and leaves nothing' within "$LIMIT" all_restored
 
 check 'kubectl delete' apply_gone
 check '... the node offers nothing' within "$LIMIT" offers 0
-check '... and its VFs are at home' all_home
+check '... and its VFs are on the host' all_restored
 echo end >"$work/sync/order-end"
 check 'the node goes' wait "$guest"
 finish

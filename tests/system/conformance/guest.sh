@@ -20,9 +20,9 @@ for ((i = 0; i < 7; i++)); do
     vf_pci pf0 "$i"
 done >/tmp/addresses
 cat >/tmp/config.json <<'END'
-{ "cniVersion": "1.1.0", "name": "conformance-net", "type": "railhead", "vlan": 100, "spoofchk": "on", "waitSeconds": 120,
+{ "cniVersion": "1.1.0", "name": "conformance-net", "type": "railhead", "vlan": 100, "spoofchk": "on", "linkTimeoutSeconds": 120,
   "gateway": "10.88.0.1", "routes": ["10.99.0.0/16"], "table": 100, "conflictProbeMs": 0,
-  "ipam": { "type": "railhead-ipam", "subnet": "10.88.0.0/16", "gateway": "10.88.0.1", "restSeconds": 0 } }
+  "ipam": { "type": "railhead-ipam", "subnet": "10.88.0.0/16", "gateway": "10.88.0.1", "reuseDelaySeconds": 0 } }
 END
 # shellcheck disable=SC2016 # the suite's variable
 exec "$bin/cni-conformance" --here --plugin-dir "$bin" --config /tmp/config.json --containers 6 --settle 30 "${only[@]}" \

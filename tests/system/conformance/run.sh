@@ -31,7 +31,7 @@ trap 'rm -rf "$work"' EXIT
 
 # ---- the targets ---------------------------------------------------------------------
 readonly HOST_LOCAL='{"type": "host-local", "subnet": "10.88.0.0/16", "routes": [{"dst": "10.99.0.0/16", "gw": "10.88.0.1"}]}'
-readonly OWN_IPAM='{"type": "railhead-ipam", "subnet": "10.88.0.0/16", "gateway": "10.88.0.1", "restSeconds": 0,
+readonly OWN_IPAM='{"type": "railhead-ipam", "subnet": "10.88.0.0/16", "gateway": "10.88.0.1", "reuseDelaySeconds": 0,
                     "routes": [{"dst": "10.99.0.0/16", "gw": "10.88.0.1"}]}'
 config() { # type, further fields with a comma at the end, ipam
     printf '{"cniVersion": "1.0.0", "name": "conformance-net", "type": "%s", %s "ipam": %s}\n' "$1" "$2" "$3"
@@ -50,7 +50,7 @@ describe() {
         host-device)
             config host-device '' "$HOST_LOCAL"
             options+=(--prepare "'$bin/stand_in_nics' serve /run/root 16"
-                --setup "'$bin/stand_in_nics' home \$CONFORMANCE_SLOT; echo '{\"device\": \"nic'\$CONFORMANCE_SLOT'\"}'")
+                --setup "'$bin/stand_in_nics' await \$CONFORMANCE_SLOT; echo '{\"device\": \"nic'\$CONFORMANCE_SLOT'\"}'")
             ;;
         host-local) config host-local '' "$HOST_LOCAL" && options+=(--kind ipam) ;;
         railhead-ipam) config railhead-ipam '' "$OWN_IPAM" && options+=(--kind ipam --env RAILHEAD_ROOT=/run/root) ;;
@@ -62,7 +62,7 @@ describe() {
             config railhead '"announce": false, "gateway": "10.88.0.1", "routes": ["10.99.0.0/16"], "table": 100,' "$OWN_IPAM"
             options+=(--env RAILHEAD_ROOT=/run/root
                 --prepare "'$bin/stand_in_nics' serve /run/root 16 >/run/addresses"
-                --setup "'$bin/stand_in_nics' home \$CONFORMANCE_SLOT
+                --setup "'$bin/stand_in_nics' await \$CONFORMANCE_SLOT
                     echo '{\"deviceID\": \"'\$(sed -n \$((CONFORMANCE_SLOT + 1))p /run/addresses)'\"}'")
             ;;
         *) echo "run.sh: there is no target '$1'; there are: ${TARGETS[*]}" >&2; exit 1 ;;

@@ -3,7 +3,7 @@
 //   stand_in_nics serve DIRECTORY N   makes nic0 to nicN-1 in this network namespace, a
 //                                     sysfs below DIRECTORY that has them on PCI, prints
 //                                     their PCI addresses, and stays behind as a daemon
-//   stand_in_nics home I              waits until nic I is in this namespace and gives it
+//   stand_in_nics await I             waits until nic I is in this namespace and gives it
 //                                     its name and settings back
 //
 // They are veth pairs, which die with a namespace where hardware comes back to the host
@@ -78,7 +78,7 @@ int Serve(const std::string& directory, int count) {
   ::_exit(0);
 }
 
-int Home(int nic) {
+int Await(int nic) {
   const NetNs host = Must(NetNs::Current());
   const auto route = OpenRoute(host);
   for (const auto limit = NetDeadline(); std::chrono::steady_clock::now() < limit;) {
@@ -95,7 +95,7 @@ int Home(int nic) {
     }
     std::this_thread::sleep_for(kPoll);
   }
-  (void)std::fprintf(stderr, "stand_in_nics: %s does not come home\n", NameOf(nic).c_str());
+  (void)std::fprintf(stderr, "stand_in_nics: %s does not come back\n", NameOf(nic).c_str());
   return 1;
 }
 
@@ -105,9 +105,9 @@ int Main(int argc, char** argv) {
     return Serve(argv[2], static_cast<int>(*number));
   }
   if (number && argc == 3 && std::strcmp(argv[1], "home") == 0 && *number >= 0 && *number < 16) {
-    return Home(static_cast<int>(*number));
+    return Await(static_cast<int>(*number));
   }
-  (void)std::fputs("usage: stand_in_nics serve DIRECTORY N | home I     (N: 1 to 16)\n", stderr);
+  (void)std::fputs("usage: stand_in_nics serve DIRECTORY N | await I    (N: 1 to 16)\n", stderr);
   return 2;
 }
 

@@ -35,8 +35,8 @@ Plugin PluginOf(const DaemonSetting& setting) {
   plugin.root = setting.root;
   // The stand-ins have no RDMA devices, so nothing can be handed off.
   plugin.config =
-      R"({"cniVersion": "1.0.0", "name": "crash", "type": "railhead", "waitSeconds": 120, "homeWaitSeconds": 20,
-          "conflictProbeMs": 0, "announce": false, "handoff": "off"})";
+      R"({"cniVersion": "1.0.0", "name": "crash", "type": "railhead", "linkTimeoutSeconds": 120, "previousDelTimeoutSeconds": 20,
+          "conflictProbeMs": 0, "announce": false, "ncclConfig": "off"})";
   return plugin;
 }
 
@@ -110,7 +110,7 @@ Result<void> DaemonNode::Configure(const std::string& late) {
     for (const char c : rail) rails += c == 'N' ? number : c;
   }
   const std::string text = R"({"version": 1, "rails": [)" + rails + R"(],
-    "addresses": {"restSeconds": 0}, "policy": {"networks": [{"allow": ["*"], "devices": "any"}]},
+    "addresses": {"reuseDelaySeconds": 0}, "policy": {"networks": [{"allow": ["*"], "devices": "any"}]},
     "health": {"intervalSeconds": 1, "vfSeconds": 1, "link": {"downAfter": 0, "upAfter": 0}},
     "pools": [{"resource": ")" +
                            kEarly + R"(", "rails": ["rail0"]},

@@ -148,15 +148,15 @@ Result<void> KillAdd(DaemonNode& node) {
   return Fail(ErrorCode::kConflict, "the killed ADD has left no entry");
 }
 
-Result<void> AwaitHome(DaemonNode& node) {
+Result<void> AwaitRestore(DaemonNode& node) {
   RH_TRY(node.AwaitReady());
-  return node.Await("the killed ADD's device to be at home", [&] {
+  return node.Await("the killed ADD's device to be on the host", [&] {
     const auto scan = Journal(node.root()).Scan();
     return scan && scan->entries.empty();
   });
 }
 Result<void> AddAndDel(DaemonNode& node) {
-  RH_TRY(AwaitHome(node));
+  RH_TRY(AwaitRestore(node));
   RH_TRY(Must(node, "ADD", node.setting().first));
   return Must(node, "DEL", node.setting().first);
 }
@@ -189,7 +189,7 @@ const std::vector<Scenario>& DaemonScenarios() {
       {"allocate", false, Nothing, GiveThree, GiveThree},
       {"bind", false, GiveSlotsToBoth, AddBoth, AddAgain},
       {"health", false, Nothing, LoseCarrier, RegainCarrier},
-      {"reconcile", true, KillAdd, AwaitHome, AddAndDel},
+      {"reconcile", true, KillAdd, AwaitRestore, AddAndDel},
       {"reload", false, Nothing, Reload, GiveMore},
       {"stop", false, Nothing, Stop, GiveOfBoth},
   };

@@ -7,7 +7,7 @@
 //   allocate  kubelet prefers and allocates devices
 //   bind      two pods' ADDs ask for devices in place of slots, at the same time
 //   health    a PF loses its carrier
-//   reconcile an ADD was killed, and railheadd brings home what it left
+//   reconcile an ADD was killed, and railheadd restores what it left
 //   reload    another configuration: a resource goes, another one comes
 //   stop      SIGTERM
 //

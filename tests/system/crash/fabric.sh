@@ -14,5 +14,5 @@ cat <<END
 $(rail 0 "$2" "$1"),
 $(rail 1 "$2" "$1") ],
   "policy": { "networks": [ { "allow": ["*"], "devices": "any" } ] },
-  "addresses": { "restSeconds": 0 } }
+  "addresses": { "reuseDelaySeconds": 0 } }
 END

@@ -37,7 +37,7 @@ vf0=$(vf_netdev pf0 0)
 for name in first other; do ip netns add "$name" && ip -n "$name" link set lo up; done
 bash "$SRC/tests/system/crash/fabric.sh" "$(uname -n)" '"vlan": 100, "softRoce": true,' >/etc/railhead/fabric.json
 
-config='"cniVersion": "1.0.0", "name": "crash", "type": "railhead", "waitSeconds": 120, "homeWaitSeconds": 0, "conflictProbeMs": 0'
+config='"cniVersion": "1.0.0", "name": "crash", "type": "railhead", "linkTimeoutSeconds": 120, "previousDelTimeoutSeconds": 0, "conflictProbeMs": 0'
 settings='"vlanQoS": 5, "vlan": 200, "spoofchk": "on", "max_tx_rate": 400'
 sweep=("$bin/crash_sweep" run --hardware --programs "$bin" --daemon "$bin/railheadd" --pod /run/netns/first --other /run/netns/other)
 case $command in

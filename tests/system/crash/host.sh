@@ -69,7 +69,7 @@ echo node0 >"$work/root/etc/railhead/node-name"
 # ---- the work --------------------------------------------------------------------------
 version=1.0.0
 [ "$command" != soak ] || version=1.1.0 # with GC
-config='"cniVersion": "'$version'", "name": "crash", "type": "railhead", "waitSeconds": 120, "homeWaitSeconds": 0, "conflictProbeMs": 20'
+config='"cniVersion": "'$version'", "name": "crash", "type": "railhead", "linkTimeoutSeconds": 120, "previousDelTimeoutSeconds": 0, "conflictProbeMs": 20'
 sweep=("$bin/crash_sweep" run --programs "$bin" --root "$work/root" --pod /run/netns/first --other /run/netns/other)
 sweep+=(--daemon "$bin/railheadd")
 case $command in

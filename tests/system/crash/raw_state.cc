@@ -30,7 +30,7 @@ struct RawLink {
 std::optional<RawLink> ParseRawLink(const nl::Received& received);
 
 // What the kernel counts or decides itself. QDISC: set when a link is first up.
-const std::set<int>& LeftOut() {
+const std::set<int>& ExcludedDevice() {
   static const std::set<int> left_out = {IFLA_IFNAME,
                                          IFLA_STATS,
                                          IFLA_STATS64,
@@ -125,7 +125,7 @@ void AddFamilies(nl::BytesView families, std::vector<std::string>& lines) {
 }
 
 void AddAttribute(int type, nl::BytesView payload, RawLink& link) {
-  if (LeftOut().contains(type)) return;
+  if (ExcludedDevice().contains(type)) return;
   switch (type) {
     case IFLA_VFINFO_LIST:
       return AddVfs(payload, link.lines);

@@ -30,7 +30,7 @@ node() {
         for vf in 0 1; do give_vf_mac "$pf" "$vf" "02:00:00:00:0${pf#pf}:0$vf" || return; done
     done
     mkdir -p "$CONFIG_MAPS/railhead-fabric" /etc/cni/net.d "$KUBELET"
-    jq -n --arg node "$(uname -n)" '{ version: 1, addresses: { conflictProbeMs: 50, restSeconds: 0 }, handoff: { topology: "always" },
+    jq -n --arg node "$(uname -n)" '{ version: 1, addresses: { conflictProbeMs: 50, reuseDelaySeconds: 0 }, ncclConfig: { topology: "always" },
         rails: [ range(2) | { name: "rail\(.)", pf: "pf\(.)", vlan: (100 * (. + 1)), softRoce: true,
                               subnet: "10.\(. + 1)00.0.0/24", gateway: "10.\(. + 1)00.0.254", routes: ["10.0.0.0/8"],
                               nodeRanges: { ($node): "10.\(. + 1)00.0.10-10.\(. + 1)00.0.13" } } ] }' >"$CONFIG_MAPS/railhead-fabric/fabric.json"
@@ -38,14 +38,14 @@ node() {
 { "cniVersion": "1.0.0", "name": "cluster", "plugins": [
   { "type": "bridge", "bridge": "cni0", "isDefaultGateway": true,
     "ipam": { "type": "host-local", "subnet": "10.244.0.0/24" } },
-  { "type": "railhead", "waitSeconds": 120 } ] }
+  { "type": "railhead", "linkTimeoutSeconds": 120 } ] }
 END
     kubelet-standin serve --dir "$KUBELET" >"$OUT/kubelet.log" 2>&1 &
     within 60 test -S "$KUBELET/control.sock"
 }
 offered() { kubelet-standin devices --dir "$KUBELET" "$RESOURCE" --wait 4 --timeout 120 >/tmp/devices; }
 installed() { cmp "$BUILD/bin/railhead" /opt/cni/bin/railhead && cmp "$BUILD/bin/railhead-ipam" /opt/cni/bin/railhead-ipam; }
-verified() { railctl handoff verify default/train; }
+verified() { railctl nccl verify default/train; }
 
 # Admission: Allocate, and the checkpoint that kubelet writes before it makes the sandbox.
 admit() { kubelet-standin admit --dir "$KUBELET" "$@" >/tmp/admitted; } # --uid UID RESOURCE CONTAINER=COUNT...
@@ -127,7 +127,7 @@ check '... is told which' grep -q 'unresolvable CDI devices railhead.io/nic=0000
 
 check 'a container that stays' container staying --detach "${allocated[@]}" -- /show --stay
 check '... has said the same by then' said_the_same
-check '... is what was handed over' verified
+check '... matches its NCCL configuration' verified
 
 older=$daemonset
 check 'a newer image beside it' daemonset_start 2

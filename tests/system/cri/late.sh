@@ -18,7 +18,7 @@ node() {
         for vf in 0 1; do give_vf_mac "$pf" "$vf" "02:00:00:00:0${pf#pf}:0$vf" || return; done
     done
     mkdir -p /etc/railhead /etc/cni/net.d "$KUBELET" /tmp/entries "${CHECKPOINT%/*}"
-    jq -n --arg node "$(uname -n)" --arg resource "$RESOURCE" '{ version: 1, addresses: { conflictProbeMs: 50, restSeconds: 0 },
+    jq -n --arg node "$(uname -n)" --arg resource "$RESOURCE" '{ version: 1, addresses: { conflictProbeMs: 50, reuseDelaySeconds: 0 },
         pools: [ { resource: $resource, binding: "late" } ],
         rails: [ range(2) | { name: "rail\(.)", pf: "pf\(.)", vlan: (100 * (. + 1)), softRoce: true,
                               subnet: "10.\(. + 1)00.0.0/24", gateway: "10.\(. + 1)00.0.254", routes: ["10.0.0.0/8"],
@@ -29,7 +29,7 @@ node() {
 { "cniVersion": "1.0.0", "name": "cluster", "plugins": [
   { "type": "bridge", "bridge": "cni0", "isDefaultGateway": true,
     "ipam": { "type": "host-local", "subnet": "10.244.0.0/24" } },
-  { "type": "railhead", "waitSeconds": 120 } ] }
+  { "type": "railhead", "linkTimeoutSeconds": 120 } ] }
 CONF
     kubelet-standin serve --dir "$KUBELET" >"$OUT/kubelet.log" 2>&1 &
     within 60 test -S "$KUBELET/control.sock"
@@ -51,7 +51,7 @@ find_gpus() { # sets gpus, in PCI order: two on pf0's switch, two on pf1's
 }
 # The node's NICs and GPUs the other way round: near is far.
 invert_topology() {
-    railctl topo -o json >/tmp/topo || return
+    railctl topology -o json >/tmp/topo || return
     jq '{ paths: [ .paths[] | { nic, accelerator, path: (if .path == "SYS" then "PIX" else "SYS" end) } ],
           accelerators: { vendors: ["1234:0380"] } }' /tmp/topo >/etc/railhead/topology.json
 }
@@ -86,7 +86,7 @@ forget() { # what kubelet does when a pod has ended
 }
 # Without the records of what was allocated, which stay as long as the daemon wants.
 remains() { world | grep -v /allocations/; }
-home() { diff -u <(echo "$before") <(remains); }
+restored() { diff -u <(echo "$before") <(remains); }
 
 
 # ---- where it is ------------------------------------------------------------------------------

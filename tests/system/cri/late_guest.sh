@@ -60,8 +60,8 @@ need 'railheadd' daemon_start
 need 'two GPUs on each of two switches' find_gpus
 need 'the container runtime' runtime_start bridge host-local
 check 'kubelet is told of slots, not of VFs' jq -e 'length == 4 and all(.[]; .id | startswith("slot-"))' /tmp/devices
-echo '--- railctl topo:'
-railctl topo
+echo '--- railctl topology:'
+railctl topology
 before=$(remains)
 
 for gpu in "${gpus[@]}"; do
@@ -71,7 +71,7 @@ for gpu in "${gpus[@]}"; do
     echo "      $gpu: ${devices[*]} is $(vfs) of $(pf_of "$(vfs)")"
     sees_everything 1
     end
-    check '... the VF is at home' home
+    check '... the VF is on the host again' restored
 done
 
 check 'a pod with GPUs on two switches is given two slots' admit both 2 "${gpus[0]}" "${gpus[3]}"
@@ -79,7 +79,7 @@ start
 check '... a VF is beside each GPU' beside "${gpus[0]}" "${gpus[3]}"
 sees_everything 2
 end
-check '... the VFs are at home' home
+check '... the VFs are on the host again' restored
 
 # Two pods at once, on the switch that is not the first of any order.
 check 'a pod with a GPU of the second switch' admit third 1 "${gpus[2]}"
@@ -93,7 +93,7 @@ check '... another one' test "$(vfs)" != "$other"
 end
 name=third sandbox=${first[0]} devices=("${first[@]:1}")
 end
-check '... the VFs are at home' home
+check '... the VFs are on the host again' restored
 
 # Without the daemon nobody knows what a slot is; code 11 makes kubelet try again.
 check 'a pod is given a slot, and railheadd ends' admit waits 1 "${gpus[1]}"
@@ -102,12 +102,12 @@ deny '... its sandbox fails' cri-pod sandbox "${pod[@]}"
 said_why
 check '... and says what is missing' grep -q 'asking railheadd at /run/railhead/bind.sock' /tmp/why
 check '... by the code for later' refused_for_later
-check '... the VFs are at home' home
+check '... the VFs are on the host again' restored
 check 'railheadd is back' daemon_start
 start --attempt 1
 check '... the VF is on the GPU'\''s switch' beside "${gpus[1]}"
 end
-check '... the VF is at home' home
+check '... the VF is on the host again' restored
 
 # On the node's own network no ADD is called, so nothing makes a device of the slot.
 check 'a pod on the node'\''s network is given a slot' admit host 1 "${gpus[0]}"
@@ -116,7 +116,7 @@ deny '... PreStartContainer refuses it' prestart
 said_why
 check '... and says why' grep -q 'a pod with hostNetwork gets no device' /tmp/why
 end
-check '... nothing is left of it' home
+check '... nothing is left of it' restored
 
 # What was checked all along can fail.
 check 'with a topology.json that says the opposite of what is' invert_topology
@@ -126,7 +126,7 @@ start
 deny '... has no VF on its GPU'\''s switch' beside "${gpus[0]}"
 check '... but on the other' apart "${gpus[0]}"
 end
-check 'all is as it was before the first pod' home
+check 'all is as it was before the first pod' restored
 deny 'railheadd saw pods come and go without an error' grep '"level":"error"' "$OUT/railheadd.log"
 daemon_stop
 runtime_stop

@@ -48,7 +48,7 @@ files_are_the_sandboxs() {
         file_is_the_sandboxs topology.xml /var/run/nvidia-topologyd/virtualTopology.xml
 }
 file_is_the_sandboxs() { # NAME PATH
-    local file=/run/railhead/handoff/$sandbox/$1
+    local file=/run/railhead/nccl/$sandbox/$1
     if [ ! -e "$file" ]; then seen --arg path "$2" '.files[$path].text == null'; return; fi
     seen -j --arg path "$2" '.files[$path].text' | cmp - "$file"
 }

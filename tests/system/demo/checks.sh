@@ -44,7 +44,7 @@ rail_routes() {
 }
 check_pod() { cni check 20-railhead.conf net1 "${devices[0]}" && cni check 20-railhead.conf net2 "${devices[1]}"; }
 
-# ---- the handoff ------------------------------------------------------------------------------
+# ---- the NCCL configuration -------------------------------------------------------------------
 # Sets gid_index and hca_of_rail from the container's /etc/nccl.conf.
 read_nccl_conf() {
     local line hca hcas=() i device
@@ -76,7 +76,7 @@ read_nccl_conf() {
     done </tmp/hcas
     [ -n "${hca_of_rail[0]:-}" ] && [ -n "${hca_of_rail[1]:-}" ] || wrong "$(cat /tmp/hcas)"
 }
-handoff_is_right() {
+nccl_config_is_right() {
     local i hca device gid ndev node type octets want
     [ "$socket" = "=eth0" ] || wrong "NCCL_SOCKET_IFNAME is '$socket', not '=eth0'" || return
     while read -r hca device gid ndev node type; do
@@ -96,7 +96,7 @@ handoff_is_right() {
 # The planted fault: an index that no address has, on both nodes.
 plant_gid() {
     local file
-    for file in /run/railhead/handoff/*/nccl.conf; do
+    for file in /run/railhead/nccl/*/nccl.conf; do
         sed 's/^NCCL_IB_GID_INDEX=.*/NCCL_IB_GID_INDEX=9/' "$file" >/tmp/faulty && cat /tmp/faulty >"$file" || return
     done
 }
@@ -126,12 +126,12 @@ announced() {
         and 'arp[14:4] = arp[24:4]' and arp host "${address[i]}" || wrong "no gratuitous ARP of ${address[i]} from $mac"
 }
 
-# ---- connectivity -------------------------------------------------------------------------------
+# ---- reachability -------------------------------------------------------------------------------
 reaches() { # RAIL
-    railctl net -o json >/tmp/net.json
+    railctl reachability -o json >/tmp/reachability.json
     jq -e --arg rail "rail$1" '(.rails[] | select(.rail == $rail) | .state == "reachable" and .gateway.answers
             and ([.peers[] | .state // "reachable"] == ["reachable"]))
-        and ([.pods[] | select(.rail == $rail) | .state] == ["reachable"])' /tmp/net.json
+        and ([.pods[] | select(.rail == $rail) | .state] == ["reachable"])' /tmp/reachability.json
 }
 
 # ---- RDMA -----------------------------------------------------------------------------------------
@@ -175,7 +175,7 @@ host_state() {
     ls /sys/class/infiniband
     echo "files:"
     find /run/railhead /run/cdi /var/lib/cni/networks/cluster -mindepth 1 ! -type d ! -path '*/locks/*' ! -path '*/tenants/*' \
-        ! -name lock ! -name 'attach.log*' ! -name bind.sock ! -name health.json ! -name leaves.json ! -name reach.json ! -name pfs.json ! -name 'observations*.jsonl' ! -name 'last_reserved_ip*' 2>/dev/null | sort
+        ! -name lock ! -name 'attach.log*' ! -name bind.sock ! -name health.json ! -name lldp.json ! -name reachability.json ! -name pfs.json ! -name 'observations*.jsonl' ! -name 'last_reserved_ip*' 2>/dev/null | sort
 }
 restored() {
     host_state >/tmp/after

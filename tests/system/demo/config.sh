@@ -1,7 +1,7 @@
 # shellcheck shell=bash disable=SC2034 # sourced by node.sh, which uses the variables
 # config.sh - what an operator writes on a node: fabric.json, CNI configurations; and the cluster network's plugins.
 # Two rails; each node owns four addresses of each rail's subnet, so that a leaked one
-# is missed at the end. Addresses do not rest here for the same reason.
+# is missed at the end. Addresses have no reuse delay here for the same reason.
 
 vlan_of_rail=(100 200)
 subnet_of_rail=(10.100.0 10.101.0)
@@ -21,17 +21,17 @@ write_config() {
   "rails": [
     { "name": "rail0", "pf": "pf0", "vlan": $vlan, "subnet": "10.100.0.0/24", "gateway": "10.100.0.254",
       "routes": ["$SUPERNET"], "softRoce": true,
-      "stations": { "node0": "10.100.0.1", "node1": "10.100.0.2" },
+      "probeAddresses": { "node0": "10.100.0.1", "node1": "10.100.0.2" },
       "nodeRanges": { "node0": "10.100.0.10-10.100.0.13", "node1": "10.100.0.110-10.100.0.113" } },
     { "name": "rail1", "pf": "pf1", "vlan": ${vlan_of_rail[1]}, "subnet": "10.101.0.0/24", "gateway": "10.101.0.254",
       "routes": ["$SUPERNET"], "softRoce": true,
-      "stations": { "node0": "10.101.0.1", "node1": "10.101.0.2" },
+      "probeAddresses": { "node0": "10.101.0.1", "node1": "10.101.0.2" },
       "nodeRanges": { "node0": "10.101.0.10-10.101.0.13", "node1": "10.101.0.110-10.101.0.113" } }
   ],
   "nodes": { "node0": 0, "node1": 1 },
-  "addresses": { "restSeconds": 0 },
-  "connectivity": { "intervalSeconds": 5, "podSeconds": 5 },
-  "handoff": { "mode": "required", "env": { "NCCL_DEBUG": "INFO" } }
+  "addresses": { "reuseDelaySeconds": 0 },
+  "reachability": { "intervalSeconds": 5, "podSeconds": 5 },
+  "ncclConfig": { "mode": "required", "env": { "NCCL_DEBUG": "INFO" } }
 }
 END
     cat >/etc/cni/net.d/10-cluster.conflist <<END
@@ -40,7 +40,7 @@ END
     "ipam": { "type": "host-local", "subnet": "$PODS.0/24", "routes": [ { "dst": "0.0.0.0/0" } ] } } ] }
 END
     cat >/etc/cni/net.d/20-railhead.conf <<END
-{ "cniVersion": "1.0.0", "name": "railhead", "type": "railhead", "waitSeconds": 120, "capabilities": { "deviceID": true }$announce }
+{ "cniVersion": "1.0.0", "name": "railhead", "type": "railhead", "linkTimeoutSeconds": 120, "capabilities": { "deviceID": true }$announce }
 END
     local rail
     for rail in 0 1; do

@@ -45,7 +45,7 @@ start_node() {
         need "planting the fault" invert_topology
         need "railheadd with it" daemon_stop && need "railheadd with it" daemon_start
     fi
-    railctl topo | show
+    railctl topology | show
     before=$(remains)
 }
 
@@ -77,15 +77,15 @@ run_pod() { # GPU
     held beside "the VF is on the switch of the pod's GPU, whichever GPU it is" one_row "$1"
     held devices "the container has its variable, its device nodes and no others" sees_its_devices
     held conf "its nccl.conf has the GID of its own address" sees_its_conf
-    railctl handoff show "$sandbox" | show
-    if held verify "railctl handoff verify: its NIC is as it was told" railctl handoff verify "$sandbox"; then show </tmp/held.log; fi
+    railctl nccl show "$sandbox" | show
+    if held verify "railctl nccl verify: its NIC matches" railctl nccl verify "$sandbox"; then show </tmp/held.log; fi
     sandboxes+=("$sandbox")
 }
 
 end_pods() {
     step "the pods end"
     for sandbox in "${sandboxes[@]}"; do held remove "the runtime removes each pod" cri-pod remove --sandbox "$sandbox"; done
-    held home "VFs, RDMA devices, sandboxes and files are as before" home
+    held restored "VFs, RDMA devices, sandboxes and files are as before" restored
     held end "railheadd ends when told to" daemon_stop
     runtime_stop
 }

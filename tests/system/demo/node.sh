@@ -82,10 +82,10 @@ show_pod() {
         ip -n "$POD" route show table all | grep -v -E 'table local|^(fe80|ff00|local|anycast|multicast)'
         ip -n "$POD" rule
     } | show
-    step "the handoff: CDI specs on the node, nccl.conf as the container sees it"
+    step "the NCCL configuration: CDI specs on the node, nccl.conf as the container sees it"
     local spec
     for spec in /run/cdi/*.json; do [ ! -e "$spec" ] || jq -c . "$spec" | show; done
-    railctl handoff show "$POD" | show
+    railctl nccl show "$POD" | show
 }
 
 main() {
@@ -101,11 +101,11 @@ main() {
     need "the container starts with what CDI says" container_start "$POD" "${cdi_devices[@]}"
     container_exec cat /etc/nccl.conf | show
     need "nccl.conf can be read" read_nccl_conf
-    held handoff "nccl.conf names the pod's HCAs and the GID of its address" handoff_is_right
-    if held verify "railctl handoff verify: the pod's NICs are as it was told" railctl handoff verify "$POD"; then show </tmp/held.log; fi
+    held nccl "nccl.conf names the pod's HCAs and the GID of its address" nccl_config_is_right
+    if held verify "railctl nccl verify: the pod's NICs match" railctl nccl verify "$POD"; then show </tmp/held.log; fi
     reach attached
     network
-    connectivity
+    reachability
     held check "CNI CHECK finds all as ADD left it" check_pod
     rdma
     reach measured
@@ -141,16 +141,16 @@ network() {
     else skipped across "across rails: rail0 reaches the other pod's rail1 through the leaf"; fi
 }
 
-# connectivity: what railheadd has found by probing, from the node and from inside the pod.
-connectivity() {
-    step "railctl net: what the rails reach"
+# reachability: what railheadd reaches by probes, from the node and from inside the pod.
+reachability() {
+    step "railctl reachability: what the rails reach"
     local i
     for i in 0 1; do
         if [ -n "${usable[i]}" ]; then
-            held "reach$i" "rail$i: the gateway, the other node's station, and the pod's way to both" within 120 reaches "$i"
-        else skipped "reach$i" "rail$i: the gateway, the other node's station, and the pod's way to both"; fi
+            held "reach$i" "rail$i: the gateway, the other node's probe endpoint, and the pod's way to both" within 120 reaches "$i"
+        else skipped "reach$i" "rail$i: the gateway, the other node's probe endpoint, and the pod's way to both"; fi
     done
-    railctl net --all 2>&1 | show
+    railctl reachability --all 2>&1 | show
 }
 
 answer() { grep 'bytes from' /tmp/ping | show; }

@@ -27,16 +27,16 @@
 namespace railhead::testing {
 namespace {
 
-constexpr const char* kFabric = R"({"version": 1, "connectivity": {"intervalSeconds": 1},
+constexpr const char* kFabric = R"({"version": 1, "reachability": {"intervalSeconds": 1},
   "health": {"intervalSeconds": 1, "vfSeconds": 1, "counterSeconds": 1,
     "link": {"downAfter": 1, "upAfter": 2}, "rdmaPort": {"downAfter": 1, "upAfter": 2},
     "unreachable": {"enabled": true, "upAfter": 2},
     "aer": {"upAfter": 1, "counters": {"aer_dev_fatal": {"limit": 0, "seconds": 3}}},
     "errorRate": {"upAfter": 1, "counters": {"symbol_error": {"limit": 120, "seconds": 3}}}},
   "rails": [
-    {"name": "rail0", "pf": "pf0", "leaf": "leaf0", "subnet": "10.100.0.0/24", "gateway": "10.100.0.254", "mtu": 1400,
-     "stations": {"node0": "10.100.0.1", "node2": "10.100.0.3"}},
-    {"name": "rail1", "pf": "pf1", "leaf": "leaf1", "subnet": "10.200.0.0/24", "gateway": "10.200.0.254"}]})";
+    {"name": "rail0", "pf": "pf0", "expectedSwitches": "leaf0", "subnet": "10.100.0.0/24", "gateway": "10.100.0.254", "mtu": 1400,
+     "probeAddresses": {"node0": "10.100.0.1", "node2": "10.100.0.3"}},
+    {"name": "rail1", "pf": "pf1", "expectedSwitches": "leaf1", "subnet": "10.200.0.0/24", "gateway": "10.200.0.254"}]})";
 
 constexpr const char* kSymbolErrors = "/sys/class/infiniband/mlx5_0/ports/1/counters/symbol_error";
 constexpr const char* kAerFatal = "/sys/bus/pci/devices/0000:83:00.0/aer_dev_fatal";
@@ -77,7 +77,7 @@ class FaultyNode : public KubeletTest {
   void VfPort(const std::string& state) {
     sysfs_.Write("/sys/class/infiniband/pf0_rdma1/ports/1/state", state + "\n");
   }
-  void Leaves(const std::string& of_0, const std::string& of_1) {
+  void Cable(const std::string& of_0, const std::string& of_1) {
     wires_.Send(0, LldpFrameOf(of_0, "Ethernet4"));
     wires_.Send(1, LldpFrameOf(of_1, "Ethernet4"));
   }
@@ -102,7 +102,7 @@ class FaultyNode : public KubeletTest {
   Wires wires_{3};
   LinuxKernel kernel_{Root()};
   FakeSwitch switch_{wires_, 3};
-  ReachNode neighbour_{kernel_, 2, 3, 8, false};
+  ReachabilityNode neighbour_{kernel_, 2, 3, 8, false};
   DeviceManager kubelet_{directory_};
 };
 
@@ -133,7 +133,7 @@ class FaultTableOfANode : public FaultyNode {
         {"what goes to the neighbour is lost",
          drop([](const Passing& frame) { return frame.to == 2 && frame.source_port != 0; }),
          heal,
-         "net",
+         "reachability",
          "silent: node2",
          "nothing",
          {},
@@ -141,7 +141,7 @@ class FaultTableOfANode : public FaultyNode {
         {"MTU black hole: no more than 1,300 bytes to the neighbour",
          drop([](const Passing& frame) { return frame.to == 2 && frame.size > 1314; }),
          heal,
-         "net",
+         "reachability",
          "mtu: node2",
          "nothing",
          {},
@@ -153,15 +153,15 @@ class FaultTableOfANode : public FaultyNode {
            });
          },
          heal,
-         "net",
+         "reachability",
          "gateway 10.100.0.254 does not answer",
          "nothing",
          {},
          ""},
         {"the cables of rail0 and rail1 have changed places",
-         [this] { Leaves("leaf1", "leaf0"); },
-         [this] { Leaves("leaf0", "leaf1"); },
-         "leaves",
+         [this] { Cable("leaf1", "leaf0"); },
+         [this] { Cable("leaf0", "leaf1"); },
+         "lldp",
          "wrong: swapped with rail1",
          "nothing",
          {},
@@ -180,8 +180,8 @@ class FaultTableOfANode : public FaultyNode {
          [] {}, "health", "aer_dev_fatal of PF pf1 (0000:83:00.0) rose by 1", "rail1", rail1,
          "a quiet counter"},
         {"an operator drains rail1", [this] { (void)Railctl("drain rail1 --reason cable"); },
-         [this] { (void)Railctl("return rail1"); }, "health", "PF pf1 (0000:83:00.0) is drained: cable",
-         "rail1", rail1, "`railctl return`"},
+         [this] { (void)Railctl("undrain rail1"); }, "health", "PF pf1 (0000:83:00.0) is drained: cable",
+         "rail1", rail1, "`railctl undrain`"},
     };
   }
 
@@ -202,18 +202,18 @@ class FaultTableOfANode : public FaultyNode {
     while (fault.devices.empty() && std::chrono::steady_clock::now() < looks)
       ASSERT_TRUE(OutOfUse().empty()) << fault.what << ": " << Railctl("health");
     fault.end();
-    EXPECT_TRUE(Eventually([&] { return IsWell(); })) << fault.what << ": " << Railctl("net");
+    EXPECT_TRUE(Eventually([&] { return IsWell(); })) << fault.what << ": " << Railctl("reachability");
     std::printf("%-65s found after %4.1f s, all well again after %4.1f s\n", fault.what.c_str(), found,
                 seconds());
     rows_ << "| " << fault.what << " | `railctl " << fault.command << "`: " << fault.said << " | "
           << fault.out << " | " << fault.back << " |\n";
   }
   bool IsWell() {
-    const std::string net = Railctl("net");
+    const std::string net = Railctl("reachability");
     const bool reached = net.find("rail1  pf1  reachable") != std::string::npos &&
                          net.find("degraded") == std::string::npos && net.find("dead") == std::string::npos &&
                          net.find("unknown") == std::string::npos;
-    return reached && OutOfUse().empty() && Railctl("leaves").find("wrong") == std::string::npos;
+    return reached && OutOfUse().empty() && Railctl("lldp").find("wrong") == std::string::npos;
   }
 
   std::ostringstream rows_;
@@ -222,13 +222,13 @@ class FaultTableOfANode : public FaultyNode {
 TEST_F(FaultTableOfANode, IsWhatTheDocumentationSays) {
   ASSERT_TRUE(kubelet_.Start());
   const auto daemon = RunDaemon();
-  Leaves("leaf0", "leaf1");
+  Cable("leaf0", "leaf1");
   ASSERT_TRUE(kubelet_.Devices(kResource, 8, Soon())) << daemon->err();
   ASSERT_TRUE(Eventually([&] {
-    if (Railctl("leaves").find("unknown") != std::string::npos) Leaves("leaf0", "leaf1");
-    return IsWell() && Railctl("leaves").find("unknown") == std::string::npos;
-  })) << Railctl("leaves")
-      << Railctl("net") << daemon->err();
+    if (Railctl("lldp").find("unknown") != std::string::npos) Cable("leaf0", "leaf1");
+    return IsWell() && Railctl("lldp").find("unknown") == std::string::npos;
+  })) << Railctl("lldp")
+      << Railctl("reachability") << daemon->err();
   for (const Fault& fault : Faults()) Run(fault);
   EXPECT_EQ(daemon->Stop(), 0) << daemon->err();
   std::ifstream file(DOCUMENTATION);

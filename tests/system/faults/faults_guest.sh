@@ -17,10 +17,10 @@ readonly HEADING='### On real VFs' LIMIT=120
 # ---- the nodes ---------------------------------------------------------------------------
 write_fabric() {
     fabric '.rails[0].vlan = 100 | .rails[1].vlan = 200 | .addresses.conflictProbeMs = 1000
-        | .rails |= [ .[] | (.subnet | rtrimstr("0/24")) as $net | . + { leaf: ("leaf" + .name[4:]), mtu: 1400, vlanQoS: 3, trafficClass: 104,
-              stations: { node0: ($net + "1"), node1: ($net + "2") } } | .nodeRanges.node1 = ($net + "20-" + $net + "27") ]
-        | . + { pools: [ range(2) | { resource: "railhead.io/rail\(.)", rails: ["rail\(.)"], handoff: "off" } ],
-            connectivity: { intervalSeconds: 1, podSeconds: 1, paths: 2 },
+        | .rails |= [ .[] | (.subnet | rtrimstr("0/24")) as $net | . + { expectedSwitches: ("leaf" + .name[4:]), mtu: 1400, vlanQoS: 3, trafficClass: 104,
+              probeAddresses: { node0: ($net + "1"), node1: ($net + "2") } } | .nodeRanges.node1 = ($net + "20-" + $net + "27") ]
+        | . + { pools: [ range(2) | { resource: "railhead.io/rail\(.)", rails: ["rail\(.)"], ncclConfig: "off" } ],
+            reachability: { intervalSeconds: 1, podSeconds: 1, paths: 2 },
             health: { intervalSeconds: 1, vfSeconds: 1, counterSeconds: 1,
                 errorRate: { upAfter: 2, counters: { carrier_down_count: false, rx_crc_errors: { limit: 100, seconds: 5 } } },
                 link: { downAfter: 1, upAfter: 2 }, unreachable: { enabled: true, upAfter: 2 } } }'
@@ -51,7 +51,7 @@ own_counter() { count_errors 0 && mount --bind /tmp/rx_crc_errors /sys/class/net
 count_errors() { printf '%010d\n' "$1" 1<>/tmp/rx_crc_errors; }
 
 # ---- what is said ------------------------------------------------------------------------
-reaches_all() { "$@" railctl net -o json | jq -e '(.rails | length) == 2 and all(.rails[]; .state == "reachable" and (.peers | length) == 1
+reaches_all() { "$@" railctl reachability -o json | jq -e '(.rails | length) == 2 and all(.rails[]; .state == "reachable" and (.peers | length) == 1
     and all(.peers[]; .state == null)) and all(.pods[]; .state == "reachable")'; }
 # out_of_use: of kubelet's view.
 out_of_use() {
@@ -64,21 +64,21 @@ out_of_use() {
 }
 out_is() { local out; out=$(out_of_use) && [ "$out" = "$1" ] || { echo "out of use: $out"; return 1; }; }
 is_well() {
-    reaches_all env && reaches_all at_node1 && railctl leaves -o json | jq -e 'all(.rails[]; .cabling == "right")' && out_is nothing
+    reaches_all env && reaches_all at_node1 && railctl lldp -o json | jq -e 'all(.rails[]; .cabling == "right")' && out_is nothing
 }
 # says COMMAND WORDS: railctl does; at node1; or of the pod, while the node is well.
 says() {
     case $1 in
         *' of the pod')
-            railctl net -o json | jq -r 'select(all(.rails[]; .state == "reachable")) | .pods[] | select(.pod == "p" and .state == "dead") | .because' ;;
+            railctl reachability -o json | jq -r 'select(all(.rails[]; .state == "reachable")) | .pods[] | select(.pod == "p" and .state == "dead") | .because' ;;
         *' at node1') at_node1 railctl "${1%% *}" ;;
         *) railctl "$1" ;;
     esac 2>&1 | grep -F -- "$2"
 }
 everything() {
     local command
-    for command in health net leaves; do railctl "$command"; done
-    at_node1 railctl net
+    for command in health reachability lldp; do railctl "$command"; done
+    at_node1 railctl reachability
     out_of_use
 }
 # probes: how many were sent, by the metrics: what railctl reads is written down on a change, and once a minute.
@@ -182,9 +182,9 @@ mend() { cable w0 in; }
 
 check 'two nodes, two leaves' start
 [ "$failures" = 0 ] || { everything; tail -n 30 "$OUT"/*.log; finish; }
-check '... all reach all, and know their leaves' within 180 is_well
+check '... all reach all, and know their switches' within 180 is_well
 [ "$failures" = 0 ] || { everything; tail -n 30 "$OUT"/*.log; finish; }
-check 'the leaves are lldpd'\''s' test "$(railctl leaves -o json | jq -c '[.rails[] | [.leaf, .port]]')" = '[["leaf0","swp1"],["leaf1","swp1"]]'
+check 'the switches are lldpd'\''s' test "$(railctl lldp -o json | jq -c '[.rails[] | [.switch, .port]]')" = '[["leaf0","swp1"],["leaf1","swp1"]]'
 
 # The pod has another address than it would have got: that is the first row.
 check 'another host has the address that a pod is to get' stranger 10.100.0.10
@@ -202,20 +202,20 @@ times+=('by ADD itself')
 pod_mac=$(ip -n p -j link show net1 | jq -r '.[0].address')
 
 fault 'the port of rail0 is in the VLAN of rail1' of_another_rail of_its_own rail0 probes \
-    net 'in VLAN 200 the gateway of rail1 answers' health 'reaches nothing'
+    reachability 'in VLAN 200 the gateway of rail1 answers' health 'reaches nothing'
 fault 'the port of rail0 is untagged' untagged tagged rail0 probes \
-    net 'its gateway answers without a VLAN' health 'reaches nothing'
+    reachability 'its gateway answers without a VLAN' health 'reaches nothing'
 fault 'the cables of rail0 and rail1 have changed places' change_places change_places 'rail0 and rail1' probes \
-    leaves 'wrong: swapped with rail1' leaves 'wrong: swapped with rail0' net 'in VLAN 200 the gateway of rail1 answers' net 'in VLAN 100 the gateway of rail0 answers'
-fault 'what node1 sends to node0 is lost' drop_of_node1 drop_nothing nothing '' net 'silent: node1' 'net at node1' 'oneWay: node0'
-fault 'MTU black hole: no more than 1,300 bytes to node1' narrow wide nothing '' net 'mtu: node1'
-fault 'the leaf has no queue for RoCE at the port of node1' drop_class drop_no_class nothing '' net 'silent: node1' 'net at node1' 'silent: node0'
-fault 'the leaf sends the frames for a pod to another port' stale_mac fresh_mac nothing '' 'net of the pod' 'gateway 10.100.0.254 does not answer'
-fault 'another host has the station'\''s address when railheadd starts' restart_beside_stranger stranger_goes nothing '' \
-    net 'the station'\''s address 10.100.0.1 is in use by'
+    lldp 'wrong: swapped with rail1' lldp 'wrong: swapped with rail0' reachability 'in VLAN 200 the gateway of rail1 answers' reachability 'in VLAN 100 the gateway of rail0 answers'
+fault 'what node1 sends to node0 is lost' drop_of_node1 drop_nothing nothing '' reachability 'silent: node1' 'reachability at node1' 'oneWay: node0'
+fault 'MTU black hole: no more than 1,300 bytes to node1' narrow wide nothing '' reachability 'mtu: node1'
+fault 'the leaf has no queue for RoCE at the port of node1' drop_class drop_no_class nothing '' reachability 'silent: node1' 'reachability at node1' 'silent: node0'
+fault 'the leaf sends the frames for a pod to another port' stale_mac fresh_mac nothing '' 'reachability of the pod' 'gateway 10.100.0.254 does not answer'
+fault 'another host has the probe address when railheadd starts' restart_beside_stranger stranger_goes nothing '' \
+    reachability 'the probe address 10.100.0.1 is in use by'
 fault 'the cable of rail0 is cut' cut mend rail0 carrier health 'has no carrier'
 fault 'the PF of rail0 counts frames with errors (injected)' error_storm storm_over rail0 'a quiet window' health rx_crc_errors
-fault 'the leaf'\''s lldpd is killed' quiet talk nothing '' leaves unknown
+fault 'the leaf'\''s lldpd is killed' quiet talk nothing '' lldp unknown
 fault 'the leaf sends no more than 1 Mbit/s to rail0' slow fast nothing ''
 
 check 'the pod ends' cni del p "${devices[0]}"

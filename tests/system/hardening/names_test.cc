@@ -163,8 +163,8 @@ TEST_F(NamesTest, OfRailctl) {
   for (const std::string& bad :
        {std::string("../../etc/passwd"), std::string("a\nb\xff"), std::string(100'000, '/')}) {
     for (const std::vector<std::string>& words : {std::vector<std::string>{"health", bad},
-                                                  {"handoff", "show", bad},
-                                                  {"handoff", "verify", bad},
+                                                  {"nccl", "show", bad},
+                                                  {"nccl", "verify", bad},
                                                   {"ipam", "release", bad},
                                                   {"ipam", "show", bad},
                                                   {"ipam", "list", "--pool", bad},

@@ -29,8 +29,8 @@ namespace fs = std::filesystem;
 const std::vector<std::string> kFolders = {"/run/railhead",
                                            "/run/railhead/announce",
                                            "/run/railhead/attachments",
-                                           "/run/railhead/handoff",
-                                           "/run/railhead/handoff-device",
+                                           "/run/railhead/nccl",
+                                           "/run/railhead/nccl-device",
                                            "/run/railhead/locks",
                                            "/run/railhead/provision",
                                            "/run/cdi",
@@ -126,12 +126,12 @@ TEST_F(PlantedTest, LinksAboveTheStateAreFollowed) {
 
 TEST_F(PlantedTest, TheFoldersOfOnePod) {
   const std::string device = vfs_[0][0];
-  for (const Delivery delivery : {Delivery::kCdi, Delivery::kMount}) {
-    Allocate({device}, delivery);
-    for (const std::string& folder :
-         std::vector<std::string>{"/run/railhead/attachments/c1",
-                                  delivery == Delivery::kCdi ? "/run/railhead/handoff/c1"
-                                                             : "/run/railhead/handoff-device/" + device}) {
+  for (const DeviceNodeMode device_nodes : {DeviceNodeMode::kCdi, DeviceNodeMode::kMount}) {
+    Allocate({device}, device_nodes);
+    for (const std::string& folder : std::vector<std::string>{"/run/railhead/attachments/c1",
+                                                              device_nodes == DeviceNodeMode::kCdi
+                                                                  ? "/run/railhead/nccl/c1"
+                                                                  : "/run/railhead/nccl-device/" + device}) {
       const std::string clean = World();
       PlantFolder(Path(folder), outside_);
       const std::string outside = outside_.Listing();
@@ -179,9 +179,9 @@ TEST_F(PlantedTest, AtEveryNameThatAnAddMakes) {
   EXPECT_EQ(kernel_.Snapshot(), clean);
 }
 
-TEST_F(PlantedTest, AMountedHandoffIsNotWrittenThroughALink) {
-  Allocate({vfs_[0][0]}, Delivery::kMount);
-  const std::string path = Path("/run/railhead/handoff-device/" + vfs_[0][0] + "/nccl.conf");
+TEST_F(PlantedTest, AMountedNcclConfigIsNotWrittenThroughALink) {
+  Allocate({vfs_[0][0]}, DeviceNodeMode::kMount);
+  const std::string path = Path("/run/railhead/nccl-device/" + vfs_[0][0] + "/nccl.conf");
   for (const Planted kind : kAllPlanted) {
     Plant(kind, path, outside_);
     const std::string outside = outside_.Listing();
@@ -208,9 +208,9 @@ TEST_F(PlantedTest, ALockThatIsALinkIsNamed) {
 // What it is to write it could read, and change while we rely on it.
 TEST_F(PlantedTest, AFileOfAnotherUserIsNotOurs) {
   if (::geteuid() != 0) GTEST_SKIP() << "only root can give a file away";
-  Allocate({vfs_[0][0]}, Delivery::kMount);
+  Allocate({vfs_[0][0]}, DeviceNodeMode::kMount);
   for (const std::string& name : {"/run/railhead/locks/" + vfs_[0][0] + ".lock",
-                                  "/run/railhead/handoff-device/" + vfs_[0][0] + "/nccl.conf",
+                                  "/run/railhead/nccl-device/" + vfs_[0][0] + "/nccl.conf",
                                   std::string("/run/railhead/attachments/c1/rail0@net1.json.new")}) {
     WriteFileAt(Path(name), "theirs");
     ASSERT_EQ(::chown(Path(name).c_str(), 4711, 4711), 0);
@@ -241,7 +241,7 @@ TEST_F(PlantedTest, ModesOfWhatAnAddMakes) {
       if (S_ISLNK(status.st_mode)) continue;
       ++seen;
       const std::string path = entry.path().string().substr(sysfs_.directory().size());
-      const bool for_containers = path.starts_with("/run/cdi/") || path.starts_with("/run/railhead/handoff/");
+      const bool for_containers = path.starts_with("/run/cdi/") || path.starts_with("/run/railhead/nccl/");
       const unsigned mode = status.st_mode & 07777U;
       if (S_ISDIR(status.st_mode)) {
         EXPECT_TRUE(mode == 0755 || mode == 0700) << path << std::oct << " " << mode;
@@ -378,9 +378,9 @@ TEST_F(PlantedDaemonTest, TheAddressStore) {
 TEST_F(PlantedDaemonTest, TheReconcilerClearsNothingAwayBehindLinks) {
   const std::string device = vfs_[0][0];
   const std::string before = outside_.Listing();
-  PlantFolder(Path("/run/railhead/handoff/gone"), outside_);
+  PlantFolder(Path("/run/railhead/nccl/gone"), outside_);
   PlantFolder(Path("/run/railhead/attachments/gone"), outside_);
-  PlantFolder(Path("/run/railhead/handoff-device/" + device), outside_);
+  PlantFolder(Path("/run/railhead/nccl-device/" + device), outside_);
   const auto report = reconcile::Reconciler(root(), kernel_, reconcile::SinglePass()).Run();
   EXPECT_TRUE(report.Failed()) << record::Dump(ToJson(report));
   EXPECT_NE(record::Dump(ToJson(report)).find("is a symbolic link"), std::string::npos)

@@ -128,7 +128,7 @@ class PodUserTest : public PluginFixture {
 TEST_F(PodUserTest, ChangesNothingOfAnotherPods) {
   Allocate({vfs_[0][0]});
   ASSERT_TRUE(Add({.config = Usual()}));
-  Allocate({vfs_[0][1]}, Delivery::kMount);
+  Allocate({vfs_[0][1]}, DeviceNodeMode::kMount);
   ASSERT_TRUE(Add({.container = "c2", .ifname = "net2", .config = Usual(1)}));
   std::vector<std::string> paths;
   for (const char* state : {"/run/railhead", "/run/cdi", "/var/lib/railhead"}) {
@@ -145,8 +145,8 @@ TEST_F(PodUserTest, ChangesNothingOfAnotherPods) {
       struct stat status {};
       // The modes of these say who may read: links, folders, and what is mounted into containers.
       const bool for_all = path.find("/run/cdi/") != std::string::npos ||
-                           path.find("/handoff") != std::string::npos ||
-                           ::lstat(path.c_str(), &status) != 0 || !S_ISREG(status.st_mode);
+                           path.find("/nccl") != std::string::npos || ::lstat(path.c_str(), &status) != 0 ||
+                           !S_ISREG(status.st_mode);
       if (const std::string could = CouldDoTo(path, for_all); !could.empty()) Say(out, path + ":" + could);
     }
     Say(out, "done");
@@ -211,7 +211,7 @@ TEST_F(PodUserTest, DoesNotAnswerInThePlaceOfRailheadd) {
   ASSERT_EQ(pod.Line(), "listening");
   const auto bound = BindSlots(sysfs_.root(), {"uid", "c1", {"slot-1"}, "ns/pod"});
   ASSERT_FALSE(bound);
-  EXPECT_NE(bound.error().message.find("who listens there is not root"), std::string::npos)
+  EXPECT_NE(bound.error().message.find("the process that listens there is not root's"), std::string::npos)
       << bound.error().message;
 }
 

@@ -56,7 +56,7 @@ plant kubernetes-store $store/token.yaml 's/key: ca.crt/key: ca.pem/' 'no key ca
 plant etcd-store components/etcd-store/certificates.yaml 's/railhead-etcd, readOnly/railhead-etc, readOnly/' 'nothing mounts'
 plant minimal $networks 's/resourceName: railhead.io.roce/resourceName: railhead.io\/rocket/' 'railhead.io/rocket'
 plant kubernetes-store overlays/kubernetes-store/kustomization.yaml '/components.kubernetes-store/d' 'go together'
-plant isolated overlays/isolated/kustomization.yaml '/components.node-conditions/d' 'go together'
+plant node-status overlays/node-status/kustomization.yaml '/components.node-conditions/d' 'go together'
 # Monitoring.
 plant monitored $monitoring/rules/daemon.yaml '0,/expr:/s/expr:/expression:/' 'no such field'
 plant monitored $monitoring/pod-monitor.yaml 's/interval: 30s/interval: 30/' 'is no str'
@@ -74,11 +74,11 @@ plant monitored $monitoring/dashboards/railhead-pod.json '0,/,$/s/,$//' 'railhea
 # Rights.
 plant minimal $daemonset 's/allowPrivilegeEscalation: false/allowPrivilegeEscalation: true/' 'more than it needs'
 plant kubernetes-store $store/role.yaml 's/verbs: .*/verbs: ["*"]/' "more than Railhead's own"
-plant isolated $conditions/role.yaml 's/verbs: \[get, patch\]/verbs: [get, patch, delete]/' "more than Railhead's own"
+plant node-status $conditions/role.yaml 's/verbs: \[get, patch\]/verbs: [get, patch, delete]/' "more than Railhead's own"
 # JSON, by itself and for our programs.
 plant minimal overlays/minimal/fabric.json 's/"version": 1,/"version": 1/' 'fabric.json'
 plant minimal overlays/minimal/fabric.json 's/"pf": 0/"pf": 0, "vlam": 1/' 'vlam'
-plant minimal overlays/minimal/fabric.json 's/, "subnet".*26//' 'requires a handoff'
+plant minimal overlays/minimal/fabric.json 's/, "subnet".*26//' 'requires an NCCL configuration'
 plant etcd-store overlays/etcd-store/fabric.json 's/"endpoints"/"endpoint"/' 'endpoint'
 plant minimal $networks 's/"type": "railhead"/"type": "railhead", "vlam": 1/' 'vlam'
 # Examples.

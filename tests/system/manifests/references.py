@@ -13,7 +13,7 @@ NETWORKS, RESOURCE_NAME = 'k8s.v1.cni.cncf.io/networks', 'k8s.v1.cni.cncf.io/res
 KUBELETS = {'pods': '/pods', 'pod-resources': '/pod-resources', 'plugins-registry': '/plugins_registry'}
 POD_ADDRESS = '$(POD_IP)'
 TOKEN = '/var/run/secrets/kubernetes.io/serviceaccount'
-OF_ISOLATION = {'nodes': {'get', 'patch'}, 'nodes/status': {'patch'}, 'events': {'create'}}
+OF_NODE_STATUS = {'nodes': {'get', 'patch'}, 'nodes/status': {'patch'}, 'events': {'create'}}
 
 
 class Rendering:
@@ -172,8 +172,8 @@ class Rendering:
     def of_role(self, role):
         defined = {d['spec']['names']['plural']: d for d in self.of_kind('CustomResourceDefinition')}
         for rule in role['rules']:
-            # What isolation writes, by component node-conditions, and not a verb more.
-            if rule['apiGroups'] == [''] and all(set(rule['verbs']) <= OF_ISOLATION.get(name, set()) for name in rule['resources']):
+            # What node status writes, by component node-conditions, and not a verb more.
+            if rule['apiGroups'] == [''] and all(set(rule['verbs']) <= OF_NODE_STATUS.get(name, set()) for name in rule['resources']):
                 continue
             if rule['apiGroups'] != ['railhead.io'] or '*' in rule['verbs'] + rule['resources']:
                 yield f'ClusterRole {role["metadata"]["name"]}: more than Railhead\'s own'
@@ -193,27 +193,27 @@ class Rendering:
             yield f'network {name}: no pool of the fabric is {resource}'
 
     def of_addresses(self):
-        """A pool that requires a handoff starts no pod whose NIC has no address, and ours have no other IPAM."""
+        """A pool that requires an NCCL configuration starts no pod whose NIC has no address, and ours have no other IPAM."""
         fabric = self.fabric()
         rails = {rail['name']: rail for rail in fabric.get('rails', [])}
-        mode = fabric.get('handoff', {}).get('mode', 'required')
+        mode = fabric.get('ncclConfig', {}).get('mode', 'required')
         for pool in fabric.get('pools', [{}]):
-            for name in pool.get('rails', rails) if pool.get('handoff', mode) == 'required' else []:
+            for name in pool.get('rails', rails) if pool.get('ncclConfig', mode) == 'required' else []:
                 if name in rails and 'subnet' not in rails[name]:
-                    yield f'fabric: {name} has no subnet, and its pool requires a handoff'
+                    yield f'fabric: {name} has no subnet, and its pool requires an NCCL configuration'
 
     def of_store(self):
         store = self.fabric().get('addresses', {}).get('store', {})
         mounts = [mount['mountPath'] for daemonset in self.of_kind('DaemonSet')
                   for mount in daemonset['spec']['template']['spec']['containers'][0]['volumeMounts']]
         kubernetes = store.get('type') == 'kubernetes'
-        isolation = self.fabric().get('isolation', {})
-        isolates = any(isolation.get(key) for key in ('nodeCondition', 'taint', 'events'))
+        node_status = self.fabric().get('nodeStatus', {})
+        reports = any(node_status.get(key) for key in ('nodeCondition', 'taint', 'events'))
         if kubernetes != bool(self.of_kind('CustomResourceDefinition')):
             yield 'fabric: a store of type kubernetes and components/kubernetes-store go together'
-        if isolates != (('ClusterRole', 'railhead-node-conditions') in self.named):
-            yield 'fabric: isolation and components/node-conditions go together'
-        if (kubernetes or isolates) != (TOKEN in mounts):
+        if reports != (('ClusterRole', 'railhead-node-conditions') in self.named):
+            yield 'fabric: nodeStatus and components/node-conditions go together'
+        if (kubernetes or reports) != (TOKEN in mounts):
             yield 'fabric: a token is mounted where the Kubernetes API is spoken to, and only there'
         for key, path in store.get('etcd', {}).items():
             directory, _, name = str(path).rpartition('/')

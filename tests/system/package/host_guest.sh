@@ -38,7 +38,7 @@ get() { # PATH: of its HTTP server
 
 # ---- its work ----------------------------------------------------------------------------
 network() { # PROBE-MS
-    jq -n --argjson probe "$1" '{ cniVersion: "1.0.0", name: "rails", type: "railhead", handoff: "off", conflictProbeMs: $probe,
+    jq -n --argjson probe "$1" '{ cniVersion: "1.0.0", name: "rails", type: "railhead", ncclConfig: "off", conflictProbeMs: $probe,
         capabilities: { deviceID: true },
         ipam: { type: "railhead-ipam", subnet: "10.10.0.0/24", rangeStart: "10.10.0.50", rangeEnd: "10.10.0.60" } }' >/etc/cni/net.d/rails.conf
 }
@@ -58,7 +58,7 @@ killed_add() { # POD DEVICE: while it waits for whether another one has its addr
     within 60 ip -n "$1" link show dev net1 && kill -KILL "$(plugin)" || return
     ! wait "$driver"
 }
-is_home() { [ -n "$(ls "/sys/bus/pci/devices/$1/net" 2>/dev/null)" ] && [ ! -s "/run/railhead/locks/$1.lock" ]; }
+is_on_host() { [ -n "$(ls "/sys/bus/pci/devices/$1/net" 2>/dev/null)" ] && [ ! -s "/run/railhead/locks/$1.lock" ]; }
 reconciled() { logged '"msg":"reconciled","what":"attachment"'; }
 
 check 'there are NICs and kubelet' node
@@ -69,7 +69,7 @@ check 'without a fabric it is not started' systemctl start "$UNIT"
 check '... and has not failed' is_state inactive
 network 0
 check 'the fabric' fabric '.rails[1].softRoce = true | . + { provision: { vfs: 2, mac: "derived" }, pools: [
-    { resource: "railhead.io/rail0", rails: ["rail0"], handoff: "off" }, { resource: "railhead.io/late", rails: ["rail1"], binding: "late" } ],
+    { resource: "railhead.io/rail0", rails: ["rail0"], ncclConfig: "off" }, { resource: "railhead.io/late", rails: ["rail1"], binding: "late" } ],
     health: { intervalSeconds: 1, link: { downAfter: 1, upAfter: 1 } } }'
 check 'systemd starts it, and waits until it serves' systemctl start "$UNIT"
 [ "$failures" = 0 ] || { systemctl status --no-pager "$UNIT"; tail -n 20 "$LOG"; finish; }
@@ -82,21 +82,21 @@ check '... has a filter of system calls and no way to new privileges' grep -qz '
 check 'it allocates' allocate rail0 1
 vf=${devices[0]}
 check '... ADD by the package'\''s plugin' attach a "$vf"
-check '... the address is announced again' within 60 logged '"msg":"announcement repeated".*"outcome":"sent"'
+check '... the address is announced again' within 60 logged '"msg":"announcement resent".*"outcome":"sent"'
 check 'it is restarted under the pod' systemctl restart "$UNIT"
 check '... by systemd, as another process' test "$(property MainPID)" != "$pid"
 check '... offers them again' offers rail0 2
 check '... DEL' detach a "$vf"
 check 'an ADD is killed' killed_add b "$vf"
-check '... its VF is fetched from the living namespace' within 60 reconciled && check '... and is home' within 180 is_home "$vf"
+check '... its VF is fetched from the living namespace' within 60 reconciled && check '... and is on the host again' within 180 is_on_host "$vf"
 ip netns del b
 check 'a PF goes down, its VFs are ill' ip link set pf0 down && check '... seen' ill rail0 2
 check '... it comes up' ip link set pf0 up && check '... seen, too' offers rail0 2
-check 'a changed fabric' fabric '. + { pools: [ { resource: "railhead.io/rail0", rails: ["rail0"], handoff: "off" } ] }'
+check 'a changed fabric' fabric '. + { pools: [ { resource: "railhead.io/rail0", rails: ["rail0"], ncclConfig: "off" } ] }'
 check '... is read when told to' systemctl reload "$UNIT"
-check '... and is in force' within 60 logged '"msg":"advertising other devices","resource":"railhead.io/late"'
+check '... and is in force' within 60 logged '"msg":"advertised devices changed","resource":"railhead.io/late"'
 echo '{' >/etc/railhead/fabric.json
-check 'a broken one, too' systemctl reload "$UNIT" && check '... is not taken' within 60 logged 'going on with what was good before'
+check 'a broken one, too' systemctl reload "$UNIT" && check '... is not taken' within 60 logged 'the last valid configuration stays in use'
 check 'it is the same process all the time' test "$(property NRestarts)" = 0
 rm -rf "$KUBELET" && mkdir -p "$KUBELET"
 check 'a node that joins another cluster: kubelet has a new directory' node

@@ -54,7 +54,7 @@ for file in usr/lib/tmpfiles.d/railhead.conf usr/share/doc/railhead/copyright \
 done
 [ -s "$machine/lib/systemd/system/railheadd.service" ] || fail "no unit"
 [ -d "$machine/etc/railhead" ] || fail "no /etc/railhead"
-gzip -dc "$machine/usr/share/man/man8/railctl.8.gz" | grep 'handoff' >/dev/null || fail "railctl(8) does not know its commands"
+gzip -dc "$machine/usr/share/man/man8/railctl.8.gz" | grep -w 'nccl' >/dev/null || fail "railctl(8) does not know its commands"
 on railctl config check /usr/share/doc/railhead/examples/fabric.json >/dev/null || fail "the example is no fabric"
 if command -v systemd-analyze >/dev/null; then
     on systemd-tmpfiles --create railhead.conf
@@ -63,12 +63,12 @@ fi
 
 # Shells complete with what was installed.
 bash_says=$(on bash -c '. /usr/share/bash-completion/completions/railctl
-    COMP_WORDS=(railctl handoff v) COMP_CWORD=2 && _railctl && echo "${COMPREPLY[*]}"
+    COMP_WORDS=(railctl nccl v) COMP_CWORD=2 && _railctl && echo "${COMPREPLY[*]}"
     COMP_WORDS=(railctl --help ipam --o) COMP_CWORD=3 && _railctl && echo "${COMPREPLY[*]:-none}"
-    COMP_WORDS=(railctl topo --o) COMP_CWORD=2 && _railctl && echo "${COMPREPLY[*]}"')
+    COMP_WORDS=(railctl topology --o) COMP_CWORD=2 && _railctl && echo "${COMPREPLY[*]}"')
 [ "$bash_says" = $'verify\nnone\n--output' ] || fail "bash completes with: $bash_says"
 on zsh -n /usr/share/zsh/vendor-completions/_railctl || fail "zsh does not read its completion"
-fish_says=$(on fish --no-config -c 'source /usr/share/fish/vendor_completions.d/railctl.fish; complete -C "railctl handoff v"' | cut -f1)
+fish_says=$(on fish --no-config -c 'source /usr/share/fish/vendor_completions.d/railctl.fish; complete -C "railctl nccl v"' | cut -f1)
 [ "$fish_says" = verify ] || fail "fish completes with: $fish_says"
 
 # An upgrade leaves state alone; a removal is refused while pods have NICs.

@@ -17,7 +17,7 @@ check() { # WHAT PATTERN TEXT
     if [[ $3 =~ $2 ]]; then echo "ok    $1"; else echo "FAIL  $1: $3"; failures=$((failures + 1)); fi
 }
 config='{ "cniVersion": "1.0.0", "name": "disk", "type": "none",
-  "ipam": { "type": "railhead-ipam", "subnet": "10.1.0.0/16", "restSeconds": 3600 } }'
+  "ipam": { "type": "railhead-ipam", "subnet": "10.1.0.0/16", "reuseDelaySeconds": 3600 } }'
 ipam() { # COMMAND CONTAINER: its output, then its status
     local status=0
     CNI_COMMAND=$1 CNI_CONTAINERID=$2 CNI_IFNAME=eth1 CNI_NETNS=/proc/1/ns/net CNI_PATH=/tmp \

@@ -23,8 +23,8 @@ mark 0
 # Two links in one call: all or nothing.
 cat >/tmp/config.json <<'JSON'
 { "cniVersion": "1.0.0", "name": "power", "type": "none", "ipam": { "type": "railhead-ipam", "links": [
-  { "ifname": "rail0", "subnet": "10.1.0.0/24", "gateway": "10.1.0.1", "restSeconds": 3600 },
-  { "ifname": "rail1", "subnet": "10.2.0.0/24", "gateway": "10.2.0.1", "restSeconds": 3600 } ] } }
+  { "ifname": "rail0", "subnet": "10.1.0.0/24", "gateway": "10.1.0.1", "reuseDelaySeconds": 3600 },
+  { "ifname": "rail1", "subnet": "10.2.0.0/24", "gateway": "10.2.0.1", "reuseDelaySeconds": 3600 } ] } }
 JSON
 ipam() { # COMMAND CONTAINER
     CNI_COMMAND=$1 CNI_CONTAINERID=$2 CNI_IFNAME=eth1 CNI_NETNS=/proc/1/ns/net CNI_PATH=$bin RAILHEAD_ROOT=/tmp/disk \

@@ -73,7 +73,7 @@ std::string Joined(const std::set<std::string>& addresses) {
 
 struct Found {
   Holdings held;
-  std::set<std::string> resting;
+  std::set<std::string> cooling_down;
 };
 
 Result<Found> ReadStore(const Root& root, std::vector<std::string>* findings) {
@@ -89,7 +89,7 @@ Result<Found> ReadStore(const Root& root, std::vector<std::string>* findings) {
     if (record.state == ipam::AddressState::kHeld) {
       found.held[record.owner.container].insert(address);
     } else {
-      found.resting.insert(address);
+      found.cooling_down.insert(address);
     }
   }
   return found;
@@ -117,8 +117,8 @@ void Compare(const std::vector<Operation>& operations, std::size_t answered, con
     for (const std::string& address : operations[i].addresses) {
       const bool held = std::any_of(found.held.begin(), found.held.end(),
                                     [&](const auto& one) { return one.second.contains(address); });
-      if (!held && !found.resting.contains(address))
-        findings->push_back(address + " was given and neither rests nor is held");
+      if (!held && !found.cooling_down.contains(address))
+        findings->push_back(address + " was allocated and is neither held nor in its reuse delay");
     }
   }
 }

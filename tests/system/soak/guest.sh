@@ -9,7 +9,7 @@ set -eu
 . "$SRC/tests/support/vm/lib.sh"
 
 die() { echo "tests/system/soak/guest.sh: $*" >&2; exit 2; }
-readonly VFS=7 REST=5
+readonly VFS=7 REUSE_DELAY=5
 bin=/tmp/bin
 kubelet=/run/kubelet-standin
 log=/tmp/railheadd.log
@@ -44,7 +44,7 @@ RAIL
 }
 cat >/etc/railhead/fabric.json <<FABRIC
 { "version": 1, "rails": [ $(rail 0), $(rail 1) ],
-  "addresses": { "restSeconds": $REST, "minRestSeconds": $REST },
+  "addresses": { "reuseDelaySeconds": $REUSE_DELAY, "minReuseDelaySeconds": $REUSE_DELAY },
   "policy": { "networks": [ { "allow": ["*"], "devices": "any" } ] },
   "pools": [ { "resource": "railhead.io/early", "rails": ["rail0"] },
              { "resource": "railhead.io/late", "rails": ["rail1"], "binding": "late" } ] }
@@ -65,9 +65,9 @@ mapfile -t slots < <(jq -r '.devices | sort | .[]' /tmp/slots)
 # What a program died of is kept beside the logs.
 ulimit -c unlimited
 echo "$OUT/core.%e.%p" >/proc/sys/kernel/core_pattern
-config='"cniVersion": "1.1.0", "name": "soak", "type": "railhead", "waitSeconds": 60, "homeWaitSeconds": 5, "conflictProbeMs": 0'
+config='"cniVersion": "1.1.0", "name": "soak", "type": "railhead", "linkTimeoutSeconds": 60, "previousDelTimeoutSeconds": 5, "conflictProbeMs": 0'
 status=0
-soak --programs "$bin" --netns /run/netns --hardware --rest "$REST" --config "{ $config, SETTINGS\"deviceID\": \"DEVICE\" }" \
+soak --programs "$bin" --netns /run/netns --hardware --reuse-delay "$REUSE_DELAY" --config "{ $config, SETTINGS\"deviceID\": \"DEVICE\" }" \
     --daemon "${daemon[*]}" --log "$log" --device "${devices[@]}" --slot "${slots[@]}" "$@" || status=$?
 if [ "$status" != 0 ]; then
     dmesg | grep -E 'segfault|general protection|traps:|Oops|RIP: 0010' | tail -n 10 || true

@@ -15,7 +15,7 @@ struct Line {
   SoakSetting setting;
   std::vector<std::string> devices;
   std::vector<std::string> slots;
-  int rest = 0;
+  int reuse_delay = 0;
   std::string plant;
 };
 
@@ -54,7 +54,7 @@ int Run(Line& line) {
     slot.late = true;
     line.setting.slots.push_back(slot);
   }
-  line.setting.node.rest = std::chrono::seconds(line.rest);
+  line.setting.node.reuse_delay = std::chrono::seconds(line.reuse_delay);
   if (!line.plant.empty()) {
     line.setting.node.planted = kPlants.at(line.plant);
     line.setting.node.patience = kPlantedPatience;
@@ -90,7 +90,7 @@ int Main(int argc, char** argv) {
   app.add_option("--netns", node.netns_directory, "Where the pods' namespaces are made")->required();
   app.add_option("--device", line.devices, "BDF=NAME of each VF")->required();
   app.add_option("--slot", line.slots, "Ids of slots of late binding");
-  app.add_option("--rest", line.rest, "How many seconds a released address rests, as fabric.json says");
+  app.add_option("--reuse-delay", line.reuse_delay, "reuseDelaySeconds of fabric.json");
   app.add_flag("--hardware", node.hardware, "The devices survive their pod's namespace");
   app.add_option("--seconds", line.setting.seconds, "How long, at least");
   app.add_option("--rounds", line.setting.rounds, "How many rounds, at most");

@@ -181,14 +181,14 @@ void Node::Hold(Slot& slot, const std::string& output) {
   slot.addresses = *addresses;
   const std::lock_guard lock(mutex_);
   for (const auto& address : *addresses) {
-    const auto rested = resting_.find(address);
-    if (rested != resting_.end() && rested->second.first != slot.pod.id &&
-        now < rested->second.second + setting_.rest) {
-      wrong_.push_back("address " + address + " of " + rested->second.first + " was given to " + slot.pod.id +
-                       " before its rest was over");
+    const auto released = cooling_down_.find(address);
+    if (released != cooling_down_.end() && released->second.first != slot.pod.id &&
+        now < released->second.second + setting_.reuse_delay) {
+      wrong_.push_back("address " + address + " of " + released->second.first + " was given to " +
+                       slot.pod.id + " before its reuse delay was over");
     }
     if (slot.released) {
-      resting_[address] = {slot.pod.id, *slot.released};
+      cooling_down_[address] = {slot.pod.id, *slot.released};
       continue;
     }
     const auto [holder, is_new] = holders_.try_emplace(address, slot.pod.id);
@@ -206,7 +206,7 @@ void Node::LetGo(Slot& slot, Clock::time_point when) {
     const auto holder = holders_.find(address);
     if (holder == holders_.end() || holder->second != slot.pod.id) continue;
     holders_.erase(holder);
-    resting_[address] = {slot.pod.id, when};
+    cooling_down_[address] = {slot.pod.id, when};
   }
 }
 

@@ -3,7 +3,7 @@
 // A slot is a device for one pod at a time: a VF by its address, or a slot of late binding.
 // Every call is watched: it has to end within kCallLimit, with success or with a CNI code and
 // a message. Which pod has which address is kept beside the store, so that an address given
-// twice, or before its rest is over, is seen.
+// twice, or before its reuse delay is over, is seen.
 // Threads: calls and reports from any; railheadd's process from the thread that made the node.
 #pragma once
 
@@ -55,7 +55,7 @@ struct NodeSetting {
   std::string log;  // of railheadd
   std::string netns_directory;
   bool hardware = false;
-  std::chrono::seconds rest{0};
+  std::chrono::seconds reuse_delay{0};
   std::chrono::seconds patience{kLimit};     // until everything is as before
   std::optional<crash::Suppressed> planted;  // what every DEL leaves out: it has to be found
 };
@@ -87,7 +87,7 @@ class Node {
   Result<void> Measure(const Slot& slot);
   [[nodiscard]] crash::CallPoint PointAt(const std::string& command, std::uint64_t luck) const;
 
-  // What ADD gave; and that it may be given to another from `when` on, after its rest.
+  // What ADD gave; and that it may be given to another from `when` on, after its reuse delay.
   void Hold(Slot& slot, const std::string& output);
   void LetGo(Slot& slot, Clock::time_point when);
 
@@ -128,8 +128,8 @@ class Node {
   std::vector<std::unique_ptr<testing::Process>> daemons_;
 
   std::mutex mutex_;
-  std::map<std::string, std::string> holders_;                                // of addresses: ids of pods
-  std::map<std::string, std::pair<std::string, Clock::time_point>> resting_;  // the last holder, since
+  std::map<std::string, std::string> holders_;  // of addresses: ids of pods
+  std::map<std::string, std::pair<std::string, Clock::time_point>> cooling_down_;  // the last holder, since
   std::map<std::string, int> counts_;
   std::map<int, int> codes_;
   std::multimap<double, std::string> longest_;

@@ -173,7 +173,7 @@ class Soak {
         const auto scan = Journal(node_.root()).Scan();
         return scan && scan->entries.empty() && scan->unreadable.empty();
       });
-      if (!empty) node_.Wrong("railheadd has not brought home what has no namespace any more");
+      if (!empty) node_.Wrong("railheadd has not restored what has no namespace any more");
     }
     std::vector<Slot*> all;
     for (Slot& slot : slots_) all.push_back(&slot);

@@ -2,7 +2,7 @@
 // itself is disturbed, all drawn from a seed (plan.h).
 //
 // Checked while it runs: every call ends in time, with success or a code and a message; a call
-// that nothing disturbs succeeds; no address belongs to two pods, or comes again before its rest is
+// that nothing disturbs succeeds; no address belongs to two pods, or comes again before its reuse delay is
 // over; railheadd does not end by itself. Checked after each round, when all pods are gone:
 // everything is as before, bit for bit (tests/system/crash/snapshot.h), no process and no namespace is
 // left. Checked at the end: each act was drawn often enough, and railheadd has not grown.

@@ -20,7 +20,7 @@ GOOD = [
       for line in ((group, 'bare kernel', 'ADD', 100), (group, 'railhead-ipam', 'ADD', 10), (group, 'railhead', 'ADD', 160))],
     ('vf', 'host-device chain', 'ADD', 480),
     *[line for group in ('rails', 'rails-rxe') for line in ((group, 'two ip -batch', 'ADD', 600), (group, 'railhead', 'ADD', 750))],
-    ('rails-rxe', '- handoff', 'ADD', 3.9), ('guest-startup', '/bin/true', 'start-up', 1.32), ('handoff', 'railhead', 'ADD', 1.9),
+    ('rails-rxe', '- nccl', 'ADD', 3.9), ('guest-startup', '/bin/true', 'start-up', 1.32), ('nccl', 'railhead', 'ADD', 1.9),
     ('rails', 'host-device chain', 'ADD', 3000), ('journal', '1 entry', 'ADD', 100), ('journal', '1000 entries', 'ADD', 110),
     ('startup', '/bin/true', 'start-up', 0.5),
     *[line for who in ('railhead', 'railhead-ipam') for line in (('startup', who, 'start-up', 0.75), ('startup', who, 'size', 2.9))],
@@ -45,8 +45,8 @@ MISSES = [
     ('vf', 'host-device chain', 'ADD', 479.9, 1), ('rails', 'railhead', 'ADD', 750.1, 2), ('rails', 'two ip -batch', 'ADD', 599.9, 1),
     ('rails', 'host-device chain', 'ADD', 2999.9, 1), ('rails-rxe', 'railhead', 'ADD', 750.1, 1),
     ('journal', '1000 entries', 'ADD', 110.1, 1), ('startup', 'railhead', 'start-up', 0.81, 1),
-    ('startup', 'railhead-ipam', 'size', 3, 1), ('daemon', 'railheadd', 'resident', 20, 1), ('handoff', 'railhead', 'ADD', 2, 1),
-    ('rails-rxe', '- handoff', 'ADD', 4, 1),  # twice as slow a machine
+    ('startup', 'railhead-ipam', 'size', 3, 1), ('daemon', 'railheadd', 'resident', 20, 1), ('nccl', 'railhead', 'ADD', 2, 1),
+    ('rails-rxe', '- nccl', 'ADD', 4, 1),  # twice as slow a machine
     ('node', 'railheadd', 'discovery', 60.2, 1), ('node', 'railheadd', 'Allocate 1', 100, 1),
     ('node', 'railheadd', 'prefer 8', 1000, 1), ('node', 'railheadd', 'resident', 20, 1),
     ('node', 'railheadd, late binding', 'resident', 20, 1), ('node', 'railheadd', 'idle CPU', 0.1, 1),
@@ -159,7 +159,7 @@ class VerdictTest(unittest.TestCase):
     def test_a_part_that_was_left_out_is_not_judged(self) -> None:
         record = Record()
         for group, who, what, value in GOOD:
-            if group in ('stand-ins', 'startup', 'handoff', 'daemon'):
+            if group in ('stand-ins', 'startup', 'nccl', 'daemon'):
                 record.add(group, who, what, 'ms', value)
         others = {'guest': False, 'node': False, 'ipam': False}
         self.assertEqual(count(record, FAILED, **others), 0)
@@ -171,7 +171,7 @@ class VerdictTest(unittest.TestCase):
 class TableTest(unittest.TestCase):
     def test_every_group_has_a_table(self) -> None:
         text = tables(good())
-        for title in ('Start-up on this machine', 'Stand-ins (veth)', 'The handoff', '16 VFs: 19.00 MB', 'railheadd on a made-up node',
+        for title in ('Start-up on this machine', 'Stand-ins (veth)', 'The NCCL configuration', '16 VFs: 19.00 MB', 'railheadd on a made-up node',
                       'one durable write', 'IPAM plugins alone', 'VFs with VLAN in the guest', 'Eight VFs of a pod',
                       'by the length of the journal', 'beside /metrics/nics on the made-up node', 'nics in the guest (emulated)'):
             self.assertIn(title, text)

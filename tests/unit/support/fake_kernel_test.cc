@@ -245,10 +245,10 @@ class FakeNetworkTest : public ::testing::Test {
   Link Find(const std::string& name) { return Route()->FindLink(name)->value(); }
   // The MAC of the conflict, if there is one.
   std::optional<MacAddress> Probed(const std::string& link, const std::string& address) {
-    const AddressClaim claim{Find(link).index, Find(link).mac, *IpAddress::Parse(address)};
-    const auto found = kernel_.ProbeAddresses(Host(), {claim}, kBudget).value();
+    const ProbeTarget target{Find(link).index, Find(link).mac, *IpAddress::Parse(address)};
+    const auto found = kernel_.ProbeAddresses(Host(), {target}, kBudget).value();
     if (found.empty()) return std::nullopt;
-    EXPECT_EQ(found[0].claim, claim);
+    EXPECT_EQ(found[0].target, target);
     return found[0].other;
   }
   std::optional<MacAddress> Resolved(const std::string& link, const std::string& address) {

@@ -31,12 +31,15 @@ Fabric Read(const std::string& text) {
   return *fabric;
 }
 
-TEST(FabricTest, LeavesAreOnePatternOrSeveral) {
-  EXPECT_TRUE(Read(WithRail("")).rails[0].leaves.empty());
-  EXPECT_EQ(Read(WithRail(R"("leaf":"su*-leaf1")")).rails[0].leaves, std::vector<std::string>{"su*-leaf1"});
-  EXPECT_EQ(Read(WithRail(R"("leaf":["a","b"])")).rails[0].leaves, (std::vector<std::string>{"a", "b"}));
-  EXPECT_NE(ErrorOf(WithRail(R"("leaf":")" + std::string(256, 'x') + "\"")).find("longer than 255"),
-            std::string::npos);
+TEST(FabricTest, ExpectedSwitchesAreOnePatternOrSeveral) {
+  EXPECT_TRUE(Read(WithRail("")).rails[0].expected_switches.empty());
+  EXPECT_EQ(Read(WithRail(R"("expectedSwitches":"su*-leaf1")")).rails[0].expected_switches,
+            std::vector<std::string>{"su*-leaf1"});
+  EXPECT_EQ(Read(WithRail(R"("expectedSwitches":["a","b"])")).rails[0].expected_switches,
+            (std::vector<std::string>{"a", "b"}));
+  EXPECT_NE(
+      ErrorOf(WithRail(R"("expectedSwitches":")" + std::string(256, 'x') + "\"")).find("longer than 255"),
+      std::string::npos);
 }
 
 TEST(FabricTest, ReadsTheDocumentedExample) {
@@ -48,10 +51,10 @@ TEST(FabricTest, ReadsTheDocumentedExample) {
       "nodeRanges": { "node0": "10.100.0.10-10.100.0.99", "1": "10.100.0.110-10.100.0.199" },
       "trafficClass": 106, "softRoce": false, "table": 100 }],
     "nodes": { "node0": 0, "node1": 1 },
-    "addresses": { "restSeconds": 60 },
-    "handoff": { "mode": "required", "env": { "NCCL_DEBUG": "INFO" } },
+    "addresses": { "reuseDelaySeconds": 60 },
+    "ncclConfig": { "mode": "required", "env": { "NCCL_DEBUG": "INFO" } },
     "pools": [{ "resource": "railhead.io/roce", "rails": ["rail0"], "device": "vf",
-                "handoff": "off", "delivery": "mount" }] })");
+                "ncclConfig": "off", "deviceNodes": "mount" }] })");
   ASSERT_EQ(fabric.rails.size(), 1U);
   const Rail& rail = fabric.rails[0];
   EXPECT_EQ(rail.pfs, std::vector<std::string>{"pf0"});
@@ -60,11 +63,11 @@ TEST(FabricTest, ReadsTheDocumentedExample) {
   EXPECT_EQ(rail.exclude.size(), 3U);
   EXPECT_EQ(rail.exclude[2].ToString(), "10.100.0.64-10.100.0.79");
   EXPECT_EQ(rail.traffic_class, 106);
-  EXPECT_EQ(fabric.rest_seconds, 60);
-  EXPECT_EQ(fabric.handoff_options.Lines().at(0).second, "INFO");
+  EXPECT_EQ(fabric.reuse_delay_seconds, 60);
+  EXPECT_EQ(fabric.nccl_config_options.Lines().at(0).second, "INFO");
   EXPECT_EQ(fabric.pools.at(0).device, PoolDevice::kVf);
-  EXPECT_EQ(fabric.pools[0].handoff, HandoffPolicy::kOff);
-  EXPECT_EQ(fabric.pools[0].delivery, Delivery::kMount);
+  EXPECT_EQ(fabric.pools[0].nccl_config, NcclConfigPolicy::kOff);
+  EXPECT_EQ(fabric.pools[0].device_nodes, DeviceNodeMode::kMount);
 }
 
 TEST(FabricTest, Defaults) {
@@ -73,37 +76,38 @@ TEST(FabricTest, Defaults) {
   EXPECT_EQ(fabric.rails[0].table, 100U);
   EXPECT_EQ(fabric.rails[1].table, 101U);
   EXPECT_EQ(fabric.rails[0].vlan, std::nullopt) << "absent is not 0: the VLAN is left alone";
-  EXPECT_EQ(fabric.rest_seconds, 600);
+  EXPECT_EQ(fabric.reuse_delay_seconds, 600);
   ASSERT_EQ(fabric.pools.size(), 1U);
   EXPECT_EQ(fabric.pools[0].resource, "railhead.io/roce");
   EXPECT_EQ(fabric.pools[0].rails, (std::vector<std::string>{"a", "b"}));
-  EXPECT_EQ(fabric.pools[0].handoff, HandoffPolicy::kRequired);
-  EXPECT_EQ(fabric.pools[0].delivery, Delivery::kCdi);
-  EXPECT_EQ(Read(WithRail("", R"("handoff":{"mode":"off"})")).pools[0].handoff, HandoffPolicy::kOff);
+  EXPECT_EQ(fabric.pools[0].nccl_config, NcclConfigPolicy::kRequired);
+  EXPECT_EQ(fabric.pools[0].device_nodes, DeviceNodeMode::kCdi);
+  EXPECT_EQ(Read(WithRail("", R"("ncclConfig":{"mode":"off"})")).pools[0].nccl_config,
+            NcclConfigPolicy::kOff);
 }
 
-TEST(FabricTest, LinesOfTheHandoffInTheFieldsOrderThenTheFiles) {
+TEST(FabricTest, LinesOfTheNcclConfigInTheFieldsOrderThenTheFiles) {
   using Lines = std::vector<std::pair<std::string, std::string>>;
-  const Fabric fabric = Read(WithRail(R"("serviceLevel":5)", R"("handoff":{"env":{"NCCL_DEBUG":"INFO"},
+  const Fabric fabric = Read(WithRail(R"("serviceLevel":5)", R"("ncclConfig":{"env":{"NCCL_DEBUG":"INFO"},
       "nccl":{"gdrLevel":"PXB","crossNic":0,"timeout":22,"adaptiveRouting":true,"splitDataOnQps":false}})"));
   EXPECT_EQ(fabric.rails[0].service_level, 5);
-  EXPECT_EQ(fabric.handoff_options.Lines(), (Lines{{"NCCL_IB_TIMEOUT", "22"},
-                                                   {"NCCL_CROSS_NIC", "0"},
-                                                   {"NCCL_IB_SPLIT_DATA_ON_QPS", "0"},
-                                                   {"NCCL_IB_ADAPTIVE_ROUTING", "1"},
-                                                   {"NCCL_NET_GDR_LEVEL", "PXB"},
-                                                   {"NCCL_DEBUG", "INFO"}}));
+  EXPECT_EQ(fabric.nccl_config_options.Lines(), (Lines{{"NCCL_IB_TIMEOUT", "22"},
+                                                       {"NCCL_CROSS_NIC", "0"},
+                                                       {"NCCL_IB_SPLIT_DATA_ON_QPS", "0"},
+                                                       {"NCCL_IB_ADAPTIVE_ROUTING", "1"},
+                                                       {"NCCL_NET_GDR_LEVEL", "PXB"},
+                                                       {"NCCL_DEBUG", "INFO"}}));
 }
 
 TEST(FabricTest, StacksBesideNccl) {
-  using Stacks = std::set<HandoffStack>;
-  EXPECT_EQ(Read(WithRail("", "")).handoff_options.stacks, Stacks{HandoffStack::kRccl});
-  EXPECT_EQ(Read(WithRail("", R"("handoff":{"stacks":[]})")).handoff_options.stacks, Stacks{});
-  EXPECT_EQ(Read(WithRail("", R"("handoff":{"stacks":["ucx","nvshmem","gloo","openmpi","rccl"]})"))
-                .handoff_options.stacks.size(),
+  using Stacks = std::set<CommunicationStack>;
+  EXPECT_EQ(Read(WithRail("", "")).nccl_config_options.stacks, Stacks{CommunicationStack::kRccl});
+  EXPECT_EQ(Read(WithRail("", R"("ncclConfig":{"stacks":[]})")).nccl_config_options.stacks, Stacks{});
+  EXPECT_EQ(Read(WithRail("", R"("ncclConfig":{"stacks":["ucx","nvshmem","gloo","openmpi","rccl"]})"))
+                .nccl_config_options.stacks.size(),
             5U);
-  EXPECT_EQ(ErrorOf(WithRail("", R"("handoff":{"stacks":["ucx","nccl"]})")),
-            "f: /handoff/stacks/1: 'nccl' is not known; rccl, ucx, nvshmem, gloo or openmpi");
+  EXPECT_EQ(ErrorOf(WithRail("", R"("ncclConfig":{"stacks":["ucx","nccl"]})")),
+            "f: /ncclConfig/stacks/1: 'nccl' is not known; rccl, ucx, nvshmem, gloo or openmpi");
 }
 
 struct Refusal {
@@ -164,10 +168,10 @@ INSTANTIATE_TEST_SUITE_P(
                 "/nodeBlock: cannot stand beside nodeRanges"},
         Refusal{R"("trafficClass":256)", "/trafficClass: 256 is out of range"},
         Refusal{R"("softRoce":"yes")", "/softRoce: is not true or false"},
-        Refusal{R"("leaf":"")", "/leaf: must not be empty"},
-        Refusal{R"("leaf":[])", "/leaf: must not be empty"},
-        Refusal{R"("leaf":["a",""])", "/leaf: must not be empty"},
-        Refusal{R"("leaf":7)", "/leaf: is neither a string"},
+        Refusal{R"("expectedSwitches":"")", "/expectedSwitches: must not be empty"},
+        Refusal{R"("expectedSwitches":[])", "/expectedSwitches: must not be empty"},
+        Refusal{R"("expectedSwitches":["a",""])", "/expectedSwitches: must not be empty"},
+        Refusal{R"("expectedSwitches":7)", "/expectedSwitches: is neither a string"},
         Refusal{R"("table":0)", "/table: 0 is out of range"},
         Refusal{R"("table":254)", "/table: 253, 254 and 255"},
         Refusal{R"("vlna":1)", "/vlna: unknown field; did you mean 'vlan'?"}));
@@ -205,32 +209,32 @@ INSTANTIATE_TEST_SUITE_P(
         Refusal{R"({"version":1,"nodes":{"n":1},"rails":[{"name":"a","pf":"p","subnet":"10.0.0.0/24",
                 "nodeRanges":{"n":"10.0.0.1-10.0.0.2","1":"10.0.0.3-10.0.0.4"}}]})",
                 "/rails/0/nodeRanges: node 'n' has a range by name and one by its index"},
-        Refusal{R"({"version":1,"addresses":{"restSeconds":-1},"rails":[{"name":"a","pf":"p"}]})",
-                "/addresses/restSeconds: -1"},
-        Refusal{R"({"version":1,"addresses":{"rest":1},"rails":[{"name":"a","pf":"p"}]})",
-                "/addresses/rest: unknown"},
-        Refusal{R"({"version":1,"handoff":{"mode":"maybe"},"rails":[{"name":"a","pf":"p"}]})",
-                "/handoff/mode: 'maybe' is not known; required or off"},
-        Refusal{R"({"version":1,"handoff":{"topology":"auto"},"rails":[{"name":"a","pf":"p"}]})",
-                "/handoff/topology: 'auto' is not known; never, needed or always"},
-        Refusal{R"({"version":1,"handoff":{"nccl":{"timeout":32}},"rails":[{"name":"a","pf":"p"}]})",
-                "/handoff/nccl/timeout: "},
-        Refusal{R"({"version":1,"handoff":{"nccl":{"gdrLevel":"pix"}},"rails":[{"name":"a","pf":"p"}]})",
-                "/handoff/nccl/gdrLevel: 'pix' is not known; LOC, PIX"},
-        Refusal{R"({"version":1,"handoff":{"nccl":{"crosNic":0}},"rails":[{"name":"a","pf":"p"}]})",
-                "/handoff/nccl/crosNic: unknown field; did you mean 'crossNic'?"},
-        Refusal{R"({"version":1,"handoff":{"nccl":{"crossNic":0},"env":{"NCCL_CROSS_NIC":"1"}},
+        Refusal{R"({"version":1,"addresses":{"reuseDelaySeconds":-1},"rails":[{"name":"a","pf":"p"}]})",
+                "/addresses/reuseDelaySeconds: -1"},
+        Refusal{R"({"version":1,"addresses":{"reuse":1},"rails":[{"name":"a","pf":"p"}]})",
+                "/addresses/reuse: unknown"},
+        Refusal{R"({"version":1,"ncclConfig":{"mode":"maybe"},"rails":[{"name":"a","pf":"p"}]})",
+                "/ncclConfig/mode: 'maybe' is not known; required or off"},
+        Refusal{R"({"version":1,"ncclConfig":{"topology":"auto"},"rails":[{"name":"a","pf":"p"}]})",
+                "/ncclConfig/topology: 'auto' is not known; never, needed or always"},
+        Refusal{R"({"version":1,"ncclConfig":{"nccl":{"timeout":32}},"rails":[{"name":"a","pf":"p"}]})",
+                "/ncclConfig/nccl/timeout: "},
+        Refusal{R"({"version":1,"ncclConfig":{"nccl":{"gdrLevel":"pix"}},"rails":[{"name":"a","pf":"p"}]})",
+                "/ncclConfig/nccl/gdrLevel: 'pix' is not known; LOC, PIX"},
+        Refusal{R"({"version":1,"ncclConfig":{"nccl":{"crosNic":0}},"rails":[{"name":"a","pf":"p"}]})",
+                "/ncclConfig/nccl/crosNic: unknown field; did you mean 'crossNic'?"},
+        Refusal{R"({"version":1,"ncclConfig":{"nccl":{"crossNic":0},"env":{"NCCL_CROSS_NIC":"1"}},
                     "rails":[{"name":"a","pf":"p"}]})",
-                "/handoff/env/NCCL_CROSS_NIC: is said by a field of handoff.nccl, too"},
+                "/ncclConfig/env/NCCL_CROSS_NIC: is also set by a field of ncclConfig.nccl"},
         Refusal{
-            R"({"version":1,"handoff":{"env":{"NCCL_IB_GID_INDEX":"3"}},"rails":[{"name":"a","pf":"p"}]})",
-            "/handoff/env/NCCL_IB_GID_INDEX: is another one in each pod"},
+            R"({"version":1,"ncclConfig":{"env":{"NCCL_IB_GID_INDEX":"3"}},"rails":[{"name":"a","pf":"p"}]})",
+            "/ncclConfig/env/NCCL_IB_GID_INDEX: differs between pods"},
         Refusal{R"({"version":1,"rails":[{"name":"a","pf":"p","serviceLevel":16}]})",
                 "/rails/0/serviceLevel: "},
-        Refusal{R"({"version":1,"handoff":{"env":{"A B":"x"}},"rails":[{"name":"a","pf":"p"}]})",
-                "/handoff/env/A B: is no variable name"},
-        Refusal{R"({"version":1,"handoff":{"env":{"A":"x\ny"}},"rails":[{"name":"a","pf":"p"}]})",
-                "/handoff/env/A: must be one line"},
+        Refusal{R"({"version":1,"ncclConfig":{"env":{"A B":"x"}},"rails":[{"name":"a","pf":"p"}]})",
+                "/ncclConfig/env/A B: is no variable name"},
+        Refusal{R"({"version":1,"ncclConfig":{"env":{"A":"x\ny"}},"rails":[{"name":"a","pf":"p"}]})",
+                "/ncclConfig/env/A: must be one line"},
         Refusal{R"({"version":1,"pools":[{"rails":["a"]}],"rails":[{"name":"a","pf":"p"}]})",
                 "/pools/0/resource: is required"},
         Refusal{R"({"version":1,"pools":[{"resource":"roce"}],"rails":[{"name":"a","pf":"p"}]})",
@@ -243,9 +247,9 @@ INSTANTIATE_TEST_SUITE_P(
                 "/pools/0/rails: must not be empty"},
         Refusal{R"({"version":1,"pools":[{"resource":"x/y","device":"sf"}],"rails":[{"name":"a","pf":"p"}]})",
                 "/pools/0/device: 'sf' is not known"},
-        Refusal{R"({"version":1,"pools":[{"resource":"x/y","delivery":"mount"}],
+        Refusal{R"({"version":1,"pools":[{"resource":"x/y","deviceNodes":"mount"}],
                 "rails":[{"name":"a","pf":"p","softRoce":true}]})",
-                "/pools/0/delivery: 'mount' cannot serve the soft RoCE rail 'a'"},
+                "/pools/0/deviceNodes: 'mount' cannot serve the soft RoCE rail 'a'"},
         Refusal{
             R"({"version":1,"pools":[{"resource":"x/y"},{"resource":"x/y"}],"rails":[{"name":"a","pf":"p"}]})",
             "/pools/1/resource: another pool is called 'x/y'"},
@@ -321,12 +325,14 @@ TEST(FabricTest, AddressPolicy) {
         "fabric.json");
   };
   EXPECT_EQ(with("{}")->address_policy, AddressPolicy::kIncrement);
-  EXPECT_EQ(with("{}")->rest_seconds, 600);
-  EXPECT_EQ(with("{}")->min_rest_seconds, 60);
+  EXPECT_EQ(with("{}")->reuse_delay_seconds, 600);
+  EXPECT_EQ(with("{}")->min_reuse_delay_seconds, 60);
   const auto fixed = with(R"({"policy": "deterministic"})");
   EXPECT_EQ(fixed->address_policy, AddressPolicy::kDeterministic);
-  EXPECT_EQ(fixed->rest_seconds, 0) << "nothing to be forgotten";
-  EXPECT_EQ(with(R"({"policy": "deterministic", "restSeconds": 5, "minRestSeconds": 2})")->rest_seconds, 5);
+  EXPECT_EQ(fixed->reuse_delay_seconds, 0) << "nothing to be forgotten";
+  EXPECT_EQ(with(R"({"policy": "deterministic", "reuseDelaySeconds": 5, "minReuseDelaySeconds": 2})")
+                ->reuse_delay_seconds,
+            5);
   const auto unknown = with(R"({"policy": "random"})");
   ASSERT_FALSE(unknown);
   EXPECT_NE(unknown.error().message.find("/addresses/policy: 'random' is not known"), std::string::npos);

@@ -15,72 +15,72 @@ IpAddress Ip(const std::string& text) {
   return *IpAddress::Parse(text);
 }
 
-Handoff TwoNics() {
-  Handoff handoff;
-  handoff.nics = {{"mlx5_4", Ip("10.100.0.7"), 3, 106, {}}, {"mlx5_9", Ip("10.101.0.7"), 3, 106, {}}};
-  handoff.gids = 3;
-  return handoff;
+NcclConfig TwoNics() {
+  NcclConfig config;
+  config.nics = {{"mlx5_4", Ip("10.100.0.7"), 3, 106, {}}, {"mlx5_9", Ip("10.101.0.7"), 3, 106, {}}};
+  config.gids = 3;
+  return config;
 }
 
 TEST(NcclConfTest, Golden) {
-  Handoff handoff = TwoNics();
-  handoff.socket_ifname = "eth0";
-  handoff.env = {{"NCCL_DEBUG", "INFO"}};
-  EXPECT_EQ(*NcclConf(handoff),
+  NcclConfig config = TwoNics();
+  config.socket_ifname = "eth0";
+  config.env = {{"NCCL_DEBUG", "INFO"}};
+  EXPECT_EQ(*NcclConf(config),
             "NCCL_IB_HCA==mlx5_4,mlx5_9\nNCCL_IB_GID_INDEX=3\nNCCL_IB_TC=106\nNCCL_SOCKET_IFNAME==eth0\n"
             "NCCL_DEBUG=INFO\n");
 }
 
 TEST(NcclConfTest, OneClassForAllOrNone) {
-  Handoff handoff = TwoNics();
-  handoff.nics[0].service_level = handoff.nics[1].service_level = 5;
-  EXPECT_NE(NcclConf(handoff)->find("NCCL_IB_TC=106\nNCCL_IB_SL=5\n"), std::string::npos);
-  handoff.nics[1].traffic_class = 41;
-  handoff.nics[0].service_level.reset();
-  EXPECT_EQ(*NcclConf(handoff), "NCCL_IB_HCA==mlx5_4,mlx5_9\nNCCL_IB_GID_INDEX=3\n");
+  NcclConfig config = TwoNics();
+  config.nics[0].service_level = config.nics[1].service_level = 5;
+  EXPECT_NE(NcclConf(config)->find("NCCL_IB_TC=106\nNCCL_IB_SL=5\n"), std::string::npos);
+  config.nics[1].traffic_class = 41;
+  config.nics[0].service_level.reset();
+  EXPECT_EQ(*NcclConf(config), "NCCL_IB_HCA==mlx5_4,mlx5_9\nNCCL_IB_GID_INDEX=3\n");
 }
 
 TEST(NcclConfTest, ASearchForGids) {
-  Handoff handoff = TwoNics();
-  handoff.gids = GidSearch{*IpPrefix::Parse("10.100.0.0/15")};
-  EXPECT_EQ(*NcclConf(handoff),
+  NcclConfig config = TwoNics();
+  config.gids = GidSearch{*IpPrefix::Parse("10.100.0.0/15")};
+  EXPECT_EQ(*NcclConf(config),
             "NCCL_IB_HCA==mlx5_4,mlx5_9\nNCCL_IB_GID_INDEX=-1\nNCCL_IB_ADDR_FAMILY=AF_INET\n"
             "NCCL_IB_ADDR_RANGE=10.100.0.0/15\nNCCL_IB_ROCE_VERSION_NUM=2\nNCCL_IB_TC=106\n");
-  handoff.gids = GidSearch{*IpPrefix::Parse("fd00::/48")};
-  EXPECT_NE(NcclConf(handoff)->find("=AF_INET6\nNCCL_IB_ADDR_RANGE=fd00::/48\n"), std::string::npos);
+  config.gids = GidSearch{*IpPrefix::Parse("fd00::/48")};
+  EXPECT_NE(NcclConf(config)->find("=AF_INET6\nNCCL_IB_ADDR_RANGE=fd00::/48\n"), std::string::npos);
 }
 
 TEST(NcclConfTest, WhatThePlacesAskFor) {
-  Handoff handoff = TwoNics();
-  handoff.paths = {{"NCCL_IB_MERGE_VFS", "0"}, {"NCCL_IB_MERGE_NICS", "0"}, {"NCCL_NET_MERGE_LEVEL", "LOC"}};
-  EXPECT_EQ(*NcclConf(handoff),
+  NcclConfig config = TwoNics();
+  config.paths = {{"NCCL_IB_MERGE_VFS", "0"}, {"NCCL_IB_MERGE_NICS", "0"}, {"NCCL_NET_MERGE_LEVEL", "LOC"}};
+  EXPECT_EQ(*NcclConf(config),
             "NCCL_IB_HCA==mlx5_4,mlx5_9\nNCCL_IB_GID_INDEX=3\nNCCL_IB_TC=106\nNCCL_IB_MERGE_VFS=0\n"
             "NCCL_IB_MERGE_NICS=0\nNCCL_NET_MERGE_LEVEL=LOC\n");
 }
 
 TEST(NcclConfTest, TheFabricsLinesStandForOurs) {
-  Handoff handoff = TwoNics();
-  handoff.socket_ifname = "eth0";
-  handoff.env = {{"NCCL_SOCKET_IFNAME", "=bond0"}, {"NCCL_IB_TC", "52"}};
-  EXPECT_EQ(*NcclConf(handoff),
+  NcclConfig config = TwoNics();
+  config.socket_ifname = "eth0";
+  config.env = {{"NCCL_SOCKET_IFNAME", "=bond0"}, {"NCCL_IB_TC", "52"}};
+  EXPECT_EQ(*NcclConf(config),
             "NCCL_IB_HCA==mlx5_4,mlx5_9\nNCCL_IB_GID_INDEX=3\nNCCL_SOCKET_IFNAME==bond0\nNCCL_IB_TC=52\n");
 }
 
 TEST(NcclConfTest, NamesOnlyWhatIsKnown) {
   EXPECT_EQ(*NcclConf({}), "");
-  Handoff handoff;
-  handoff.nics = {{"rxe0", Ip("10.0.0.1"), 1, {}, {}}};
-  handoff.gids = 1;
-  EXPECT_EQ(*NcclConf(handoff), "NCCL_IB_HCA==rxe0\nNCCL_IB_GID_INDEX=1\n");
+  NcclConfig config;
+  config.nics = {{"rxe0", Ip("10.0.0.1"), 1, {}, {}}};
+  config.gids = 1;
+  EXPECT_EQ(*NcclConf(config), "NCCL_IB_HCA==rxe0\nNCCL_IB_GID_INDEX=1\n");
 }
 
 TEST(NcclConfTest, ValuesThatNcclWouldCutAreRefused) {
-  Handoff handoff;
-  handoff.nics = {{std::string(1021, 'm'), Ip("10.0.0.1"), 3, {}, {}}};
-  handoff.gids = 3;
-  EXPECT_TRUE(NcclConf(handoff)) << "with '=' before it 1022 bytes";
-  handoff.nics[0].rdma_device += "m";
-  EXPECT_EQ(NcclConf(handoff).error().code, ErrorCode::kInvalid);
+  NcclConfig config;
+  config.nics = {{std::string(1021, 'm'), Ip("10.0.0.1"), 3, {}, {}}};
+  config.gids = 3;
+  EXPECT_TRUE(NcclConf(config)) << "with '=' before it 1022 bytes";
+  config.nics[0].rdma_device += "m";
+  EXPECT_EQ(NcclConf(config).error().code, ErrorCode::kInvalid);
 }
 
 TEST(NcclConfTest, ValuesAreFoundAgain) {
@@ -90,7 +90,7 @@ TEST(NcclConfTest, ValuesAreFoundAgain) {
   EXPECT_EQ(ValueIn(conf, "NCCL_IB_GID"), std::nullopt);
 }
 
-// Which GIDs NCCL is told to use, and which it would find by itself. Tables as the kernel fills them:
+// The selected GIDs, and those that NCCL would find without a selection. Tables as the kernel fills them:
 // default GIDs of each RoCE type first, then each address with each type, where there is a free slot.
 
 GidSearch Range(const char* text) {
@@ -145,13 +145,13 @@ class SelectGidsTest : public ::testing::Test {
     tables_[device] = std::move(table);
   }
   Result<GidSelection> Select() {
-    return SelectGids(nics_, [this](const HandoffNic& nic) -> Result<Table> {
+    return SelectGids(nics_, [this](const NicConfig& nic) -> Result<Table> {
       ++tables_read_;
       return tables_.at(nic.rdma_device);
     });
   }
 
-  std::vector<HandoffNic> nics_;
+  std::vector<NicConfig> nics_;
   std::map<std::string, Table> tables_;
   int tables_read_ = 0;
 };

@@ -101,7 +101,7 @@ TEST_F(NcclPathTest, AGuestsNicsAreNotItsHostBridge) {
   EXPECT_EQ(view.nics[0].merged.why_not, "NCCL takes 0000:00:07.0 for 0000:00:00.0, which is a bridge");
   EXPECT_EQ(view.merge_vfs, nccl::MergeVfs::kOff);
   // With it they are two.
-  EXPECT_EQ(view.fused, Groups());
+  EXPECT_EQ(view.virtual_nics, Groups());
 }
 
 TEST_F(NcclPathTest, AForeignFunctionDoesNotHold) {
@@ -136,7 +136,7 @@ TEST_F(NcclPathTest, VfsOfOnePfAreMerged) {
   sysfs_.AddVfs("0000:2a:00.0", 8);
   const nccl::NcclView view =
       View({Nic("mlx5_9", "0000:1a:02.5"), Nic("mlx5_11", "0000:2a:02.1"), Nic("mlx5_3", "0000:1a:02.0")});
-  EXPECT_EQ(view.fused, (Groups{{"mlx5_3", "mlx5_9"}}));
+  EXPECT_EQ(view.virtual_nics, (Groups{{"mlx5_3", "mlx5_9"}}));
   EXPECT_EQ(view.Variables(), kApart);
 }
 
@@ -146,7 +146,7 @@ TEST_F(NcclPathTest, PortsOfOneNicAreMerged) {
   for (const nccl::TopologyFileNic& nic : node.pod.nics)
     nics.push_back({nic.rdma_device, nic.address, false});
   const nccl::NcclView view = View(nics);
-  EXPECT_EQ(view.fused, (Groups{{"mlx5_00", "mlx5_10"}, {"mlx5_20", "mlx5_30"}}));
+  EXPECT_EQ(view.virtual_nics, (Groups{{"mlx5_00", "mlx5_10"}, {"mlx5_20", "mlx5_30"}}));
   EXPECT_EQ(view.Variables(), kApart);
 }
 
@@ -159,7 +159,7 @@ TEST_F(NcclPathTest, OneNicOfEachSwitchIsNotMerged) {
       nics.push_back({nic.rdma_device, nic.address, false});
     const auto view = NcclViewOf(sysfs.root(), nics);
     ASSERT_TRUE(view) << Describe(view.error());
-    EXPECT_EQ(view->fused, Groups());
+    EXPECT_EQ(view->virtual_nics, Groups());
     EXPECT_EQ(view->merge_vfs, nccl::MergeVfs::kDefault);
   }
 }
@@ -174,7 +174,7 @@ TEST_F(NcclPathTest, SwitchesThatDifferInTheFunctionAreMerged) {
                   .bridges = {"0000:10:01.0", "0000:11:00." + std::to_string(n),
                               "0000:12:0" + std::to_string(n) + ".0"}});
   }
-  EXPECT_EQ(View({Nic("mlx5_0", "0000:20:00.0"), Nic("mlx5_1", "0000:21:00.0")}).fused,
+  EXPECT_EQ(View({Nic("mlx5_0", "0000:20:00.0"), Nic("mlx5_1", "0000:21:00.0")}).virtual_nics,
             (Groups{{"mlx5_0", "mlx5_1"}}));
 }
 
@@ -184,7 +184,7 @@ TEST_F(NcclPathTest, NicsWithoutAPlaceAreMerged) {
   const nccl::NcclView view = View({{node.pod.nics[0].rdma_device, node.pod.nics[0].address, false},
                                     {node.pod.nics[3].rdma_device, node.pod.nics[3].address, false}});
   EXPECT_TRUE(view.NeedsTopologyFile());
-  EXPECT_EQ(view.fused, (Groups{{"mlx5_00", "mlx5_30"}}));
+  EXPECT_EQ(view.virtual_nics, (Groups{{"mlx5_00", "mlx5_30"}}));
 }
 
 TEST_F(NcclPathTest, AMissingFunctionIsNamed) {

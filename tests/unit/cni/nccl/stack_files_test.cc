@@ -1,4 +1,4 @@
-// What stacks other than NCCL are told.
+// The configuration of stacks other than NCCL.
 #include "cni/nccl/stack_files.h"
 
 #include <gtest/gtest.h>
@@ -22,22 +22,22 @@ GidEntry Gid(int index, const char* address, GidType type = GidType::kRoceV2) {
   return {index, GidOf(Ip(address)), type, "net1"};
 }
 
-Handoff TwoNics() {
-  Handoff handoff;
-  handoff.nics = {{"mlx5_4", Ip("10.100.0.7"), 3, 106, 5}, {"mlx5_9", Ip("10.101.0.7"), 3, 106, 5}};
-  handoff.gids = 3;
-  handoff.socket_ifname = "eth0";
-  return handoff;
+NcclConfig TwoNics() {
+  NcclConfig config;
+  config.nics = {{"mlx5_4", Ip("10.100.0.7"), 3, 106, 5}, {"mlx5_9", Ip("10.101.0.7"), 3, 106, 5}};
+  config.gids = 3;
+  config.socket_ifname = "eth0";
+  return config;
 }
 
-Handoff DifferentIndices() {
-  Handoff handoff = TwoNics();
-  handoff.nics[1].gid_index = 1;
-  handoff.gids = GidSearch{*IpPrefix::Parse("10.100.0.0/15")};
-  return handoff;
+NcclConfig DifferentIndices() {
+  NcclConfig config = TwoNics();
+  config.nics[1].gid_index = 1;
+  config.gids = GidSearch{*IpPrefix::Parse("10.100.0.0/15")};
+  return config;
 }
 
-Result<std::vector<GidEntry>> NoTable(const HandoffNic& nic) {
+Result<std::vector<GidEntry>> NoTable(const NicConfig& nic) {
   ADD_FAILURE() << "the table of " << nic.rdma_device << " is read for nothing";
   return std::vector<GidEntry>();
 }
@@ -49,15 +49,15 @@ TEST(UcxConfTest, Golden) {
 }
 
 TEST(UcxConfTest, OnlyWhatIsKnownAndTheSameOnAllNics) {
-  Handoff handoff = TwoNics();
-  handoff.socket_ifname.clear();
-  handoff.nics[1].traffic_class.reset();
-  handoff.nics[0].service_level = 1;
-  EXPECT_EQ(*UcxConf(handoff, NoTable), "UCX_NET_DEVICES=mlx5_4:1,mlx5_9:1\nUCX_IB_GID_INDEX=3\n");
+  NcclConfig config = TwoNics();
+  config.socket_ifname.clear();
+  config.nics[1].traffic_class.reset();
+  config.nics[0].service_level = 1;
+  EXPECT_EQ(*UcxConf(config, NoTable), "UCX_NET_DEVICES=mlx5_4:1,mlx5_9:1\nUCX_IB_GID_INDEX=3\n");
 }
 
 TEST(UcxConfTest, NoIndexWhereUcxFindsTheRightOnes) {
-  const auto conf = UcxConf(DifferentIndices(), [](const HandoffNic& nic) -> Result<std::vector<GidEntry>> {
+  const auto conf = UcxConf(DifferentIndices(), [](const NicConfig& nic) -> Result<std::vector<GidEntry>> {
     if (nic.rdma_device == "mlx5_9") return {{Gid(0, "fe80::1"), Gid(1, "10.101.0.7")}};
     return {{Gid(0, "fe80::1", GidType::kRoceV1), Gid(1, "fe80::1"), Gid(2, "10.100.0.7", GidType::kRoceV1),
              Gid(3, "10.100.0.7")}};
@@ -67,7 +67,7 @@ TEST(UcxConfTest, NoIndexWhereUcxFindsTheRightOnes) {
 }
 
 TEST(UcxConfTest, RefusedWhereUcxWouldTakeAnother) {
-  const auto conf = UcxConf(DifferentIndices(), [](const HandoffNic& nic) -> Result<std::vector<GidEntry>> {
+  const auto conf = UcxConf(DifferentIndices(), [](const NicConfig& nic) -> Result<std::vector<GidEntry>> {
     if (nic.rdma_device == "mlx5_9") return {{Gid(0, "fe80::1"), Gid(1, "10.101.0.7")}};
     return {{Gid(1, "192.0.2.1"), Gid(3, "10.100.0.7")}};
   });
@@ -84,7 +84,7 @@ TEST(UcxPicksTest, Ipv4ThenGlobalIpv6ThenLinkLocal) {
   EXPECT_EQ(UcxPicks({Gid(0, "10.0.0.7", GidType::kRoceV1)}), std::nullopt);
 }
 
-using Lines = std::vector<HandoffLine>;
+using Lines = std::vector<Variable>;
 
 TEST(NvshmemTest, AnIndexAndTheClusterNetwork) {
   EXPECT_EQ(NvshmemVariables(TwoNics()), (Lines{{"NVSHMEM_IB_GID_INDEX", "3"},
@@ -104,12 +104,12 @@ TEST(NvshmemTest, TheSearchIsNccls) {
 }
 
 TEST(NvshmemTest, DevicesThatUdevRenamed) {
-  Handoff handoff = TwoNics();
-  handoff.nics[0].rdma_device = "rocep67s0v0";
-  handoff.nics[1].rdma_device = "rocep131s0v0";
-  EXPECT_EQ(NvshmemVariables(handoff).front(), (HandoffLine{"NVSHMEM_HCA_PREFIX", "rocep"}));
-  handoff.nics[1].rdma_device = "mlx5_9";
-  EXPECT_EQ(NvshmemVariables(handoff).front().first, "NVSHMEM_IB_GID_INDEX") << "nothing in common";
+  NcclConfig config = TwoNics();
+  config.nics[0].rdma_device = "rocep67s0v0";
+  config.nics[1].rdma_device = "rocep131s0v0";
+  EXPECT_EQ(NvshmemVariables(config).front(), (Variable{"NVSHMEM_HCA_PREFIX", "rocep"}));
+  config.nics[1].rdma_device = "mlx5_9";
+  EXPECT_EQ(NvshmemVariables(config).front().first, "NVSHMEM_IB_GID_INDEX") << "nothing in common";
 }
 
 TEST(SocketsTest, OnlyOnTheClusterNetwork) {
@@ -117,7 +117,7 @@ TEST(SocketsTest, OnlyOnTheClusterNetwork) {
   EXPECT_EQ(OpenMpiVariables(TwoNics()), (Lines{{"OMPI_MCA_btl_tcp_if_include", "eth0"},
                                                 {"OMPI_MCA_oob_tcp_if_include", "eth0"},
                                                 {"PRTE_MCA_prte_if_include", "eth0"}}));
-  Handoff unknown = TwoNics();
+  NcclConfig unknown = TwoNics();
   unknown.socket_ifname.clear();
   EXPECT_TRUE(GlooVariables(unknown).empty());
   EXPECT_TRUE(OpenMpiVariables(unknown).empty());
@@ -128,7 +128,7 @@ TEST(SocketsTest, OnlyOnTheClusterNetwork) {
 class UcxReadsTest : public ::testing::Test {
  protected:
   void SetUp() override {
-    const auto conf = UcxConf(TwoNics(), [](const HandoffNic&) { return std::vector<GidEntry>(); });
+    const auto conf = UcxConf(TwoNics(), [](const NicConfig&) { return std::vector<GidEntry>(); });
     ASSERT_TRUE(conf);
     temp_.Write("/ucx.conf", *conf);
   }

@@ -1,4 +1,4 @@
-// What is told to NCCL of nodes as they are sold, and what NCCL makes of it.
+// Topology files of real server models, and how NCCL reads them.
 #include "cni/nccl/topology_file.h"
 
 #include <gtest/gtest.h>

@@ -129,7 +129,7 @@ std::vector<Breaks> AllBreaks() {
       {"TwiceAnAttribute", " familyid=\"6\"", " familyid=\"6\" familyid=\"6\"", "<cpu> has familyid twice"},
       {"RealBridge", "ffff:ff:02.0\"", "0000:31:00.0\" vendor=\"0x1000a\" device=\"\" subsystem_vendor=\"\"",
        "is a real bridge without subsystem_device"},
-      // What NCCL should not be told.
+      // Text that must not be in the file.
       {"GpuDev", "\"16\"/>", "\"16\"><gpu dev=\"0\"/></pci>", "<gpu> dev=\"0\" overrides the index"},
       {"GpuGdr", "\"16\"/>", "\"16\"><gpu gdr=\"1\"/></pci>", "<gpu> gdr=\"1\" forces GPUDirect"},
       {"NetGdr", "mlx5_12\"", "mlx5_12\" gdr=\"1\"", "<net> gdr=\"1\" forces GPUDirect"},

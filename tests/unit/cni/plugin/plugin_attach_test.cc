@@ -113,7 +113,7 @@ TEST_F(PluginAttachTest, RoundTripOfEverySetting) {
         R"("spoofchk":"off")", R"("trust":"off")", R"("link_state":"auto")", R"("max_tx_rate":1000)",
         R"("min_tx_rate":100)", R"("min_tx_rate":100,"max_tx_rate":1000)", R"("mtu":4200)",
         R"("gateway":"10.100.0.1")", R"("routes":[])", R"("routes":["10.9.0.0/16"])", R"("table":7000)",
-        R"("announce":false)", R"("handoff":"off")",
+        R"("announce":false)", R"("ncclConfig":"off")",
         R"("vlan":300,"vlanQoS":7,"mac":"02:aa:00:00:00:01","spoofchk":"off","trust":"off",
            "link_state":"auto","max_tx_rate":1000,"min_tx_rate":10,"mtu":4200)"}) {
     SCOPED_TRACE(fields);
@@ -181,12 +181,12 @@ TEST_F(PluginAttachTest, AVfThatItsPfResetsForAMac) {
 }
 
 // In switchdev mode a PF's directory has the representors of its VFs and subfunctions, too. They stay on the
-// host when the PF goes, and are not taken for it when it is to come home.
+// host when the PF goes, and are not taken for it when it is to be restored.
 TEST_F(PluginAttachTest, ThePfIsNoneOfItsRepresentors) {
   const std::string pf = "0000:e3:00.0";
   const std::string net = "/sys/bus/pci/devices/" + pf + "/net/";
   kernel_.AddPf({.address = pf, .netdev = "pf9"}, {});
-  const Call call{.config = R"("handoff":"off","ipam":{},"deviceID":")" + pf + "\""};
+  const Call call{.config = R"("ncclConfig":"off","ipam":{},"deviceID":")" + pf + "\""};
   for (const char* name : {"aaa", "zzz"}) {
     kernel_.AddVeth(kHost, name, kHost, std::string(name) + "p");
     for (const char* port_name : {"pf0vf0", "pf0sf88", "c1pf0vf3"}) {
@@ -295,7 +295,7 @@ TEST_F(PluginAttachTest, ChainedResultKeepsWhatCameBefore) {
 }
 
 TEST_F(PluginAttachTest, WithoutAddressAndWithoutFabric) {
-  RoundTrip(Device() + R"(,"ipam":{},"handoff":"off")");
+  RoundTrip(Device() + R"(,"ipam":{},"ncclConfig":"off")");
   EXPECT_EQ(IpamCalls(), "");
   std::filesystem::remove(sysfs_.directory() + "/etc/railhead/fabric.json");
   RoundTrip(Usual());

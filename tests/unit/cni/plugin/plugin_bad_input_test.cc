@@ -55,8 +55,8 @@ TEST_F(PluginBadInputTest, Fields) {
   field(R"("routes":["10.0.0.1/8"])", "/routes/0: '10.0.0.1/8' is no network prefix");
   field(R"("table":254)", "/table: 253, 254 and 255");
   field(R"("table":0)", "/table: 0");
-  field(R"("waitSeconds":-1)", "/waitSeconds: -1");
-  field(R"("handoff":"yes")", "/handoff: 'yes'");
+  field(R"("linkTimeoutSeconds":-1)", "/linkTimeoutSeconds: -1");
+  field(R"("ncclConfig":"yes")", "/ncclConfig: 'yes'");
   field(R"("softRoce":"on")", "/softRoce: is not true or false");
   field(R"("fabric":"fabric.json")", "/fabric: 'fabric.json' is no absolute path");
   field(R"("rail":"rail7")", "/rail: there is no rail 'rail7'");
@@ -242,9 +242,9 @@ TEST_F(PluginBadInputTest, WhatTheDriverRefuses) {
 TEST_F(PluginBadInputTest, NoCarrier) {
   kernel_.state().Find(kHost, "pf0")->wire = false;
   kernel_.Sync();
-  Refused(Usual() + R"(,"waitSeconds":0)", kCniTryAgainLater, "has no carrier");
+  Refused(Usual() + R"(,"linkTimeoutSeconds":0)", kCniTryAgainLater, "has no carrier");
   kernel_.SetUp(kHost, "pf0", false);
-  Refused(Usual() + R"(,"waitSeconds":0)", kCniTryAgainLater, "the PF pf0 is down");
+  Refused(Usual() + R"(,"linkTimeoutSeconds":0)", kCniTryAgainLater, "the PF pf0 is down");
 }
 
 // Who has the VLAN: the rail, the network or both. A PF gets none, so ADD says so and leaves everything
@@ -256,7 +256,7 @@ TEST_F(PluginBadInputTest, APfWithAVlan) {
     WriteFileAt(sysfs_.directory() + "/etc/railhead/fabric.json",
                 R"({"version":1,"rails":[{"name":"rail9","pf":"pf9")" + std::string(of_rail) + "}]}");
     for (const char* of_network : {"", R"(,"vlan":0)", R"(,"vlan":9)"}) {
-      const Call call{.config = R"("handoff":"off","ipam":{},"deviceID":")" + pf + "\"" + of_network};
+      const Call call{.config = R"("ncclConfig":"off","ipam":{},"deviceID":")" + pf + "\"" + of_network};
       const bool by_rail = std::string_view(of_rail).find(":7") != std::string_view::npos;
       const std::string_view network = of_network;
       if (network.ends_with("9") || (network.empty() && by_rail)) {

@@ -219,7 +219,7 @@ TEST_F(PluginCheckTest, RdmaDeviceAndGid) {
 TEST_F(PluginCheckTest, RdmaDeviceThatLeftThePod) {
   kernel_.SetRdmaMode(RdmaNetnsMode::kExclusive);
   kernel_.Sync();
-  for (const char* more : {"", R"(,"handoff":"off")"}) {
+  for (const char* more : {"", R"(,"ncclConfig":"off")"}) {
     Call call = AllRails();
     call.config += more;
     Attach(call);
@@ -233,10 +233,10 @@ TEST_F(PluginCheckTest, RdmaDeviceThatLeftThePod) {
   }
 }
 
-TEST_F(PluginCheckTest, HandoffAndCdiFiles) {
+TEST_F(PluginCheckTest, NcclConfigAndCdiFiles) {
   Attach(AllRails());
-  const std::string conf = sysfs_.directory() + "/run/railhead/handoff/c1/nccl.conf";
-  const std::string text = File("/run/railhead/handoff/c1/nccl.conf");
+  const std::string conf = sysfs_.directory() + "/run/railhead/nccl/c1/nccl.conf";
+  const std::string text = File("/run/railhead/nccl/c1/nccl.conf");
   const auto with = [&](const std::string& what, const std::string& by) {
     std::string changed = text;
     changed.replace(changed.find(what), what.size(), by);

@@ -12,7 +12,7 @@
 
 #include "cni/protocol/cni_result.h"
 #include "cni/state/attach_log.h"
-#include "cni/state/rival_claims.h"
+#include "cni/state/conflict_log.h"
 #include "netns/base/files.h"
 #include "tests/support/plugin/rails_fixture.h"
 #include "tests/support/temp_root.h"
@@ -73,7 +73,7 @@ TEST_F(PluginConflictTest, OnOneOfSeveralRails) {
   Refused(AllRails(), kCniConflict, {"10.150.0.10", kOther, "rail2"});
   EXPECT_TRUE(kernel_.announcements().empty());
   EXPECT_EQ(kernel_.probes().size(), 1U) << "all rails at once";
-  EXPECT_EQ(kernel_.probes().at(0).claims.size(), 3U);
+  EXPECT_EQ(kernel_.probes().at(0).targets.size(), 3U);
 }
 
 // On another rail's network it is none of ours.
@@ -166,18 +166,18 @@ TEST_F(PluginConflictTest, GatewayIsResolved) {
 }
 
 TEST_F(PluginConflictTest, GatewayThatIsSilent) {
-  ASSERT_TRUE(Add(Single(R"(,"waitSeconds":0)"))) << "not asked for: no reason to fail";
+  ASSERT_TRUE(Add(Single(R"(,"linkTimeoutSeconds":0)"))) << "not asked for: no reason to fail";
   ASSERT_TRUE(Del(Single()));
-  Refused(Single(R"(,"gatewayCheck":true,"waitSeconds":0)"), kCniTryAgainLater,
+  Refused(Single(R"(,"requireGateway":true,"linkTimeoutSeconds":0)"), kCniTryAgainLater,
           {"gateway 10.100.0.254 of net1", Bdf(0), "does not answer"});
   kernel_.AddForeignHost("", "10.100.0.254", kGateway);
-  const auto added = Add(Single(R"(,"gatewayCheck":true,"waitSeconds":0)"));
+  const auto added = Add(Single(R"(,"requireGateway":true,"linkTimeoutSeconds":0)"));
   EXPECT_TRUE(added) << Describe(added.error());
 }
 
 TEST_F(PluginConflictTest, GatewaysOfAllRailsAreChecked) {
   Call call = AllRails();
-  call.config += R"(,"gatewayCheck":true,"waitSeconds":0)";
+  call.config += R"(,"requireGateway":true,"linkTimeoutSeconds":0)";
   for (const auto& [address, silent] :
        {std::pair("10.100.0.254", "10.200.0.254"), {"10.200.0.254", "10.150.0.254"}}) {
     kernel_.AddForeignHost("", address, kGateway);
@@ -194,7 +194,7 @@ TEST_F(PluginConflictTest, IPv6) {
   const auto before = World();
   const auto added = Add(call);
   ASSERT_TRUE(added) << Describe(added.error());
-  EXPECT_EQ(kernel_.probes().at(0).claims.at(0).address.ToString(), "fd00:100::10");
+  EXPECT_EQ(kernel_.probes().at(0).targets.at(0).address.ToString(), "fd00:100::10");
   EXPECT_EQ(kernel_.announcements().at(0).addresses.at(0).ToString(), "fd00:100::10");
   EXPECT_EQ(NeighbourOf("fd00:100::fe")->mac.ToString(), kGateway);
   const auto checked = Check(call);
@@ -216,9 +216,9 @@ TEST_F(PluginConflictTest, BothFamilies) {
     return std::find(addresses.begin(), addresses.end(), *IpPrefix::Parse(text)) != addresses.end();
   };
   EXPECT_TRUE(has("10.100.0.10/24") && has("fd00:100::10/64"));
-  EXPECT_EQ(kernel_.probes().at(0).claims.size(), 2U);
+  EXPECT_EQ(kernel_.probes().at(0).targets.size(), 2U);
   EXPECT_EQ(kernel_.announcements().at(0).addresses.size(), 2U);
-  const auto conf = File("/run/railhead/handoff/c1/nccl.conf");
+  const auto conf = File("/run/railhead/nccl/c1/nccl.conf");
   EXPECT_NE(conf.find("NCCL_IB_GID_INDEX="), std::string::npos) << conf;
   const auto checked = Check(call);
   EXPECT_TRUE(checked) << Describe(checked.error());
@@ -234,7 +234,7 @@ TEST_F(PluginConflictTest, ProbeThatFails) {
   const auto before = World();
   const auto added = Add(Single());
   ASSERT_FALSE(added);
-  EXPECT_NE(added.error().message.find("looking for address conflicts"), std::string::npos);
+  EXPECT_NE(added.error().message.find("probing for address conflicts"), std::string::npos);
   EXPECT_EQ(ChangedSince(before), "");
 }
 
@@ -248,29 +248,29 @@ IpAddress AddressNumber(int number, bool v4) {
 }
 
 struct Model {
-  std::vector<RivalClaim> log;
+  std::vector<ConflictRecord> log;
 
-  [[nodiscard]] std::set<IpAddress> ClaimedBy(const MacAddress& source, bool v4, milliseconds now) const {
-    std::set<IpAddress> claimed;
-    for (const RivalClaim& one : log) {
-      const bool counts = one.boottime <= now && now - one.boottime <= kClaimCounts;
-      if (counts && one.source == source && one.address.IsV4() == v4) claimed.insert(one.address);
+  [[nodiscard]] std::set<IpAddress> AddressesOf(const MacAddress& source, bool v4, milliseconds now) const {
+    std::set<IpAddress> addresses;
+    for (const ConflictRecord& one : log) {
+      const bool counts = one.boottime <= now && now - one.boottime <= kConflictLifetime;
+      if (counts && one.source == source && one.address.IsV4() == v4) addresses.insert(one.address);
     }
-    return claimed;
+    return addresses;
   }
   [[nodiscard]] bool Heard(const AddressConflict& one, milliseconds now) const {
-    for (const RivalClaim& claim : log) {
-      const auto age = now - claim.boottime;
-      if (claim.source == one.source && claim.address == one.claim.address && age >= kClaimConfirms &&
-          age <= kClaimCounts)
+    for (const ConflictRecord& record : log) {
+      const auto age = now - record.boottime;
+      if (record.source == one.source && record.address == one.target.address && age >= kConfirmAfter &&
+          age <= kConflictLifetime)
         return true;
     }
     return false;
   }
 };
 
-// Random stations and times against the rule in words: ignored from the third address of a family on.
-TEST(RivalsTest, AsTheRuleSays) {
+// Random hosts and times against the rule in words: ignored from the third address of a family on.
+TEST(ConflictLogTest, AsTheRuleSays) {
   std::mt19937 random(6);  // NOLINT(cert-msc32-c,cert-msc51-cpp): the same choices in every run
   Model model;
   milliseconds now = std::chrono::hours(5);
@@ -288,15 +288,15 @@ TEST(RivalsTest, AsTheRuleSays) {
     ASSERT_EQ(verdict.conflicts.size() + verdict.ignored.size(), found.size());
     Model with = model;
     for (const AddressConflict& one : found)
-      with.log.push_back({{}, "", one.claim.address, one.other, one.source, now, false});
+      with.log.push_back({{}, "", one.target.address, one.other, one.source, now, false});
     for (const AddressConflict& one : verdict.ignored) {
-      ASSERT_GT(with.ClaimedBy(one.source, one.claim.address.IsV4(), now).size(), 2U);
+      ASSERT_GT(with.AddressesOf(one.source, one.target.address.IsV4(), now).size(), 2U);
       ++seen["ignored"];
     }
     for (const AddressConflict& one : verdict.conflicts) {
-      ASSERT_LE(with.ClaimedBy(one.source, one.claim.address.IsV4(), now).size(), 2U);
+      ASSERT_LE(with.AddressesOf(one.source, one.target.address.IsV4(), now).size(), 2U);
       const auto confirmed =
-          std::count(verdict.confirmed.begin(), verdict.confirmed.end(), one.claim.address);
+          std::count(verdict.confirmed.begin(), verdict.confirmed.end(), one.target.address);
       if (model.Heard(one, now)) {
         ASSERT_GE(confirmed, 1);
         ++seen["confirmed"];
@@ -309,25 +309,25 @@ TEST(RivalsTest, AsTheRuleSays) {
   for (const char* what : {"ignored", "confirmed", "conflict"}) EXPECT_GT(seen[what], 50) << what;
 }
 
-TEST(RivalsTest, TheLogKeepsThemBesideTimings) {
+TEST(ConflictLogTest, TheLogKeepsThemBesideTimings) {
   const TempRoot root;
-  RivalClaim claim{{"rails", "c1", "net1"},
-                   "0000:43:00.2",
-                   AddressNumber(7, true),
-                   MacNumber(1),
-                   MacNumber(2),
-                   milliseconds(12345),
-                   true};
+  ConflictRecord record{{"rails", "c1", "net1"},
+                        "0000:43:00.2",
+                        AddressNumber(7, true),
+                        MacNumber(1),
+                        MacNumber(2),
+                        milliseconds(12345),
+                        true};
   ASSERT_TRUE(MakeDirectories(root.root().Path("/run/railhead")));
-  LogRivalClaim(root.root(), claim);
+  LogConflict(root.root(), record);
   LogAttachTiming(root.root(), {{"rails", "c1", "net1"}, 1, "", {{"move", std::chrono::microseconds(5)}}});
-  AppendToAttachLog(root.root(), {{"claimed", "10.0.0.300"}, {"by", "02:00:00:00:00:01"}});
-  EXPECT_EQ(ReadRivalClaims(root.root()).value(), std::vector<RivalClaim>{claim});
+  AppendToAttachLog(root.root(), {{"conflictAddress", "10.0.0.300"}, {"conflictMac", "02:00:00:00:00:01"}});
+  EXPECT_EQ(ReadConflicts(root.root()).value(), std::vector<ConflictRecord>{record});
   EXPECT_EQ(ReadAttachTimings(root.root())->size(), 1U);
-  const auto claimants = ListClaimants(root.root(), milliseconds(12344));
-  ASSERT_TRUE(claimants && claimants->size() == 1);
-  EXPECT_EQ(claimants->front().source, MacNumber(2));
-  EXPECT_TRUE(ListClaimants(root.root(), milliseconds(12345))->empty());
+  const auto conflict_sources = ListConflictSources(root.root(), milliseconds(12344));
+  ASSERT_TRUE(conflict_sources && conflict_sources->size() == 1);
+  EXPECT_EQ(conflict_sources->front().mac, MacNumber(2));
+  EXPECT_TRUE(ListConflictSources(root.root(), milliseconds(12345))->empty());
 }
 
 }  // namespace

@@ -178,7 +178,7 @@ TEST_F(PluginDelTest, WhatThePodHasPutOnItsNicAndStays) {
   kernel_.FailEvery("DeleteLink", EPERM);
   const auto deleted = Del({.config = Usual()});
   ASSERT_FALSE(deleted);
-  EXPECT_NE(deleted.error().message.find("removing net1.7, which the pod has put on " + vfs_[0][0]),
+  EXPECT_NE(deleted.error().message.find("removing net1.7, which the pod created on " + vfs_[0][0]),
             std::string::npos)
       << deleted.error().message;
   kernel_.StopFailing();
@@ -378,7 +378,7 @@ TEST_F(PluginDelTest, OfAFinishedAddWaitsForTheIpamPlugin) {
   const auto deleted = Del({.config = Usual()});
   ASSERT_FALSE(deleted);
   EXPECT_NE(Describe(deleted.error()).find("install it"), std::string::npos) << Describe(deleted.error());
-  EXPECT_NE(kernel_.state().Find(kHost, "pf0v0"), nullptr) << "the device is home meanwhile";
+  EXPECT_NE(kernel_.state().Find(kHost, "pf0v0"), nullptr) << "the device is on the host meanwhile";
   std::filesystem::rename(Programs() + "/upgraded", Programs() + "/test-ipam");
   ASSERT_TRUE(Del({.config = Usual()}));
   EXPECT_EQ(ChangedSince(before), "");
@@ -452,7 +452,7 @@ TEST_F(PluginDelTest, DamagedSiblingKeepsNoOtherAttachment) {
   WriteFileAt(sysfs_.directory() + path, text);
   EXPECT_EQ(Vf(0, 1).vlan->id, 0);
   EXPECT_NE(Files().find("rail0@net1.json"), std::string::npos);
-  EXPECT_NE(Files().find("/run/railhead/handoff/c1/"), std::string::npos) << "the first one still needs it";
+  EXPECT_NE(Files().find("/run/railhead/nccl/c1/"), std::string::npos) << "the first one still needs it";
 }
 
 TEST_F(PluginDelTest, RemovesWhatAKilledAddHadHalfWritten) {
@@ -465,20 +465,19 @@ TEST_F(PluginDelTest, RemovesWhatAKilledAddHadHalfWritten) {
   Allocate({vfs_[0][0]});
   const auto allocated = World();
   ASSERT_TRUE(Add({.config = Usual()}));
-  for (const char* path :
-       {"/run/railhead/attachments/c1/rail0@net1.json", "/run/railhead/handoff/c1/nccl.conf"})
+  for (const char* path : {"/run/railhead/attachments/c1/rail0@net1.json", "/run/railhead/nccl/c1/nccl.conf"})
     WriteFileAt(sysfs_.directory() + std::string(path) + ".new", "{");
   WriteFileAt(sysfs_.directory() + "/run/cdi/railhead-" + vfs_[0][0] + ".json.new", "{");
   ASSERT_TRUE(Del({.config = Usual()}));
   EXPECT_EQ(ChangedSince(allocated), "");
 }
 
-TEST_F(PluginDelTest, TheSandboxsLastAttachmentTakesTheHandoff) {
+TEST_F(PluginDelTest, TheSandboxsLastAttachmentTakesTheNcclConfig) {
   const auto before = World();
   ASSERT_TRUE(Add({.config = Usual(0, 0)}));
   ASSERT_TRUE(Add({.network = "rail1", .ifname = "net2", .config = Usual(0, 1)}));
   ASSERT_TRUE(Del({.config = Usual(0, 0)}));
-  EXPECT_NE(File("/run/railhead/handoff/c1/nccl.conf"), "");
+  EXPECT_NE(File("/run/railhead/nccl/c1/nccl.conf"), "");
   ASSERT_TRUE(Del({.network = "rail1", .ifname = "net2", .config = Usual(0, 1)}));
   EXPECT_EQ(ChangedSince(before), "");
 }

@@ -34,8 +34,8 @@ class PluginCheckpointTest : public RailsFixture {
  protected:
   void AllocateAs(const std::string& resource, const std::vector<std::string>& devices) {
     for (const auto& device : devices) {
-      ASSERT_TRUE(WriteAllocation(sysfs_.root(),
-                                  {resource, device, devices, 1, HandoffPolicy::kRequired, Delivery::kCdi}));
+      ASSERT_TRUE(WriteAllocation(
+          sysfs_.root(), {resource, device, devices, 1, NcclConfigPolicy::kRequired, DeviceNodeMode::kCdi}));
     }
   }
   static Call OfPod(const std::string& fields = "", const std::string& uid = kUid) {
@@ -98,7 +98,7 @@ TEST_F(PluginCheckpointTest, DeviceOfTheRuntimeComesFirst) {
   AllocateAs(kDefaultResource, {Bdf(0), Bdf(1)});
   WriteCheckpoint({{kUid, "main", kDefaultResource, {Bdf(0), Bdf(1)}}});
   Call call = OfPod();
-  call.config = R"("ipam":{},"handoff":"off","deviceID":")" + Bdf(1) + "\"";
+  call.config = R"("ipam":{},"ncclConfig":"off","deviceID":")" + Bdf(1) + "\"";
   ASSERT_TRUE(Add(call));
   EXPECT_EQ(OurLinks(pod_), std::vector<std::string>{"net1"}) << "Multus attaches one by one";
 }
@@ -201,7 +201,7 @@ constexpr const char* kLateUid = "6a5a2b9e-0c1f-4f7e-9d56-000000000002";
 constexpr const char* kSlotA = "slot-1a2b3c4d-n0-000";
 constexpr const char* kSlotB = "slot-1a2b3c4d-n1-001";
 
-// Listens like railheadd and answers what it is told.
+// Listens like railheadd and sends a fixed answer.
 class StandInDaemon {
  public:
   StandInDaemon(const Root& root, std::string answer) : answer_(std::move(answer)) {
@@ -250,8 +250,8 @@ class PluginLateTest : public RailsFixture {
     RailsFixture::SetUp();
     const std::vector<std::string> slots = {kSlotA, kSlotB};
     for (const auto& slot : slots) {
-      ASSERT_TRUE(WriteAllocation(
-          sysfs_.root(), {kDefaultResource, slot, slots, 1, HandoffPolicy::kRequired, Delivery::kCdi}));
+      ASSERT_TRUE(WriteAllocation(sysfs_.root(), {kDefaultResource, slot, slots, 1,
+                                                  NcclConfigPolicy::kRequired, DeviceNodeMode::kCdi}));
     }
     const nlohmann::json entry = {{"PodUID", kLateUid},
                                   {"ContainerName", "main"},
@@ -304,7 +304,7 @@ TEST_F(PluginLateTest, SlotsBecomeDevices) {
   EXPECT_TRUE(journal.HoldsDevice(kSlotB).value());
   const auto scan = journal.Scan();
   ASSERT_TRUE(scan);
-  EXPECT_TRUE(scan->loose.empty());
+  EXPECT_TRUE(scan->orphaned.empty());
 
   const auto checked = Check(OfPod());
   EXPECT_TRUE(checked) << Describe(checked.error());
@@ -338,12 +338,12 @@ TEST_F(PluginLateTest, OneSlotFromMultus) {
 // kubelet makes another sandbox while the first one is still there: it waits for that, whatever
 // device the daemon names, and nothing of the first one is touched.
 // The variables of the first slot's spec are written again with the second; its mounts stay.
-TEST_F(PluginLateTest, ASlotWithoutHandoffLeavesTheTopologyFileOfTheOthers) {
+TEST_F(PluginLateTest, ASlotWithoutNcclConfigLeavesTheTopologyFileOfTheOthers) {
   StandInDaemon daemon(sysfs_.root(), Bound());
   sysfs_.Write("/proc/cpuinfo",
                "processor\t: 0\nvendor_id\t: GenuineIntel\ncpu family\t: 6\nmodel\t\t: 143\n");
   auto fabric = nlohmann::json::parse(File("/etc/railhead/fabric.json"));
-  fabric["handoff"]["topology"] = "always";
+  fabric["ncclConfig"]["topology"] = "always";
   WriteFileAt(sysfs_.directory() + "/etc/railhead/fabric.json", fabric.dump());
   const std::string args = std::string("K8S_POD_UID=") + kLateUid;
   const auto of_slot = [](const char* slot) { return std::string("\"deviceID\":\"") + slot + "\""; };
@@ -351,10 +351,11 @@ TEST_F(PluginLateTest, ASlotWithoutHandoffLeavesTheTopologyFileOfTheOthers) {
   ASSERT_TRUE(first) << Describe(first.error());
   ASSERT_EQ(Cdi(kSlotA)["devices"][0]["containerEdits"]["mounts"].size(), 3U)
       << "for NCCL, RCCL, and the topology";
-  const auto second = Add({.network = "b",
-                           .ifname = "net2",
-                           .config = of_slot(kSlotB) + "," + Ipam("10.200.0.10/24") + R"(,"handoff":"off")",
-                           .args = args});
+  const auto second =
+      Add({.network = "b",
+           .ifname = "net2",
+           .config = of_slot(kSlotB) + "," + Ipam("10.200.0.10/24") + R"(,"ncclConfig":"off")",
+           .args = args});
   ASSERT_TRUE(second) << Describe(second.error());
   const auto edits = Cdi(kSlotA)["devices"][0]["containerEdits"];
   EXPECT_EQ(edits["mounts"].size(), 3U) << edits;
@@ -366,7 +367,7 @@ TEST_F(PluginLateTest, ASlotIsInOneSandboxAtATime) {
   Call second = OfPod();
   second.container = "c2";
   second.netns = other;
-  second.config += R"(,"homeWaitSeconds":0)";
+  second.config += R"(,"previousDelTimeoutSeconds":0)";
   {
     StandInDaemon daemon(sysfs_.root(), Bound());
     ASSERT_TRUE(Add(OfPod()));
@@ -382,7 +383,7 @@ TEST_F(PluginLateTest, ASlotIsInOneSandboxAtATime) {
   const auto added = Add(second);
   ASSERT_TRUE(added) << Describe(added.error());
   EXPECT_EQ(OurLinks(other), (std::vector<std::string>{"rail0", "rail1"}));
-  EXPECT_NE(kernel_.state().Find(kHost, "pf0v0"), nullptr) << "the first one's device is home";
+  EXPECT_NE(kernel_.state().Find(kHost, "pf0v0"), nullptr) << "the first one's device is on the host";
 }
 
 TEST_F(PluginLateTest, WithoutADaemonTryAgainLater) {

@@ -184,7 +184,7 @@ class PluginLostDeviceTest : public PluginFaultsTest {
 };
 
 TEST_F(PluginLostDeviceTest, OneCodeWhateverTheStep) {
-  const Call call{.config = Usual() + kAllSettings + R"(,"waitSeconds":1)"};
+  const Call call{.config = Usual() + kAllSettings + R"(,"linkTimeoutSeconds":1)"};
   const int calls = CountAdd(call, 35);
   ASSERT_GT(calls, 10);
   for (const bool bound_anew : {false, true}) {
@@ -362,13 +362,12 @@ TEST_F(PluginRailsFaultsTest, DelKilledAtEveryCallThenDel) {
   }
 }
 
-// The pod never comes back, and another one gets one of its devices: with that, all go
-// home.
+// The pod never comes back, and another one gets one of its devices: its ADD restores all.
 TEST_F(PluginRailsFaultsTest, AddKilledAtEveryCallThenAddOfAnotherPod) {
   const std::string other = MakePod("pod2");
   const Call next{.container = "c2",
                   .netns = other,
-                  .config = R"("deviceID":")" + Bdf(1) + R"(","ipam":{},"handoff":"off")"};
+                  .config = R"("deviceID":")" + Bdf(1) + R"(","ipam":{},"ncclConfig":"off")"};
   const auto before = World();
   const int calls = CountAdd(Pair(), 60);
   for (int nth = 1; nth <= calls; ++nth) {

@@ -114,7 +114,7 @@ class PluginGcStuckTest : public PluginGcTest {
         ++waits;
     };
     const auto began = std::chrono::steady_clock::now();
-    const auto collected = Gc({}, {.network = "net", .config = Ipam() + R"(,"homeWaitSeconds":4)"});
+    const auto collected = Gc({}, {.network = "net", .config = Ipam() + R"(,"previousDelTimeoutSeconds":4)"});
     const auto took = std::chrono::steady_clock::now() - began;
     kernel_.before = {};
     EXPECT_FALSE(collected);

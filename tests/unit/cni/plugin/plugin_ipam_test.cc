@@ -3,7 +3,7 @@
 #include <nlohmann/json.hpp>
 
 #include "cni/protocol/cni_result.h"
-#include "cni/state/rival_claims.h"
+#include "cni/state/conflict_log.h"
 #include "ipam/store/store.h"
 #include "tests/support/plugin/plugin_fixture.h"
 
@@ -58,16 +58,16 @@ class AddressesInUseTest : public PluginIpamTest {
     }
     return {};
   }
-  // As if an ADD had heard `mac` claim the address so long ago.
+  // As if `mac` had answered for the address so long ago.
   void Heard(const std::string& address, const char* mac, std::chrono::seconds ago) {
-    RivalClaim claim;
-    claim.key = {"rails", "earlier", "net1"};
-    claim.device = "0000:43:00.2";
-    claim.address = *IpAddress::Parse(address);
-    claim.mac = claim.source = *MacAddress::Parse(mac);
-    claim.boottime = BoottimeNow() - ago;
+    ConflictRecord record;
+    record.key = {"rails", "earlier", "net1"};
+    record.device = "0000:43:00.2";
+    record.address = *IpAddress::Parse(address);
+    record.mac = record.source = *MacAddress::Parse(mac);
+    record.boottime = BoottimeNow() - ago;
     std::filesystem::create_directories(sysfs_.directory() + "/run/railhead");
-    LogRivalClaim(sysfs_.root(), claim);
+    LogConflict(sysfs_.root(), record);
   }
   static constexpr const char* kStranger = "02:cc:00:00:00:99";
 };
@@ -85,7 +85,7 @@ TEST_F(PluginIpamTest, AddressOfTheRailWithoutAnyConfiguration) {
   EXPECT_EQ(ChangedSince(before), "");
 }
 
-TEST_F(PluginIpamTest, AddressesIncrementAndRest) {
+TEST_F(PluginIpamTest, AddressesIncrementAndCoolDown) {
   const Call call{.config = Device()};
   EXPECT_EQ(AddressOf(Add(call)), "10.100.0.10/24");
   ASSERT_TRUE(Del(call));
@@ -95,7 +95,7 @@ TEST_F(PluginIpamTest, AddressesIncrementAndRest) {
   ASSERT_TRUE(Del(call));
   const auto before = World();
   const auto exhausted = Add(call);
-  ASSERT_FALSE(exhausted) << "all rest";
+  ASSERT_FALSE(exhausted) << "all are in their reuse delay";
   EXPECT_EQ(CniCodeOf(exhausted.error().code), kCniExhausted) << Describe(exhausted.error());
   EXPECT_EQ(ChangedSince(before), "");
 }
@@ -157,12 +157,12 @@ TEST_F(AddressesInUseTest, AStationThatAnswersForAllStopsNoPod) {
     EXPECT_TRUE(checked) << Describe(checked.error());
     ASSERT_TRUE(Del(call));
   }
-  EXPECT_LE(Quarantined().size(), kMostAddressesOfStation) << "what it claimed before it was known";
-  const auto claimants = ListClaimants(sysfs_.root(), since);
-  ASSERT_TRUE(claimants) << Describe(claimants.error());
-  ASSERT_EQ(claimants->size(), 1U);
-  EXPECT_EQ(claimants->front().source.ToString(), kStranger);
-  EXPECT_EQ(claimants->front().claims, static_cast<std::size_t>(kPods));
+  EXPECT_LE(Quarantined().size(), kMaxAddressesOfHost) << "what it answered for before it was known";
+  const auto conflict_sources = ListConflictSources(sysfs_.root(), since);
+  ASSERT_TRUE(conflict_sources) << Describe(conflict_sources.error());
+  ASSERT_EQ(conflict_sources->size(), 1U);
+  EXPECT_EQ(conflict_sources->front().mac.ToString(), kStranger);
+  EXPECT_EQ(conflict_sources->front().answers, static_cast<std::size_t>(kPods));
 }
 
 // Each from a MAC of its own: ADDs fail, but no more than a quarter of the pool is away.

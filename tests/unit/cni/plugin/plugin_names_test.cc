@@ -132,7 +132,7 @@ class NamesNode {
     request.netns = pod.netns;
     request.config = R"({"cniVersion":"1.0.0","name":"net","type":"railhead","deviceID":")" +
                      nics_[static_cast<std::size_t>(nic)] +
-                     R"(","handoff":"off","ipam":{},"homeWaitSeconds":0,"conflictProbeMs":0})";
+                     R"(","ncclConfig":"off","ipam":{},"previousDelTimeoutSeconds":0,"conflictProbeMs":0})";
     return request;
   }
   // By device: its name and alternative names, sorted.

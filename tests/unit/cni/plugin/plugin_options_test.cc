@@ -181,7 +181,7 @@ TEST_F(PluginOptionsTest, SwitchesAreOnOrOffOrAbsent) {
 TEST_F(PluginOptionsTest, LinkState) {
   EXPECT_EQ(VfWith(R"("link_state":"auto")")->link_state, VfLinkState::kAuto);
   EXPECT_EQ(VfWith(R"("link_state":"enable")")->link_state, VfLinkState::kEnable);
-  const auto disabled = Add({.config = Usual() + R"(,"link_state":"disable","waitSeconds":0)"});
+  const auto disabled = Add({.config = Usual() + R"(,"link_state":"disable","linkTimeoutSeconds":0)"});
   EXPECT_FALSE(disabled) << "a VF without carrier carries nobody";
 }
 
@@ -250,7 +250,7 @@ TEST_F(PluginOptionsTest, MacOfArguments) {
 }
 
 // What users of other plugins reported, as far as no other test has it. (sriov-cni #119, #222, #285, #291,
-// #296, #303: above; #8: plugin_userspace_test; #219, #220, #313: plugin_claim_test; #250, #445:
+// #296, #303: above; #8: plugin_userspace_test; #219, #220, #313: plugin_acquire_test; #250, #445:
 // plugin_tuning_test. An ADD killed before its state was saved, and a DEL that failed in the middle:
 // unit.cni_plugin.faults.)
 
@@ -258,7 +258,7 @@ class PluginPeersTest : public PluginFixture {
  protected:
   Call WithSettings() { return {.config = Usual() + R"(,"vlan":300,"mac":"02:aa:00:00:00:01","mtu":4200)"}; }
   // As the VF was before: every setting by the PF, and the interface's own.
-  void ExpectHome() {
+  void ExpectRestored() {
     const FakeNetdev* netdev = kernel_.state().OfFunction(vfs_[0][0]);
     ASSERT_NE(netdev, nullptr);
     EXPECT_EQ(netdev->ns, kHost);
@@ -291,7 +291,7 @@ TEST_F(PluginPeersTest, SandboxThatDiedBeforeDel) {
     kernel_.RemoveNamespace(pod_);
     const auto deleted = plugin_.Del(request);
     ASSERT_TRUE(deleted) << Describe(deleted.error());
-    ExpectHome();
+    ExpectRestored();
     pod_ = MakePod("pod1");
   }
 }
@@ -310,7 +310,7 @@ TEST_F(PluginPeersTest, SandboxWithItsRdmaDeviceThatDiedBeforeDel) {
     kernel_.RemoveNamespace(pod_);
     const auto deleted = plugin_.Del(request);
     ASSERT_TRUE(deleted) << Describe(deleted.error());
-    ExpectHome();
+    ExpectRestored();
     EXPECT_EQ(kernel_.state().Rdma("mlx5_pf0v0")->ns, kHost);
     pod_ = MakePod("pod1");
   }
@@ -330,7 +330,7 @@ TEST_F(PluginPeersTest, MissedDelLeavesNoMacToTheNextPod) {
   EXPECT_EQ(PodLink().mtu, 1500);
   EXPECT_EQ(Vf(0).vlan->id, 100) << "its own";
   ASSERT_TRUE(Del(next));
-  ExpectHome();
+  ExpectRestored();
 }
 
 // sriov-cni: the first DEL failed, its state was removed all the same, and the second one
@@ -344,7 +344,7 @@ TEST_F(PluginPeersTest, DelThatFailedIsRepeated) {
     kernel_.StopFailing();
     const auto deleted = Del(WithSettings());
     ASSERT_TRUE(deleted) << call << ": " << Describe(deleted.error());
-    ExpectHome();
+    ExpectRestored();
   }
 }
 
@@ -356,7 +356,7 @@ TEST_F(PluginPeersTest, LockFileThatIsMissing) {
   EXPECT_TRUE(Check(WithSettings()));
   const auto deleted = Del(WithSettings());
   ASSERT_TRUE(deleted) << Describe(deleted.error());
-  ExpectHome();
+  ExpectRestored();
 }
 
 // sriov-cni #178: after a reboot the VF was still taken for the pod's of before.
@@ -392,7 +392,7 @@ TEST_F(PluginPeersTest, MtuThatThePodChanged) {
   ASSERT_TRUE(Add({.config = Usual()}));
   (void)kernel_.state().Change(*kernel_.state().Find(pod_, "net1"), {{.mtu = 9000}});
   ASSERT_TRUE(Del({.config = Usual()}));
-  ExpectHome();
+  ExpectRestored();
 }
 
 // sriov-cni #321: on its way a VF had a name that someone else on the host has, and udev

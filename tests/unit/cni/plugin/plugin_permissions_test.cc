@@ -35,7 +35,7 @@ const std::multimap<std::string, std::string>& Writings() {
         {"addresses", R"("ipam":{"type":"railhead-ipam","subnet":"10.9.0.0/24"})"},
         {"addresses", R"("ipam":{"type":"railhead-ipam","ranges":[[{"subnet":"10.9.0.0/24"}]]})"},
         {"addresses", R"("ipam":{"type":"railhead-ipam","range":"10.9.0.0/24"})"},
-        {"addresses", R"("ipam":{"type":"railhead-ipam","restSeconds":0})"},
+        {"addresses", R"("ipam":{"type":"railhead-ipam","reuseDelaySeconds":0})"},
         {"addresses", R"("ipam":{"type":"railhead-ipam","addresses":[{"address":"10.100.0.9/24"}]})"}};
     for (auto& [key, field] : VfFields()) all.emplace(std::move(key), std::move(field));
     return all;
@@ -64,8 +64,8 @@ class PluginPermissionsTest : public RailsFixture {
   }
   [[nodiscard]] Call OfPod(const std::string& fields, const std::string& args = PodArgs()) const {
     const bool addresses = fields.find("\"ipam\"") != std::string::npos;
-    return {.config = R"("handoff":"off","deviceID":")" + Bdf(0) + "\"," + (addresses ? "" : "\"ipam\":{},") +
-                      fields,
+    return {.config = R"("ncclConfig":"off","deviceID":")" + Bdf(0) + "\"," +
+                      (addresses ? "" : "\"ipam\":{},") + fields,
             .args = args};
   }
   void ExpectRefused(const Call& call, const std::string& key) {
@@ -209,7 +209,8 @@ TEST_F(PluginPermissionsTest, APodGetsWhatKubeletGaveToIt) {
   EXPECT_TRUE(rc::check([&] {
     std::vector<std::string> ids = {"slot-a", "slot-b", "slot-c"};
     for (const auto& vfs : vfs_) ids.insert(ids.end(), vfs.begin(), vfs.end());
-    std::vector<Given> all = {{kUid, "main", kDefaultResource, {}}, {kOther, "main", kDefaultResource, {}}};
+    std::vector<CheckpointEntry> all = {{kUid, "main", kDefaultResource, {}},
+                                        {kOther, "main", kDefaultResource, {}}};
     for (const std::string& id : ids) {
       const int whose = *rc::gen::inRange(0, 3);
       if (whose < 2) all[static_cast<std::size_t>(whose)].ids.push_back(id);
@@ -220,11 +221,11 @@ TEST_F(PluginPermissionsTest, APodGetsWhatKubeletGaveToIt) {
     const bool mine = std::all_of(asked.begin(), asked.end(),
                                   [&](const std::string& id) { return Contains(all[0].ids, id); });
     Call call{
-        .network = "rails", .config = R"("ipam":{},"handoff":"off",)" + Devices(asked), .args = PodArgs()};
+        .network = "rails", .config = R"("ipam":{},"ncclConfig":"off",)" + Devices(asked), .args = PodArgs()};
     if (asked.size() == 1 && *rc::gen::arbitrary<bool>()) {
       const char* ways[] = {"\"deviceID\":\"", "\"pciBusID\":\"", "\"runtimeConfig\":{\"deviceID\":\""};
       const int way = *rc::gen::inRange(0, 3);
-      call.config = R"("ipam":{},"handoff":"off",)" + std::string(ways[way]) + asked.front() + "\"" +
+      call.config = R"("ipam":{},"ncclConfig":"off",)" + std::string(ways[way]) + asked.front() + "\"" +
                     (way == 2 ? "}" : "");
     }
     const auto added = Add(call);
@@ -266,7 +267,7 @@ TEST_F(PluginPermissionsTest, WithoutAFabricKeysAreFreeAndDevicesStayThePods) {
 TEST_F(PluginPermissionsTest, APfIsForWhomKubeletGaveIt) {
   const std::string pf = "0000:e3:00.0";
   kernel_.AddPf({.address = pf, .netdev = "pf9"}, {});
-  const Call call{.config = R"("handoff":"off","ipam":{},"deviceID":")" + pf + "\"", .args = PodArgs()};
+  const Call call{.config = R"("ncclConfig":"off","ipam":{},"deviceID":")" + pf + "\"", .args = PodArgs()};
   WriteCheckpoint({{kOther, "main", kDefaultResource, {pf}}});
   for (const char* fields : {"", R"(,"devices":"any")"}) {
     Permit(fields);
@@ -290,7 +291,7 @@ TEST_F(PluginPermissionsTest, MacsOfOthersAreNobodysToTake) {
       {"the PF", state.OfFunction("0000:43:00.0")->link.mac.ToString()},
       {"the PF of another rail", state.OfFunction("0000:83:00.0")->link.mac.ToString()},
       {"another VF", of_vf.IsZero() ? state.OfFunction(Bdf(1))->link.mac.ToString() : of_vf.ToString()},
-      {"a probing station", StationMac("n0", "rail0").ToString()}};
+      {"a probing station", ProbeEndpointMac("n0", "rail0").ToString()}};
   for (const auto& [whose, mac] : taken) {
     for (const std::string& args : {PodArgs(), std::string()}) {
       SCOPED_TRACE(whose);

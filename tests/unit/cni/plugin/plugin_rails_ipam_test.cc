@@ -27,7 +27,7 @@ class PluginRailsIpamTest : public RailsFixture {
 
   // Addresses may be used again at once.
   void WriteRanges(const std::vector<std::string>& ranges) {
-    std::string text = R"({"version":1,"addresses":{"restSeconds":0},"rails":[)";
+    std::string text = R"({"version":1,"addresses":{"reuseDelaySeconds":0},"rails":[)";
     const Addresses nets = {"10.100.0", "10.200.0", "10.150.0"};
     for (std::size_t i = 0; i < ranges.size(); ++i) {
       const std::string n = std::to_string(i);
@@ -202,10 +202,10 @@ TEST_F(PluginRailsIpamTest, OtherPluginsAreAskedForEach) {
 }
 
 // An address must not go to the next pod while a device may still have it.
-TEST_F(PluginRailsIpamTest, AddressIsKeptWhileADeviceCannotComeHome) {
+TEST_F(PluginRailsIpamTest, AddressIsKeptWhileADeviceCannotBeRestored) {
   const auto before = World();
   kernel_.FailEvery("WaitCarrier", EIO);
-  kernel_.FailEvery("MoveLink", EBUSY, "pf1v0");  // the way home
+  kernel_.FailEvery("MoveLink", EBUSY, "pf1v0");  // when it is restored
   const auto added = Add(AllRails());
   ASSERT_FALSE(added);
   EXPECT_NE(Describe(added.error()).find("DEL will finish this"), std::string::npos);

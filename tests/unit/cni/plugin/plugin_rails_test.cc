@@ -1,4 +1,4 @@
-// All devices of a pod in one ADD: names, order, addresses, tables, handoff, and what
+// All devices of a pod in one ADD: names, order, addresses, tables, NCCL configuration, and what
 // cannot be said of several at once.
 #include <algorithm>
 #include <filesystem>
@@ -198,9 +198,9 @@ TEST_F(PluginRailsTest, DevicesBesideADevice) {
   Refused({.config = Devices({"eth0"})}, kCniInvalidConfig, "/devices: 'eth0' is no PCI address");
 }
 
-TEST_F(PluginRailsTest, OneHandoffNamesAll) {
+TEST_F(PluginRailsTest, OneNcclConfigNamesAll) {
   ASSERT_TRUE(Add(AllRails()));
-  EXPECT_EQ(File("/run/railhead/handoff/c1/nccl.conf"),
+  EXPECT_EQ(File("/run/railhead/nccl/c1/nccl.conf"),
             "NCCL_IB_HCA==mlx5_pf0v0,mlx5_pf1v0,mlx5_pf2v0\nNCCL_IB_GID_INDEX=3\nNCCL_IB_TC=106\n"
             "NCCL_SOCKET_IFNAME==eth0\n");
   for (const int rail : {0, 1, 2}) {
@@ -220,8 +220,8 @@ TEST_F(PluginRailsTest, EachHasItsTable) {
                           "rail1 101", "rail2 102"}));
 }
 
-// The seventh of seven fails: the six before it go home, and so do their addresses.
-TEST_F(PluginRailsTest, LastOneFailsAllGoHome) {
+// The seventh of seven fails: the six before it are restored, and their addresses released.
+TEST_F(PluginRailsTest, LastOneFailsAllAreRestored) {
   FailIpam("ADD-rail2");
   Refused(AllRails(), kCniExhausted, "no address left");
   EXPECT_EQ(IpamLog(), "ADD rail0, ADD rail1, ADD rail2, DEL rail2, DEL rail1, DEL rail0");
@@ -229,7 +229,7 @@ TEST_F(PluginRailsTest, LastOneFailsAllGoHome) {
   kernel_.state().Find(kHost, "pf2")->wire = false;
   kernel_.Sync();
   Call call = AllRails();
-  call.config += R"(,"waitSeconds":0)";
+  call.config += R"(,"linkTimeoutSeconds":0)";
   Refused(call, kCniTryAgainLater, "rail2 (" + Bdf(2) + ") has no carrier");
   kernel_.state().Find(kHost, "pf2")->wire = true;
   kernel_.FailEvery("MoveLink", EBUSY, "rail2");
@@ -258,8 +258,8 @@ TEST_F(PluginRailsTest, DelAfterTheNamespaceVanished) {
   EXPECT_EQ(ChangedSince(before), "");
 }
 
-// One of three cannot come home: the others do, and DEL is repeated for it.
-TEST_F(PluginRailsTest, DelBringsTheOthersHomeEvenIfOneIsRefused) {
+// One of three cannot be restored: the others are, and DEL is repeated for it.
+TEST_F(PluginRailsTest, DelRestoresTheOthersEvenIfOneIsRefused) {
   const auto before = World();
   ASSERT_TRUE(Add(AllRails()));
   kernel_.FailEvery("MoveLink", EBUSY, "pf1v0");

@@ -122,7 +122,7 @@ TEST_F(PluginRdmaModeTest, DelAfterTheModeChanged) {
   EXPECT_EQ(ChangedSince(before), "");
 }
 
-TEST_F(PluginRdmaModeTest, ExclusiveMovesEachAndBringsEachHome) {
+TEST_F(PluginRdmaModeTest, ExclusiveMovesAndRestoresEach) {
   SetMode(RdmaNetnsMode::kExclusive);
   const auto before = World();
   const auto added = Add(AllRails());
@@ -183,15 +183,15 @@ TEST_F(PluginRdmaModeTest, ExclusivePodsSideBySideHaveTheirOwnNodes) {
 // Plain device nodes are given before the move, which may change the number.
 TEST_F(PluginRdmaModeTest, PlainNodesAreRefusedInExclusiveMode) {
   SetMode(RdmaNetnsMode::kExclusive);
-  Allocate({Bdf(0)}, Delivery::kMount);
+  Allocate({Bdf(0)}, DeviceNodeMode::kMount);
   const auto before = World();
   const auto added = Add(Single());
   ASSERT_FALSE(added);
   EXPECT_EQ(CniCodeOf(added.error().code), kCniInvalidConfig);
   EXPECT_NE(Describe(added.error()).find("plain device nodes"), std::string::npos) << Describe(added.error());
-  EXPECT_NE(Describe(added.error()).find(R"("delivery": "cdi")"), std::string::npos);
+  EXPECT_NE(Describe(added.error()).find(R"("deviceNodes": "cdi")"), std::string::npos);
   EXPECT_EQ(ChangedSince(before), "");
-  Allocate({Bdf(0)}, Delivery::kCdi);
+  Allocate({Bdf(0)}, DeviceNodeMode::kCdi);
   EXPECT_TRUE(Add(Single()));
 }
 

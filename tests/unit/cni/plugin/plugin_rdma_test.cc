@@ -1,4 +1,4 @@
-// RDMA and the handoff: GID indices, exclusive mode, soft RoCE, nccl.conf, CDI.
+// RDMA and the NCCL configuration: GID indices, exclusive mode, soft RoCE, nccl.conf, CDI.
 #include <algorithm>
 #include <cerrno>
 #include <filesystem>
@@ -11,7 +11,7 @@
 namespace railhead::testing {
 namespace {
 
-constexpr const char* kConf = "/run/railhead/handoff/c1/nccl.conf";
+constexpr const char* kConf = "/run/railhead/nccl/c1/nccl.conf";
 
 class PluginRdmaTest : public PluginFixture {
  protected:
@@ -57,7 +57,7 @@ TEST_F(PluginRdmaTest, WaitsForTheGid) {
 TEST_F(PluginRdmaTest, FailsWithoutGidAndShowsTheTable) {
   kernel_.state().gid_delay = 1000000;
   const auto before = World();
-  const auto added = Add({.config = Usual() + R"(,"waitSeconds":0)"});
+  const auto added = Add({.config = Usual() + R"(,"linkTimeoutSeconds":0)"});
   ASSERT_FALSE(added);
   EXPECT_EQ(CniCodeOf(added.error().code), kCniTryAgainLater);
   EXPECT_NE(Describe(added.error()).find("no RoCE v2 GID of 10.100.0.10 on net1"), std::string::npos)
@@ -70,7 +70,7 @@ TEST_F(PluginRdmaTest, FailsWhenThePortIsNotActive) {
   kernel_.state().Rdma("mlx5_pf0v0")->port_down = true;
   kernel_.Sync();
   const auto before = World();
-  const auto added = Add({.config = Usual() + R"(,"waitSeconds":0)"});
+  const auto added = Add({.config = Usual() + R"(,"linkTimeoutSeconds":0)"});
   ASSERT_FALSE(added);
   EXPECT_NE(added.error().message.find("port 1 is not ACTIVE"), std::string::npos) << added.error().message;
   EXPECT_EQ(ChangedSince(before), "");
@@ -93,7 +93,7 @@ TEST_F(PluginRdmaTest, AllNicsOfThePodInOneFile) {
 // The second ADD finds that NCCL would misplace its NIC; what is mounted is the same for both.
 TEST_F(PluginRdmaTest, ATopologyFileWhereNcclWouldMisplaceANic) {
   MakeProcessor();
-  const std::string topology = "/run/railhead/handoff/c1/topology.xml";
+  const std::string topology = "/run/railhead/nccl/c1/topology.xml";
   ASSERT_TRUE(Add({.config = Usual()}));
   EXPECT_EQ(File(topology), "") << "the PF is where NCCL looks for it";
   // Its VFs are on the next bus, where no function has the number 0.
@@ -119,13 +119,13 @@ TEST_F(PluginRdmaTest, ATopologyFileWhereNcclWouldMisplaceANic) {
   EXPECT_NE(checked.error().message.find("topology.xml is missing"), std::string::npos);
   ASSERT_TRUE(Del(second));
   ASSERT_TRUE(Del({.config = Usual()}));
-  EXPECT_FALSE(std::filesystem::exists(sysfs_.directory() + "/run/railhead/handoff/c1"));
+  EXPECT_FALSE(std::filesystem::exists(sysfs_.directory() + "/run/railhead/nccl/c1"));
 }
 
 // Without which a pod would run with its NICs in the wrong place: ADD says what is missing, and the way out.
 TEST_F(PluginRdmaTest, ATopologyFileThatCannotBeMade) {
   auto fabric = nlohmann::json::parse(File("/etc/railhead/fabric.json"));
-  fabric["handoff"]["topology"] = "always";
+  fabric["ncclConfig"]["topology"] = "always";
   WriteFileAt(sysfs_.directory() + "/etc/railhead/fabric.json", fabric.dump());
   const auto before = World();
   const auto added = Add({.config = Usual()});
@@ -137,9 +137,9 @@ TEST_F(PluginRdmaTest, ATopologyFileThatCannotBeMade) {
 
 TEST_F(PluginRdmaTest, ATopologyFileBecauseTheFabricSaysSo) {
   MakeProcessor();
-  const std::string topology = "/run/railhead/handoff/c1/topology.xml";
+  const std::string topology = "/run/railhead/nccl/c1/topology.xml";
   auto fabric = nlohmann::json::parse(File("/etc/railhead/fabric.json"));
-  fabric["handoff"]["topology"] = "always";
+  fabric["ncclConfig"]["topology"] = "always";
   WriteFileAt(sysfs_.directory() + "/etc/railhead/fabric.json", fabric.dump());
   const auto added = Add({.config = Usual()});
   ASSERT_TRUE(added) << Describe(added.error());
@@ -152,7 +152,7 @@ TEST_F(PluginRdmaTest, OtherPodsAreNotInIt) {
   const std::string other = MakePod("pod2");
   ASSERT_TRUE(Add({.container = "c2", .netns = other, .config = Usual(1)}));
   EXPECT_EQ(File(kConf), first);
-  EXPECT_NE(File("/run/railhead/handoff/c2/nccl.conf").find("==mlx5_pf0v1\n"), std::string::npos);
+  EXPECT_NE(File("/run/railhead/nccl/c2/nccl.conf").find("==mlx5_pf0v1\n"), std::string::npos);
 }
 
 // RoCE v1 and v2 beside v2 alone: 3 and 1, and the first of its family on each.
@@ -201,17 +201,17 @@ TEST_F(PluginRdmaTest, CdiNamesTheUverbsNode) {
   EXPECT_EQ(nodes[1]["path"], "/dev/infiniband/rdma_cm");
 }
 
-TEST_F(PluginRdmaTest, HandoffOffStillGivesTheDevice) {
-  ASSERT_TRUE(Add({.config = Usual() + R"(,"handoff":"off")"}));
+TEST_F(PluginRdmaTest, NcclConfigOffStillGivesTheDevice) {
+  ASSERT_TRUE(Add({.config = Usual() + R"(,"ncclConfig":"off")"}));
   EXPECT_EQ(File(kConf), "");
   const auto edits = Cdi(0)["devices"][0]["containerEdits"];
   EXPECT_FALSE(edits.contains("mounts"));
   EXPECT_TRUE(edits.contains("deviceNodes"));
 }
 
-// Pools in sriov-network-device-plugin's format have the handoff off.
-TEST_F(PluginRdmaTest, PoolWithoutHandoffLeavesTheImagesFile) {
-  Allocate({vfs_[0][0]}, Delivery::kCdi, HandoffPolicy::kOff);
+// Pools in sriov-network-device-plugin's format have the NCCL configuration off.
+TEST_F(PluginRdmaTest, PoolWithoutNcclConfigLeavesTheImagesFile) {
+  Allocate({vfs_[0][0]}, DeviceNodeMode::kCdi, NcclConfigPolicy::kOff);
   ASSERT_TRUE(Add({.config = Usual()}));
   EXPECT_EQ(File(kConf), "");
   const auto edits = Cdi(0)["devices"][0]["containerEdits"];
@@ -220,8 +220,8 @@ TEST_F(PluginRdmaTest, PoolWithoutHandoffLeavesTheImagesFile) {
 }
 
 // A storage NIC beside the rails: not for NCCL, whatever its GID index.
-TEST_F(PluginRdmaTest, NicsWithoutHandoffAreNotInThePodsFile) {
-  Allocate({vfs_[0][0]}, Delivery::kCdi, HandoffPolicy::kOff);
+TEST_F(PluginRdmaTest, NicsWithoutNcclConfigAreNotInThePodsFile) {
+  Allocate({vfs_[0][0]}, DeviceNodeMode::kCdi, NcclConfigPolicy::kOff);
   Allocate({vfs_[1][0]});
   ASSERT_TRUE(Add({.config = Usual(0, 0)}));
   ASSERT_TRUE(Add({.network = "rail1", .ifname = "net2", .config = Usual(0, 1)}));
@@ -236,7 +236,7 @@ TEST_F(PluginRdmaTest, WithoutAddressTheImageKeepsItsFile) {
   EXPECT_TRUE(edits.contains("deviceNodes"));
 }
 
-TEST_F(PluginRdmaTest, RequiredHandoffWithoutRdmaOrAddress) {
+TEST_F(PluginRdmaTest, RequiredNcclConfigWithoutRdmaOrAddress) {
   kernel_.state().Unbind(*kernel_.state().Function(vfs_[0][1]));
   kernel_.state().Function(vfs_[0][1])->rdma_name.clear();
   kernel_.state().Bind(*kernel_.state().Function(vfs_[0][1]));
@@ -252,10 +252,10 @@ TEST_F(PluginRdmaTest, RequiredHandoffWithoutRdmaOrAddress) {
   EXPECT_EQ(ChangedSince(before), "");
 }
 
-TEST_F(PluginRdmaTest, MountDeliveryWritesOneFilePerDevice) {
-  Allocate({vfs_[0][0], vfs_[1][0]}, Delivery::kMount);
+TEST_F(PluginRdmaTest, MountWritesOneFilePerDevice) {
+  Allocate({vfs_[0][0], vfs_[1][0]}, DeviceNodeMode::kMount);
   const auto path = [this](int rail) {
-    return "/run/railhead/handoff-device/" + vfs_[static_cast<std::size_t>(rail)][0] + "/nccl.conf";
+    return "/run/railhead/nccl-device/" + vfs_[static_cast<std::size_t>(rail)][0] + "/nccl.conf";
   };
   // What a runtime made of the missing mount source.
   std::filesystem::create_directories(sysfs_.directory() + path(0));
@@ -379,13 +379,13 @@ TEST_F(SoftRoceTest, ForeignDeviceOfThatNameSurvives) {
   ASSERT_EQ(kernel_.state().AddRxe(kHost, name, "pf1"), 0);
   kernel_.Sync();
   const auto before = World();
-  const auto added = Add({.config = Usual() + R"(,"waitSeconds":1)"});
+  const auto added = Add({.config = Usual() + R"(,"linkTimeoutSeconds":1)"});
   ASSERT_FALSE(added);
   EXPECT_EQ(CniCodeOf(added.error().code), kCniExists) << Describe(added.error());
   EXPECT_EQ(ChangedSince(before), "");
 }
 
-// The kernel removes it later than it brings the VF home.
+// The kernel removes it later than it returns the VF to the host.
 TEST_F(SoftRoceTest, WaitsForTheDeviceOfANamespaceThatWasDeleted) {
   kernel_.ClearLog();
   ASSERT_TRUE(Add({.config = Usual()}));

@@ -1,4 +1,5 @@
-// The handoff to stacks other than NCCL: what is mounted and set in every container of the pod, and CHECK.
+// The configuration of stacks other than NCCL: what is mounted and set in every container of the pod, and
+// CHECK.
 #include <filesystem>
 #include <map>
 #include <nlohmann/json.hpp>
@@ -12,7 +13,7 @@ class PluginStacksTest : public PluginFixture {
  protected:
   void Tell(const nlohmann::json& stacks) {
     auto fabric = nlohmann::json::parse(File("/etc/railhead/fabric.json"));
-    fabric["handoff"]["stacks"] = stacks;
+    fabric["ncclConfig"]["stacks"] = stacks;
     WriteFileAt(sysfs_.directory() + "/etc/railhead/fabric.json", fabric.dump());
   }
   [[nodiscard]] nlohmann::json Edits(const std::string& bdf) const {
@@ -22,7 +23,7 @@ class PluginStacksTest : public PluginFixture {
   // Where a container sees which file of the sandbox's.
   [[nodiscard]] std::map<std::string, std::string> Mounts(const std::string& bdf) const {
     std::map<std::string, std::string> mounts;
-    const std::string directory = sysfs_.directory() + "/run/railhead/handoff/c1/";
+    const std::string directory = sysfs_.directory() + "/run/railhead/nccl/c1/";
     for (const auto& mount : Edits(bdf).value("mounts", nlohmann::json::array()))
       mounts[mount["containerPath"]] = mount["hostPath"].get<std::string>().substr(directory.size());
     return mounts;
@@ -38,7 +39,7 @@ class PluginStacksTest : public PluginFixture {
     return R"("ipam":{"type":"test-ipam","address":)" + json + "}";
   }
 
-  const std::string ucx_ = "/run/railhead/handoff/c1/ucx.conf";
+  const std::string ucx_ = "/run/railhead/nccl/c1/ucx.conf";
 };
 
 TEST_F(PluginStacksTest, RcclReadsTheSameFileWithoutAsking) {
@@ -77,7 +78,7 @@ TEST_F(PluginStacksTest, AllOfThemInEveryDeviceOfThePod) {
   EXPECT_TRUE(Check(second));
 }
 
-// The second device changes what the first was told.
+// The second device changes the configuration of the first.
 TEST_F(PluginStacksTest, EarlierDevicesAreToldAnew) {
   Tell({"nvshmem"});
   ASSERT_TRUE(Add({.config = Usual()}));
@@ -96,7 +97,7 @@ TEST_F(PluginStacksTest, CheckMissesWhatIsMounted) {
   EXPECT_NE(checked.error().message.find("ucx.conf is missing"), std::string::npos)
       << checked.error().message;
   ASSERT_TRUE(Del({.config = Usual()}));
-  EXPECT_FALSE(std::filesystem::exists(sysfs_.directory() + "/run/railhead/handoff/c1"));
+  EXPECT_FALSE(std::filesystem::exists(sysfs_.directory() + "/run/railhead/nccl/c1"));
 }
 
 TEST_F(PluginStacksTest, CheckSeesAFileThatNamesAnotherNic) {
@@ -117,7 +118,7 @@ TEST_F(PluginStacksTest, CheckSearchesAgain) {
   const Call second{.ifname = "net2", .config = AnotherKind(R"(["fd00::77/64","10.100.0.77/24"])")};
   const auto added = Add(second);
   ASSERT_TRUE(added) << Describe(added.error());
-  ASSERT_NE(File("/run/railhead/handoff/c1/nccl.conf").find("NCCL_IB_GID_INDEX=-1"), std::string::npos);
+  ASSERT_NE(File("/run/railhead/nccl/c1/nccl.conf").find("NCCL_IB_GID_INDEX=-1"), std::string::npos);
   ASSERT_TRUE(Check(second));
   FakeNetdev* nic = kernel_.state().Find(pod_, "net2");
   ASSERT_NE(nic, nullptr);
@@ -132,7 +133,7 @@ TEST_F(PluginStacksTest, CheckSearchesAgain) {
     EXPECT_NE(checked.error().message.find(part), std::string::npos) << checked.error().message;
 }
 
-// NCCL can be told a range, UCX cannot.
+// NCCL has a variable for an address range, UCX has none.
 TEST_F(PluginStacksTest, UcxThatWouldTakeAnotherGidIsRefused) {
   ASSERT_TRUE(Add({.config = Device() + "," + Addresses(R"(["fd00::10/64","10.100.0.10/24"])")}));
   FakeNetdev* nic = kernel_.state().Find(pod_, "net1");

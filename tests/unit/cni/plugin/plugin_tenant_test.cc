@@ -46,7 +46,7 @@ class PluginTenantTest : public FaultsFixture {
   }
   // A call for a pod of that namespace; "": one without a pod.
   [[nodiscard]] Call Of(const std::string& pod_namespace, int n = 0, int rail = 0) const {
-    Call call{.config = Usual(n, rail) + R"(,"handoff":"off")"};
+    Call call{.config = Usual(n, rail) + R"(,"ncclConfig":"off")"};
     if (!pod_namespace.empty())
       call.args = "IgnoreUnknown=1;K8S_POD_NAMESPACE=" + pod_namespace + ";K8S_POD_NAME=train";
     return call;
@@ -133,11 +133,11 @@ TEST_F(PluginTenantTest, WithinANamespaceOnlyWhenSomethingMayBeLeft) {
   ASSERT_TRUE(Add(Of("red")));
   kernel_.AddVlan(pod_, "net1.7", "net1");
   ASSERT_TRUE(Del(Of("red")));
-  EXPECT_EQ(Last()->left, "its pod had put net1.7 on it");
+  EXPECT_EQ(Last()->leftover, "its pod had created net1.7 on it");
   EXPECT_EQ(Rebinds(), 0);
   AddAndDel(Of("red"));
   EXPECT_EQ(Rebinds(), 1);
-  EXPECT_EQ(Last()->left, "");
+  EXPECT_EQ(Last()->leftover, "");
   WriteFileAt(sysfs_.directory() + "/run/railhead/tenants/" + vfs_[0][0] + ".json", "{");
   AddAndDel(Of("red"));
   EXPECT_EQ(Rebinds(), 2) << "nobody knows who had it";
@@ -153,7 +153,7 @@ TEST_F(PluginTenantTest, TheSameTenantCostsNoCallOfTheKernel) {
 // Where the driver stays bound, the last tenant's processes are looked for.
 TEST_F(PluginTenantTest, ADeviceThatCannotBeResetIsRefusedWhileItIsInUse) {
   sysfs_.Write("/proc/4711/comm", "train.py\n");
-  ASSERT_TRUE(Add({.container = "c9", .netns = other_, .config = Usual(2, 1) + R"(,"handoff":"off")"}));
+  ASSERT_TRUE(Add({.container = "c9", .netns = other_, .config = Usual(2, 1) + R"(,"ncclConfig":"off")"}));
   const auto refused = [&](const std::string& words) {
     const auto added = Add(Of("blue", 0, 1));
     ASSERT_FALSE(added);
@@ -172,7 +172,7 @@ TEST_F(PluginTenantTest, ADeviceThatCannotBeResetIsRefusedWhileItIsInUse) {
     refused("RDMA device mlx5_pf1v0 of " + vfs_[1][0] +
             " is used by process 4711 (train.py): 2 QP, 1 context");
     kernel_.state().Rdma("mlx5_pf1v0")->users = {{0, {{"context", 1}}}};
-    refused("is used by a process that cannot be seen: 1 context");
+    refused("is used by a process that /proc does not show: 1 context");
     kernel_.state().Rdma("mlx5_pf1v0")->users.clear();
     const std::string uverbs = "uverbs" + std::to_string(kernel_.state().Rdma("mlx5_pf1v0")->uverbs);
     std::filesystem::create_directories(sysfs_.directory() + "/proc/4711/fd");

@@ -157,8 +157,8 @@ TEST_F(PluginTuningTest, FieldsThatAreNone) {
   Refused(R"("altNames":["eth0"])", kCniExists, "alternative name eth0");
 }
 
-// udev gives alternative names to every NIC: they travel along and come home.
-TEST_F(PluginTuningTest, AlternativeNamesOfTheHostComeHome) {
+// udev gives alternative names to every NIC: they move along and are restored.
+TEST_F(PluginTuningTest, AlternativeNamesOfTheHostAreRestored) {
   ASSERT_EQ(kernel_.state().AddAltName(HostNetdev(), "enp67s16"), 0);
   ASSERT_EQ(kernel_.state().AddAltName(HostNetdev(), "enxf00ba7000001"), 0);
   RoundTrip({.config = Usual()});
@@ -188,7 +188,7 @@ TEST_F(PluginTuningTest, HostNameBecameAnAlternativeNameOnTheHost) {
   EXPECT_EQ(HostNetdev("pf0v0").link.name, "pf0v0");
 }
 
-// sriov-cni #445: the name is another device's alternative name by now. The VF comes home
+// sriov-cni #445: the name is another device's alternative name by now. The VF is restored
 // under another one, and the pod is not stuck.
 TEST_F(PluginTuningTest, HostNameTakenMeanwhile) {
   for (const bool as_alternative : {true, false}) {

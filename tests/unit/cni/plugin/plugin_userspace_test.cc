@@ -82,7 +82,7 @@ TEST_F(PluginUserspaceTest, CdiNamesTheVfioNodes) {
   ASSERT_EQ(nodes.size(), 2U);
   EXPECT_EQ(nodes[0]["path"], "/dev/vfio/vfio");
   EXPECT_EQ(nodes[1]["path"], "/dev/vfio/59");
-  EXPECT_FALSE(Edits(vfs_[0][0]).contains("mounts")) << "no GID, no handoff";
+  EXPECT_FALSE(Edits(vfs_[0][0]).contains("mounts")) << "no GID, no NCCL configuration";
 }
 
 // As a vendor's NIC is given to virtual machines that migrate; and where there is no IOMMU.
@@ -163,7 +163,7 @@ TEST_F(PluginUserspaceTest, BesideNicsOfTheSamePod) {
   ASSERT_TRUE(added) << Describe(added.error());
   EXPECT_EQ(kernel_.state().Find(pod_, "rail0"), nullptr);
   EXPECT_EQ(PodLink("rail1").mtu, 4200);
-  EXPECT_EQ(File("/run/railhead/handoff/c1/nccl.conf").substr(0, 24), "NCCL_IB_HCA==mlx5_pf1v0\n");
+  EXPECT_EQ(File("/run/railhead/nccl/c1/nccl.conf").substr(0, 24), "NCCL_IB_HCA==mlx5_pf1v0\n");
   const auto checked = Check(call);
   EXPECT_TRUE(checked) << Describe(checked.error());
   ASSERT_TRUE(Del(call));
@@ -179,8 +179,8 @@ TEST_F(PluginUserspaceTest, AfterTheNamespaceVanished) {
   EXPECT_EQ(Files(), "");
 }
 
-TEST_F(PluginUserspaceTest, RequiredHandoffIsRefused) {
-  Refused(Usual() + R"(,"handoff":"required")", kCniUnsupported, "has no RDMA device");
+TEST_F(PluginUserspaceTest, RequiredNcclConfigIsRefused) {
+  Refused(Usual() + R"(,"ncclConfig":"required")", kCniUnsupported, "has no RDMA device");
   Allocate({vfs_[0][0]});
   Refused(Usual(), kCniUnsupported, "has no RDMA device");
 }
@@ -208,8 +208,8 @@ TEST_F(PluginUserspaceTest, PfThatIsInAPodItself) {
   Refused(Usual(), kCniNotFound, "the PF 0000:43:00.0 of VF " + vfs_[0][0]);
 }
 
-// sriov-cni #8: a whole PF. It comes home as it left, up and with its names.
-TEST_F(PluginUserspaceTest, WholePfComesHomeWithItsSettings) {
+// sriov-cni #8: a whole PF. It is restored as it was, up and with its names.
+TEST_F(PluginUserspaceTest, WholePfIsRestoredWithItsSettings) {
   (void)kernel_.AddPf({.address = "0000:c3:00.0", .netdev = "pf2", .rdma = "mlx5_2", .mtu = 9000});
   FakeNetdev& pf = *kernel_.state().Find(kHost, "pf2");
   pf.link.alias = "rail 2, port 17";
@@ -225,7 +225,7 @@ TEST_F(PluginUserspaceTest, WholePfComesHomeWithItsSettings) {
     const auto added = Add(call);
     ASSERT_TRUE(added) << more << ": " << Describe(added.error());
     EXPECT_EQ(PodLink().parent_device, "0000:c3:00.0");
-    EXPECT_NE(File("/run/railhead/handoff/c1/nccl.conf").find("mlx5_2\n"), std::string::npos);
+    EXPECT_NE(File("/run/railhead/nccl/c1/nccl.conf").find("mlx5_2\n"), std::string::npos);
     const auto checked = Check(call);
     EXPECT_TRUE(checked) << Describe(checked.error());
     ASSERT_TRUE(Del(call));

@@ -24,7 +24,7 @@ class AttachLogTest : public ::testing::Test {
     return {{"rails", container, "net1"},
             8,
             std::string(padding, 'x'),
-            {{"claim", std::chrono::microseconds(1500)}, {"move", std::chrono::microseconds(200000)}}};
+            {{"acquire", std::chrono::microseconds(1500)}, {"move", std::chrono::microseconds(200000)}}};
   }
   [[nodiscard]] std::vector<nlohmann::json> Lines(const std::string& path) const {
     std::vector<nlohmann::json> lines;

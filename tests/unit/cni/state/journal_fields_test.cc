@@ -53,22 +53,22 @@ AttachedDevice FirstLink() {
                               false,
                               VfLinkState::kDisable,
                               VfRate{10, 4294967295U}};
-  link.wanted.vf = VfSettings{MacAddress::Parse("02:00:00:00:00:09"),
-                              VfVlan{4094, 7, kVlanProto8021ad},
-                              false,
-                              true,
-                              VfLinkState::kEnable,
-                              VfRate{1, 4294967295U}};
+  link.requested.vf = VfSettings{MacAddress::Parse("02:00:00:00:00:09"),
+                                 VfVlan{4094, 7, kVlanProto8021ad},
+                                 false,
+                                 true,
+                                 VfLinkState::kEnable,
+                                 VfRate{1, 4294967295U}};
   link.rdma.device = "mlx5_4";
   link.rdma.soft = true;
   link.rdma.moved = true;
-  link.wanted.link = {4200, "of the pod", 0, false, true};
-  link.wanted.alt_names = {"roce0", "roce1"};
-  link.wanted.sysctls = {{"net/ipv4/conf/rail0/arp_filter", "1"}, {"net/core/somaxconn", "4096 8192"}};
+  link.requested.link = {4200, "of the pod", 0, false, true};
+  link.requested.alt_names = {"roce0", "roce1"};
+  link.requested.sysctls = {{"net/ipv4/conf/rail0/arp_filter", "1"}, {"net/core/somaxconn", "4096 8192"}};
   link.addressing.table = 4294967295U;
   link.addressing.addresses = {*IpPrefix::Parse("10.100.0.10/24"), *IpPrefix::Parse("fd00::10/64")};
   link.addressing.routes = {RouteTo("10.100.0.0/24", nullptr), RouteTo("0.0.0.0/0", "10.100.0.254")};
-  link.nccl.wanted = true;
+  link.nccl.enabled = true;
   link.rdma.gid_index = 0;
   link.rdma.uverbs = "uverbs31";
   link.nccl.traffic_class = 0;
@@ -92,7 +92,7 @@ JournalEntry Entry() {
   entry.ipam_calls = {{"rail0", R"({"ipam":{"type":"host-local"},"n":"\n"})"}, {"rail1", "{}"}};
   entry.cni_path = {"/opt/cni/bin", "/usr/lib/cni"};
   entry.cni_args = {{"K8S_POD_UID", "6a5a"}, {"IgnoreUnknown", "1"}, {"EMPTY", ""}};
-  entry.handoff_required = true;
+  entry.nccl_config_required = true;
   return entry;
 }
 

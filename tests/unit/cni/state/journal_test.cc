@@ -39,7 +39,7 @@ JournalEntry Entry(const std::string& network = "rail0", const std::string& ifna
 JournalEntry Full() {
   JournalEntry entry = Entry();
   entry.phase = Phase::kDone;
-  entry.handoff_required = true;
+  entry.nccl_config_required = true;
   AttachedDevice& link = entry.devices[0];
   link.rail = "rail0";
   link.before.up = true;
@@ -49,12 +49,12 @@ JournalEntry Full() {
                               false,
                               VfLinkState::kDisable,
                               VfRate{10, 20}};
-  link.wanted.vf = VfSettings{MacAddress::Parse("02:00:00:00:00:09"),
-                              VfVlan{100, 3, 0x8100},
-                              false,
-                              true,
-                              VfLinkState::kEnable,
-                              VfRate{1, 4294967295U}};
+  link.requested.vf = VfSettings{MacAddress::Parse("02:00:00:00:00:09"),
+                                 VfVlan{100, 3, 0x8100},
+                                 false,
+                                 true,
+                                 VfLinkState::kEnable,
+                                 VfRate{1, 4294967295U}};
   link.rdma.device = "mlx5_4";
   link.rdma.soft = true;
   link.rdma.moved = true;
@@ -94,12 +94,12 @@ TEST_F(JournalTest, EverythingSurvivesTheFile) {
   EXPECT_EQ((*found)->phase, Phase::kDone);
   EXPECT_EQ((*found)->netns_inode, 4026532000U);
   EXPECT_EQ(link.before.vf, entry.devices[0].before.vf);
-  EXPECT_EQ(link.wanted.vf.vlan, entry.devices[0].wanted.vf.vlan);
-  EXPECT_EQ(link.wanted.vf.mac, entry.devices[0].wanted.vf.mac);
-  EXPECT_EQ(link.wanted.vf.rate, entry.devices[0].wanted.vf.rate);
-  EXPECT_EQ(link.wanted.vf.trust, true);
-  EXPECT_EQ(link.wanted.vf.spoofchk, false);
-  EXPECT_EQ(link.wanted.vf.link_state, VfLinkState::kEnable);
+  EXPECT_EQ(link.requested.vf.vlan, entry.devices[0].requested.vf.vlan);
+  EXPECT_EQ(link.requested.vf.mac, entry.devices[0].requested.vf.mac);
+  EXPECT_EQ(link.requested.vf.rate, entry.devices[0].requested.vf.rate);
+  EXPECT_EQ(link.requested.vf.trust, true);
+  EXPECT_EQ(link.requested.vf.spoofchk, false);
+  EXPECT_EQ(link.requested.vf.link_state, VfLinkState::kEnable);
   EXPECT_EQ(link.addressing.addresses, entry.devices[0].addressing.addresses);
   EXPECT_EQ(link.rdma.gid_index, 3);
   EXPECT_EQ(link.rdma.uverbs, "uverbs4");
@@ -112,7 +112,7 @@ TEST_F(JournalTest, UnknownStaysUnknown) {
   const AttachedDevice& link = (*found)->devices.at(0);
   EXPECT_EQ((*found)->phase, Phase::kPlanned);
   EXPECT_EQ(link.before.vf, std::nullopt);
-  EXPECT_TRUE(link.wanted.vf.Empty());
+  EXPECT_TRUE(link.requested.vf.Empty());
   EXPECT_EQ(link.rdma.gid_index, std::nullopt);
 }
 
@@ -258,13 +258,13 @@ TEST_F(JournalTest, WhatIsWrittenCanBeRead) {
       [](JournalEntry& entry, const std::string& text) { entry.devices[0].before.link.alias = text; },
       [](JournalEntry& entry, const std::string& text) { entry.devices[0].rdma.device = text; },
       [](JournalEntry& entry, const std::string& text) { entry.devices[0].rdma.uverbs = text; },
-      [](JournalEntry& entry, const std::string& text) { entry.devices[0].wanted.alt_names = {text}; },
-      [](JournalEntry& entry, const std::string& text) { entry.devices[0].wanted.link.alias = text; },
+      [](JournalEntry& entry, const std::string& text) { entry.devices[0].requested.alt_names = {text}; },
+      [](JournalEntry& entry, const std::string& text) { entry.devices[0].requested.link.alias = text; },
       [](JournalEntry& entry, const std::string& text) {
-        entry.devices[0].wanted.sysctls = {{"net/a", text}};
+        entry.devices[0].requested.sysctls = {{"net/a", text}};
       },
       [](JournalEntry& entry, const std::string& text) {
-        entry.devices[0].wanted.sysctls = {{text, "1"}};
+        entry.devices[0].requested.sysctls = {{text, "1"}};
       },
   };
   const std::vector<std::string> texts = {"", " ", "a", "\"\\\n\t\x01", "\xff\xfe", std::string("a\0b", 3)};

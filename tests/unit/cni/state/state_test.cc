@@ -1,4 +1,4 @@
-// Allocation records, CDI specs, handoff files.
+// Allocation records, CDI specs, NCCL configuration files.
 #include <fcntl.h>
 #include <gtest/gtest.h>
 
@@ -19,10 +19,10 @@ constexpr const char* kDevice = "0000:43:10.0";
 TEST(AllocationTest, SurvivesTheFile) {
   const TempRoot temp;
   EXPECT_FALSE(ReadAllocation(temp.root(), kDevice)->has_value());
-  for (const auto handoff : {HandoffPolicy::kOff, HandoffPolicy::kRequired}) {
-    for (const auto delivery : {Delivery::kCdi, Delivery::kMount}) {
-      const AllocationRecord record{
-          "railhead.io/roce", kDevice, {kDevice, "0000:83:10.0"}, 17, handoff, delivery};
+  for (const auto nccl_config : {NcclConfigPolicy::kOff, NcclConfigPolicy::kRequired}) {
+    for (const auto device_nodes : {DeviceNodeMode::kCdi, DeviceNodeMode::kMount}) {
+      const AllocationRecord record{"railhead.io/roce", kDevice,     {kDevice, "0000:83:10.0"}, 17,
+                                    nccl_config,        device_nodes};
       ASSERT_TRUE(WriteAllocation(temp.root(), record));
       EXPECT_EQ(ReadAllocation(temp.root(), kDevice)->value(), record);
     }
@@ -34,7 +34,7 @@ TEST(AllocationTest, AllOfARequestAtOnce) {
   const std::vector<std::string> ids = {"0000:83:10.0", kDevice};
   std::vector<AllocationRecord> records;
   for (const std::string& id : ids) {
-    records.push_back({"railhead.io/roce", id, ids, 3, HandoffPolicy::kRequired, Delivery::kCdi});
+    records.push_back({"railhead.io/roce", id, ids, 3, NcclConfigPolicy::kRequired, DeviceNodeMode::kCdi});
   }
   ASSERT_TRUE(WriteAllocations(temp.root(), records));
   for (const AllocationRecord& record : records)
@@ -50,11 +50,11 @@ TEST(AllocationTest, DocumentedFormat) {
   temp.Write("/var/lib/railhead/allocations/0000:43:10.0.json",
              R"({ "version": 1, "resource": "railhead.io/roce", "deviceId": "0000:43:10.0",
                   "siblings": ["0000:43:10.0", "0000:83:10.0"], "generation": 17,
-                  "handoff": "required", "delivery": "cdi" })");
+                  "ncclConfig": "required", "deviceNodes": "cdi" })");
   const auto record = ReadAllocation(temp.root(), kDevice);
   ASSERT_TRUE(record && *record);
   EXPECT_EQ((*record)->generation, 17U);
-  EXPECT_EQ((*record)->handoff, HandoffPolicy::kRequired);
+  EXPECT_EQ((*record)->nccl_config, NcclConfigPolicy::kRequired);
 }
 
 TEST(AllocationTest, DeviceIdsCannotLeaveTheDirectory) {
@@ -80,14 +80,14 @@ TEST(CdiSpecTest, Golden) {
   ASSERT_TRUE(WriteCdiSpec(temp.root(), {kDevice,
                                          {"/dev/infiniband/uverbs4", "/dev/infiniband/rdma_cm"},
                                          {},
-                                         {{"/run/railhead/handoff/c1/nccl.conf", "/etc/nccl.conf"}}}));
+                                         {{"/run/railhead/nccl/c1/nccl.conf", "/etc/nccl.conf"}}}));
   EXPECT_EQ(nlohmann::json::parse(temp.Read("/run/cdi/railhead-0000:43:10.0.json")),
             nlohmann::json::parse(R"({
     "cdiVersion": "0.5.0", "kind": "railhead.io/nic",
     "devices": [{ "name": "0000:43:10.0", "containerEdits": {
       "deviceNodes": [{"path": "/dev/infiniband/uverbs4", "permissions": "rw"},
                       {"path": "/dev/infiniband/rdma_cm", "permissions": "rw"}],
-      "mounts": [{"hostPath": "/run/railhead/handoff/c1/nccl.conf", "containerPath": "/etc/nccl.conf",
+      "mounts": [{"hostPath": "/run/railhead/nccl/c1/nccl.conf", "containerPath": "/etc/nccl.conf",
                   "options": ["ro", "nosuid", "nodev", "noexec", "bind"]}] } }] })"));
   EXPECT_EQ(CdiDeviceName(kDevice), "railhead.io/nic=0000:43:10.0");
 }
@@ -107,53 +107,53 @@ TEST(CdiSpecTest, RemovedOnce) {
   EXPECT_TRUE(FilesBelow(temp.directory() + "/run/cdi").empty());
 }
 
-TEST(HandoffTest, WrittenAndRemoved) {
+TEST(NcclConfigTest, WrittenAndRemoved) {
   const TempRoot temp;
-  ASSERT_TRUE(nccl::WriteHandoff(temp.root(), "c1", {{nccl::kNcclConfName, {}, "A=1\n"}}));
-  EXPECT_EQ(temp.Read("/run/railhead/handoff/c1/nccl.conf"), "A=1\n");
-  const auto mode = std::filesystem::status(nccl::HandoffPath(temp.root(), "c1")).permissions();
+  ASSERT_TRUE(nccl::WriteNcclConfig(temp.root(), "c1", {{nccl::kNcclConfName, {}, "A=1\n"}}));
+  EXPECT_EQ(temp.Read("/run/railhead/nccl/c1/nccl.conf"), "A=1\n");
+  const auto mode = std::filesystem::status(nccl::NcclConfigPath(temp.root(), "c1")).permissions();
   EXPECT_NE(mode & std::filesystem::perms::others_read, std::filesystem::perms::none)
       << "containers do not run as root";
-  ASSERT_TRUE(nccl::RemoveHandoff(temp.root(), "c1"));
-  EXPECT_FALSE(temp.Exists("/run/railhead/handoff/c1"));
-  EXPECT_TRUE(nccl::RemoveHandoff(temp.root(), "c1"));
+  ASSERT_TRUE(nccl::RemoveNcclConfig(temp.root(), "c1"));
+  EXPECT_FALSE(temp.Exists("/run/railhead/nccl/c1"));
+  EXPECT_TRUE(nccl::RemoveNcclConfig(temp.root(), "c1"));
 }
 
-TEST(HandoffTest, DeviceFileKeepsItsInode) {
+TEST(NcclConfigTest, DeviceFileKeepsItsInode) {
   const TempRoot temp;
-  ASSERT_TRUE(nccl::WriteDeviceHandoff(temp.root(), kDevice, "A=1 and a long line\n"));
-  const std::string path = nccl::DeviceHandoffPath(temp.root(), kDevice);
+  ASSERT_TRUE(nccl::WriteDeviceNcclConfig(temp.root(), kDevice, "A=1 and a long line\n"));
+  const std::string path = nccl::DeviceNcclConfigPath(temp.root(), kDevice);
   // As a bind mount sees it. (A second name would be refused: somebody has planted it.)
   const UniqueFd mounted(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
   const std::string alias = "/proc/self/fd/" + std::to_string(mounted.get());
-  ASSERT_TRUE(nccl::WriteDeviceHandoff(temp.root(), kDevice, "B=2\n"));
+  ASSERT_TRUE(nccl::WriteDeviceNcclConfig(temp.root(), kDevice, "B=2\n"));
   EXPECT_EQ(ReadFileAt(alias), "B=2\n");
-  ASSERT_TRUE(nccl::ClearDeviceHandoff(temp.root(), kDevice));
+  ASSERT_TRUE(nccl::ClearDeviceNcclConfig(temp.root(), kDevice));
   EXPECT_EQ(ReadFileAt(alias), "");
 }
 
-TEST(HandoffTest, DirectoryMadeByARuntimeIsReplaced) {
+TEST(NcclConfigTest, DirectoryMadeByARuntimeIsReplaced) {
   const TempRoot temp;
-  std::filesystem::create_directories(nccl::DeviceHandoffPath(temp.root(), kDevice));
-  ASSERT_TRUE(nccl::WriteDeviceHandoff(temp.root(), kDevice, "A=1\n"));
-  EXPECT_EQ(ReadFileAt(nccl::DeviceHandoffPath(temp.root(), kDevice)), "A=1\n");
+  std::filesystem::create_directories(nccl::DeviceNcclConfigPath(temp.root(), kDevice));
+  ASSERT_TRUE(nccl::WriteDeviceNcclConfig(temp.root(), kDevice, "A=1\n"));
+  EXPECT_EQ(ReadFileAt(nccl::DeviceNcclConfigPath(temp.root(), kDevice)), "A=1\n");
 }
 
-TEST(HandoffTest, DirectoryWithContentIsNotTouched) {
+TEST(NcclConfigTest, DirectoryWithContentIsNotTouched) {
   const TempRoot temp;
-  const std::string inside = nccl::DeviceHandoffPath(temp.root(), kDevice) + "/file";
+  const std::string inside = nccl::DeviceNcclConfigPath(temp.root(), kDevice) + "/file";
   WriteFileAt(inside, "x");
-  EXPECT_FALSE(nccl::WriteDeviceHandoff(temp.root(), kDevice, "A=1\n"));
+  EXPECT_FALSE(nccl::WriteDeviceNcclConfig(temp.root(), kDevice, "A=1\n"));
   EXPECT_EQ(ReadFileAt(inside), "x");
 }
 
-TEST(HandoffTest, ClearingWhatIsNotThere) {
+TEST(NcclConfigTest, ClearingWhatIsNotThere) {
   const TempRoot temp;
-  EXPECT_TRUE(nccl::ClearDeviceHandoff(temp.root(), kDevice));
+  EXPECT_TRUE(nccl::ClearDeviceNcclConfig(temp.root(), kDevice));
   EXPECT_TRUE(FilesBelow(temp.directory() + "/run").empty());
   // A directory that a runtime made for a device that never got an ADD.
-  std::filesystem::create_directories(nccl::DeviceHandoffPath(temp.root(), kDevice));
-  EXPECT_TRUE(nccl::ClearDeviceHandoff(temp.root(), kDevice)) << "DEL must not fail over it";
+  std::filesystem::create_directories(nccl::DeviceNcclConfigPath(temp.root(), kDevice));
+  EXPECT_TRUE(nccl::ClearDeviceNcclConfig(temp.root(), kDevice)) << "DEL must not fail over it";
 }
 
 }  // namespace

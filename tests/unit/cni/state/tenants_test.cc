@@ -26,11 +26,11 @@ TEST(TenantsTest, ARecordIsReadAsItWasWritten) {
 
 TEST(TenantsTest, WhatMayBeLeftIsNotForgottenAndHasARecord) {
   const TempRoot temp;
-  ASSERT_TRUE(MarkLeft(temp.root(), kDevice, "an interface"));
+  ASSERT_TRUE(MarkLeftover(temp.root(), kDevice, "an interface"));
   EXPECT_FALSE(ReadTenant(temp.root(), kDevice)->has_value()) << "nobody had it";
   ASSERT_TRUE(WriteTenant(temp.root(), kDevice, {"red", "red/train", ""}));
-  ASSERT_TRUE(MarkLeft(temp.root(), kDevice, "an interface"));
-  ASSERT_TRUE(MarkLeft(temp.root(), kDevice, "another one"));
+  ASSERT_TRUE(MarkLeftover(temp.root(), kDevice, "an interface"));
+  ASSERT_TRUE(MarkLeftover(temp.root(), kDevice, "another one"));
   EXPECT_EQ(**ReadTenant(temp.root(), kDevice), (Tenant{"red", "red/train", "an interface"}));
 }
 
@@ -40,7 +40,7 @@ TEST(TenantsTest, ARecordThatCannotBeReadIsSomebodyElses) {
     WriteFileAt(temp.directory() + "/run/railhead/tenants/0000:43:10.1.json", text);
     const auto tenant = ReadTenant(temp.root(), kDevice);
     ASSERT_TRUE(tenant && *tenant) << text;
-    EXPECT_NE((*tenant)->left, "") << text;
+    EXPECT_NE((*tenant)->leftover, "") << text;
   }
 }
 

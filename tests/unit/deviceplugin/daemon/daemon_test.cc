@@ -9,7 +9,7 @@
 #include <utility>
 
 #include "cni/state/attach_log.h"
-#include "cni/state/rival_claims.h"
+#include "cni/state/conflict_log.h"
 #include "deviceplugin/services/nic_metrics/nic_page.h"
 #include "ipam/store/store.h"
 #include "netns/base/files.h"
@@ -109,12 +109,12 @@ TEST_F(ObservedTest, CountsWhatKubeletAsksAndIsTold) {
   EXPECT_GT(page.Value("railhead_kubelet_call_duration_seconds_sum", allocate), 0);
   EXPECT_EQ(page.Value("railhead_registered", {{"resource", kResource}}), 1);
   EXPECT_EQ(page.Value("railhead_registrations_total", {{"resource", kResource}}), 1);
-  EXPECT_EQ(page.Value("railhead_streams", {{"resource", kResource}}), 1);
-  EXPECT_EQ(page.Value("railhead_lists_sent_total", {{"resource", kResource}}), 1);
-  EXPECT_EQ(page.Value("railhead_standing_by", {{"resource", kResource}}), 0);
+  EXPECT_EQ(page.Value("railhead_listandwatch_streams", {{"resource", kResource}}), 1);
+  EXPECT_EQ(page.Value("railhead_listandwatch_updates_total", {{"resource", kResource}}), 1);
+  EXPECT_EQ(page.Value("railhead_standby", {{"resource", kResource}}), 0);
   EXPECT_GE(page.Value("railhead_reconcile_passes_total"), 1);
-  for (const char* part : {"advertiser", "registrar", "reconciler", "binder"})
-    EXPECT_EQ(page.Value("railhead_part_alive", {{"part", part}}), 1) << part;
+  for (const char* part : {"node_watcher", "registrar", "reconciler", "binder"})
+    EXPECT_EQ(page.Value("railhead_thread_alive", {{"thread", part}}), 1) << part;
   EXPECT_EQ(page.errors, std::vector<std::string>());
 
   // A NIC that a pod has, as its journal entry tells.
@@ -131,7 +131,7 @@ TEST_F(ObservedTest, TellsOfNicsOnAPageOfTheirOwn) {
   const std::map<std::string, std::string> port = {
       {"device", kPf1}, {"pf", "pf1"}, {"rail", "rail1"}, {"numa_node", "1"}};
   MetricsText page;
-  // Health is known after its first look.
+  // Health is known after its first check.
   EXPECT_TRUE(Eventually([&] {
     const auto answer = Get(address, "/metrics/nics");
     if (!answer || answer->status != 200) return false;
@@ -167,16 +167,16 @@ TEST_F(ObservedTest, ManyRequestsForThePageOfNicsDoNotCollectEachTime) {
 TEST_F(ObservedTest, CountsAttachesOutOfTheirLog) {
   const auto daemon = RunObserved();
   const std::string address = AddressOf(*daemon);
-  ASSERT_TRUE(Becomes(address, "railhead_attaches_total", {{"outcome", "attached"}}, 0));
+  ASSERT_TRUE(Becomes(address, "railhead_cni_adds_total", {{"outcome", "attached"}}, 0));
   ASSERT_TRUE(MakeDirectories(root_.Path("/run/railhead")));
   LogAttachTiming(root_, {{"rails", "c1", "net1"}, 1, "", {{"move", std::chrono::microseconds(2500)}}});
   LogAttachTiming(root_, {{"rails", "c2", "net1"}, 1, "no", {{"move", std::chrono::microseconds(9)}}});
   auto page = Metrics(address);
-  EXPECT_EQ(page.Value("railhead_attaches_total", {{"outcome", "attached"}}), 1);
-  EXPECT_EQ(page.Value("railhead_attaches_total", {{"outcome", "failed"}}), 1);
-  EXPECT_EQ(page.Value("railhead_attach_phase_seconds_total", {{"phase", "move"}}), 0.0025);
-  EXPECT_EQ(page.Value("railhead_attach_duration_seconds_count"), 1);
-  EXPECT_EQ(Metrics(address).Value("railhead_attaches_total", {{"outcome", "attached"}}), 1) << "once";
+  EXPECT_EQ(page.Value("railhead_cni_adds_total", {{"outcome", "attached"}}), 1);
+  EXPECT_EQ(page.Value("railhead_cni_adds_total", {{"outcome", "failed"}}), 1);
+  EXPECT_EQ(page.Value("railhead_cni_add_phase_seconds_total", {{"phase", "move"}}), 0.0025);
+  EXPECT_EQ(page.Value("railhead_cni_add_duration_seconds_count"), 1);
+  EXPECT_EQ(Metrics(address).Value("railhead_cni_adds_total", {{"outcome", "attached"}}), 1) << "once";
 }
 
 TEST_F(ObservedTest, CountsLooksAndWhetherTheConfigurationIsGood) {
@@ -188,14 +188,14 @@ TEST_F(ObservedTest, CountsLooksAndWhetherTheConfigurationIsGood) {
   const std::string good = ReadFile(root_.Path("/etc/railhead/fabric.json")).value().value();
   sysfs_.Write("/etc/railhead/fabric.json", "{");
   EXPECT_TRUE(Becomes(address, "railhead_config_ok", {}, 0));
-  EXPECT_GE(Metrics(address).Value("railhead_failed_looks_total"), 1);
-  EXPECT_GE(Metrics(address).Value("railhead_node_events_total", {{"source", "files"}}), 1);
+  EXPECT_GE(Metrics(address).Value("railhead_discovery_failures_total"), 1);
+  EXPECT_GE(Metrics(address).Value("railhead_discovery_triggers_total", {{"source", "files"}}), 1);
   EXPECT_EQ(Metrics(address).Value("railhead_devices", Devices("healthy", "free")), 8)
-      << "the last good one goes on";
+      << "the last valid configuration stays in use";
   sysfs_.Write("/etc/railhead/fabric.json", good);
   EXPECT_TRUE(Becomes(address, "railhead_config_ok", {}, 1));
   daemon->Signal(SIGHUP);
-  EXPECT_TRUE(Becomes(address, "railhead_node_events_total", {{"source", "signal"}}, 1));
+  EXPECT_TRUE(Becomes(address, "railhead_discovery_triggers_total", {{"source", "signal"}}, 1));
 }
 
 TEST_F(ObservedTest, TellsUnhealthyDevicesByRule) {
@@ -234,14 +234,14 @@ TEST_F(ObservedTest, TellsOfAddresses) {
     ASSERT_FALSE(store->Allocate({"blue", "c", "eth1"}, pool));
     ASSERT_TRUE(store->Release({"blue", "b", "eth1"}));
   }
-  EXPECT_TRUE(Becomes(address, "railhead_addresses", {{"pool", subnet}, {"state", "held"}}, 1));
-  EXPECT_TRUE(Becomes(address, "railhead_addresses", {{"pool", subnet}, {"state", "resting"}}, 1));
+  EXPECT_TRUE(Becomes(address, "railhead_ipam_addresses", {{"pool", subnet}, {"state", "held"}}, 1));
+  EXPECT_TRUE(Becomes(address, "railhead_ipam_addresses", {{"pool", subnet}, {"state", "cooling_down"}}, 1));
   auto page = Metrics(address);
-  EXPECT_EQ(page.Value("railhead_addresses_given_total", {{"pool", subnet}}), 2);
-  EXPECT_EQ(page.Value("railhead_addresses_released_total", {{"pool", subnet}}), 1);
-  EXPECT_EQ(page.Value("railhead_address_exhaustions_total", {{"pool", subnet}}), 1);
+  EXPECT_EQ(page.Value("railhead_ipam_allocations_total", {{"pool", subnet}}), 2);
+  EXPECT_EQ(page.Value("railhead_ipam_releases_total", {{"pool", subnet}}), 1);
+  EXPECT_EQ(page.Value("railhead_ipam_exhaustions_total", {{"pool", subnet}}), 1);
   EXPECT_TRUE(Eventually([&] {
-    return daemon->err().find("there was no address left of " + subnet + ", 1 times") != std::string::npos;
+    return daemon->err().find("no address was free of " + subnet + ", 1 times") != std::string::npos;
   })) << daemon->err();
 }
 
@@ -250,30 +250,30 @@ TEST_F(ObservedTest, TellsOfAStoreThatWasExtended) {
   const std::string address = AddressOf(*daemon);
   // The first pass takes what is in the store for known.
   ASSERT_TRUE(Eventually([&] { return Metrics(address).Value("railhead_reconcile_passes_total", {}) >= 1; }));
-  EXPECT_EQ(Metrics(address).Value("railhead_address_store_extensions_total", {}), 0);
+  EXPECT_EQ(Metrics(address).Value("railhead_ipam_store_extensions_total", {}), 0);
   testing::MakeShortStore(Root(directory_ + "/other"), testing::Seed());
   if (HasFatalFailure()) return;
   std::filesystem::create_directories(root_.Path("/var/lib/railhead/ipam"));
   std::filesystem::rename(directory_ + "/other/var/lib/railhead/ipam/store.mdb",
                           root_.Path("/var/lib/railhead/ipam/store.mdb"));
-  EXPECT_TRUE(Becomes(address, "railhead_address_store_extensions_total", {}, 1));
+  EXPECT_TRUE(Becomes(address, "railhead_ipam_store_extensions_total", {}, 1));
   EXPECT_TRUE(Eventually([&] {
-    return daemon->err().find("every page in use was there, and it was extended") != std::string::npos;
+    return daemon->err().find("Every page in use was there. The file was extended") != std::string::npos;
   })) << daemon->err();
 }
 
-TEST_F(ObservedTest, TellsOfAStationThatClaimsManyAddresses) {
+TEST_F(ObservedTest, ReportsAHostThatAnswersForManyAddresses) {
   const auto daemon = RunObserved({"--reconcile-interval", "1"});
   const std::string address = AddressOf(*daemon);
   ASSERT_TRUE(Eventually([&] { return Metrics(address).Value("railhead_reconcile_passes_total", {}) >= 1; }));
-  RivalClaim claim{{"rails", "c2", "net1"}, vfs0_[0], *IpAddress::Parse("10.0.0.9"), {}, {}, {}, true};
-  claim.source = *MacAddress::Parse("02:00:00:00:00:07");
-  claim.boottime = BoottimeNow();
+  ConflictRecord record{{"rails", "c2", "net1"}, vfs0_[0], *IpAddress::Parse("10.0.0.9"), {}, {}, {}, true};
+  record.source = *MacAddress::Parse("02:00:00:00:00:07");
+  record.boottime = BoottimeNow();
   ASSERT_TRUE(MakeDirectories(root_.Path("/run/railhead")));
-  for (int i = 0; i < 3; ++i) LogRivalClaim(root_, claim);
-  EXPECT_TRUE(Becomes(address, "railhead_address_claims_ignored_total", {}, 3));
+  for (int i = 0; i < 3; ++i) LogConflict(root_, record);
+  EXPECT_TRUE(Becomes(address, "railhead_ipam_conflicts_ignored_total", {}, 3));
   EXPECT_TRUE(Eventually([&] {
-    return daemon->err().find("02:00:00:00:00:07 (no pod of this node) claims 1 addresses") !=
+    return daemon->err().find("02:00:00:00:00:07 (no pod of this node) answers for 1 addresses") !=
            std::string::npos;
   })) << daemon->err();
 }
@@ -335,7 +335,7 @@ TEST_F(ObservedTest, TheNewerOfTwoAnswersProbesAndTheOlderWhenThatIsGone) {
   const double start = Metrics(address).Value("process_start_time_seconds");
   const auto newer = RunDaemon({"--http-address", address});
   EXPECT_EQ(AddressOf(*newer), address) << "it is given up when the older one stands by\n" << newer->err();
-  EXPECT_NE(older->err().find("standing by"), std::string::npos) << older->err();
+  EXPECT_NE(older->err().find("standby: a newer"), std::string::npos) << older->err();
   EXPECT_TRUE(Eventually([&] { return Metrics(address).Value("process_start_time_seconds") > start; }))
       << "it is the newer one that answers";
   EXPECT_TRUE(Becomes(address, "railhead_registered", {{"resource", kResource}}, 1));
@@ -351,7 +351,7 @@ TEST_F(ObservedTest, AnAddressInUseDoesNotStopTheDaemon) {
   const std::string address = AddressOf(*other);
   const auto daemon = RunDaemon({"--http-address", address});
   ASSERT_TRUE(kubelet.Devices(kResource, 8, Soon())) << daemon->err();
-  EXPECT_NE(daemon->err().find("metrics and probes are not served"), std::string::npos) << daemon->err();
+  EXPECT_NE(daemon->err().find("serving metrics and probes failed"), std::string::npos) << daemon->err();
   EXPECT_EQ(other->Stop(), 0);
   EXPECT_EQ(AddressOf(*daemon), address);
   EXPECT_TRUE(Answers(address, "/readyz", 200));
@@ -420,8 +420,8 @@ TEST_F(ObservedTest, EveryLineOfTheLogIsAnObject) {
   ASSERT_TRUE(kubelet.Devices(kResource, 8, Soon()));
   ASSERT_TRUE(kubelet.Allocate(kResource, 1));
   sysfs_.Write("/etc/railhead/fabric.json", "{ \"quoted\\\" \xFF\n");
-  EXPECT_TRUE(
-      Eventually([&] { return daemon->err().find("going on with what was good") != std::string::npos; }));
+  EXPECT_TRUE(Eventually(
+      [&] { return daemon->err().find("the last valid configuration stays in use") != std::string::npos; }));
   EXPECT_EQ(daemon->Stop(), 0);
   const std::set<std::string> levels = {"debug", "info", "warning", "error"};
   int lines = 0;

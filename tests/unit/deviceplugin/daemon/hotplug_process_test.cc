@@ -96,7 +96,7 @@ TEST_F(HotplugTest, VfsThatComeAndGo) {
   const auto vfs = sysfs_.AddVfs("0000:c3:00.0", 4, {.rdma = "{pf}_rdma{n}"});
   daemon_->Signal(SIGHUP);
   ASSERT_TRUE(AwaitDevices("a.io/rail2", 4)) << daemon_->err();
-  EXPECT_TRUE(HasLogged("advertising other devices"));
+  EXPECT_TRUE(HasLogged("advertised devices changed"));
   const auto given = kubelet_.Allocate("a.io/rail2", 1);
   ASSERT_TRUE(given) << Describe(given.error());
   EXPECT_EQ(given->ids, std::vector<std::string>{vfs[0]});
@@ -155,7 +155,7 @@ TEST_F(HotplugTest, AConfigMapThatIsReplaced) {
   std::filesystem::remove(directory + "/fabric.json");
   std::filesystem::create_symlink("..data/fabric.json", directory + "/fabric.json");
   daemon_->Signal(SIGHUP);
-  ASSERT_TRUE(HasLogged("looking again"));
+  ASSERT_TRUE(HasLogged("discovery requested"));
   std::filesystem::create_symlink("..2", directory + "/..data_tmp");
   std::filesystem::rename(directory + "/..data_tmp", directory + "/..data");
   EXPECT_TRUE(AwaitDevices(kResource, 8)) << daemon_->err();
@@ -164,7 +164,7 @@ TEST_F(HotplugTest, AConfigMapThatIsReplaced) {
 TEST_F(HotplugTest, ABrokenConfigurationChangesNothing) {
   sysfs_.Write("/etc/railhead/fabric.json", ThreePools("4095"));
   ASSERT_TRUE(HasLogged("/rails/0/vlan")) << daemon_->err();
-  EXPECT_TRUE(HasLogged("going on with what was good before"));
+  EXPECT_TRUE(HasLogged("the last valid configuration stays in use"));
   ExpectUntouched("a.io/rail0");
   EXPECT_EQ(kubelet_.Present("a.io/rail0").size(), 4U);
 
@@ -181,7 +181,7 @@ TEST_F(HotplugTest, ABrokenProvisionIsToldAtOnce) {
   fabric.insert(1, R"("provision": {"vfs": "many"}, )");
   sysfs_.Write("/etc/railhead/fabric.json", fabric);
   ASSERT_TRUE(HasLogged("/provision/vfs")) << daemon_->err();
-  EXPECT_TRUE(HasLogged("going on with what was good before"));
+  EXPECT_TRUE(HasLogged("the last valid configuration stays in use"));
   ExpectUntouched("a.io/rail0");
 }
 
@@ -213,10 +213,10 @@ TEST_F(HotplugTest, WhatAllocateWroteComesBackWithItsDevice) {
 }
 
 // kubelet asks a resource for its options only when it registers.
-TEST_F(HotplugTest, AnotherHandoffRegistersAgain) {
+TEST_F(HotplugTest, AnotherNcclConfigRegistersAgain) {
   std::string fabric = ThreePools();
   const std::string rail0 = R"("rails": ["rail0"]})";
-  fabric.replace(fabric.find(rail0), rail0.size(), R"("rails": ["rail0"], "handoff": "off"})");
+  fabric.replace(fabric.find(rail0), rail0.size(), R"("rails": ["rail0"], "ncclConfig": "off"})");
   sysfs_.Write("/etc/railhead/fabric.json", fabric);
   ASSERT_TRUE(Eventually([&] { return kubelet_.Registrations("a.io/rail0") == 2; })) << daemon_->err();
   ASSERT_TRUE(kubelet_.Devices("a.io/rail0", 4, Soon()));
@@ -229,14 +229,14 @@ TEST_F(HotplugTest, AKubeletThatRestartsGetsTheNewestList) {
   kubelet_.Stop();
   sysfs_.Unbind(vfs0_[3]);
   daemon_->Signal(SIGHUP);
-  ASSERT_TRUE(HasLogged("advertising other devices")) << daemon_->err();
+  ASSERT_TRUE(HasLogged("advertised devices changed")) << daemon_->err();
   ASSERT_TRUE(kubelet_.Start());
   ASSERT_TRUE(AwaitDevices("a.io/rail0", 3)) << daemon_->err();
   EXPECT_TRUE(AwaitDevices("a.io/rail1", 4));
 }
 
 // kubelet takes a device for free before the DEL of its last pod is over.
-TEST_F(KubeletTest, PrefersDevicesThatAreAtHome) {
+TEST_F(KubeletTest, PrefersDevicesOnTheHost) {
   DeviceManager kubelet(directory_);
   ASSERT_TRUE(kubelet.Start());
   const auto daemon = RunDaemon({"--reconcile-interval", "0"});
@@ -304,7 +304,7 @@ TEST_F(KubeletTest, WhatIsBrieflyResetStaysAsItWas) {
   ASSERT_TRUE(Journal(root_).Write(entry));
   sysfs_.Unbind(vfs0_[1]);
   daemon->Signal(SIGHUP);
-  // A second later: a look at the node is over by then.
+  // A second later: discovery is over by then.
   sysfs_.Write("/sys/class/net/pf1/carrier", "0\n");
   const auto healthy = [&] {
     const auto devices = kubelet.Present(kResource);
@@ -386,12 +386,12 @@ TEST_F(KubeletTest, LooksOftenInsteadAndSaysSo) {
     for (auto at = log.find(text); at != std::string::npos; at = log.find(text, at + 1)) ++times;
     return times;
   };
-  EXPECT_TRUE(Eventually([&] { return logged("changes of the hardware are found late") == 1; }))
+  EXPECT_TRUE(Eventually([&] { return logged("hardware changes are discovered late") == 1; }))
       << daemon->err();
   // Nobody tells of it.
   sysfs_.Unbind(vfs0_[1]);
   EXPECT_TRUE(Eventually([&] { return kubelet.Present(kResource).size() == 7; })) << daemon->err();
-  EXPECT_EQ(logged("changes of the hardware are found late"), 1U) << "once";
+  EXPECT_EQ(logged("hardware changes are discovered late"), 1U) << "once";
   EXPECT_EQ(daemon->Stop(), 0) << daemon->err();
 }
 

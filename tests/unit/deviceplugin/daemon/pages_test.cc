@@ -1,4 +1,4 @@
-// Alive and ready, out of what the parts say; and when a part is late.
+// Liveness and readiness from the threads' heartbeats, and late heartbeats.
 #include "deviceplugin/daemon/pages.h"
 
 #include <gtest/gtest.h>
@@ -18,7 +18,7 @@ std::shared_ptr<kubelet::ResourceActivity> Resource(const std::string& name, boo
   return resource;
 }
 
-TEST(HeartbeatTest, IsLateWhenItHasMissedItsWord) {
+TEST(HeartbeatTest, IsLateAfterItsTimeLimit) {
   Heartbeat beat;
   EXPECT_FALSE(beat.IsLate()) << "nobody has begun";
   beat.Within(60s);
@@ -26,25 +26,25 @@ TEST(HeartbeatTest, IsLateWhenItHasMissedItsWord) {
   EXPECT_TRUE(beat.IsLate(Heartbeat::Clock::now() + 61s));
   beat.Within(-1s);
   EXPECT_TRUE(beat.IsLate());
-  beat.Rest();
+  beat.SetIdle();
   EXPECT_FALSE(beat.IsLate(Heartbeat::Clock::now() + std::chrono::hours(24 * 365)));
 }
 
-TEST(ProbesTest, HealthzNamesThePartsThatHang) {
+TEST(ProbesTest, HealthzNamesStuckThreads) {
   Heartbeats beats;
   EXPECT_EQ(daemon::HealthzAnswer(beats).status, 200);
   beats.registrar.Within(-1s);
   beats.binder.Within(-1s);
   const http::HttpResponse stuck = daemon::HealthzAnswer(beats);
   EXPECT_EQ(stuck.status, 503);
-  EXPECT_EQ(Json::parse(stuck.body)["parts"], (Json{"registrar", "binder"})) << stuck.body;
+  EXPECT_EQ(Json::parse(stuck.body)["threads"], (Json{"registrar", "binder"})) << stuck.body;
   beats.registrar.Within(60s);
-  beats.binder.Rest();
-  beats.advertiser.Within(-1s);
-  EXPECT_EQ(Json::parse(daemon::HealthzAnswer(beats).body)["parts"], Json::array({"advertiser"}));
-  beats.advertiser.Rest();
+  beats.binder.SetIdle();
+  beats.node_watcher.Within(-1s);
+  EXPECT_EQ(Json::parse(daemon::HealthzAnswer(beats).body)["threads"], Json::array({"node_watcher"}));
+  beats.node_watcher.SetIdle();
   beats.reconciler.Within(-1s);
-  EXPECT_EQ(Json::parse(daemon::HealthzAnswer(beats).body)["parts"], Json::array({"reconciler"}));
+  EXPECT_EQ(Json::parse(daemon::HealthzAnswer(beats).body)["threads"], Json::array({"reconciler"}));
 }
 
 TEST(ProbesTest, ReadyzNamesWhatIsMissingAndWhy) {
@@ -64,30 +64,30 @@ TEST(ProbesTest, ReadyzNamesWhatIsMissingAndWhy) {
   EXPECT_EQ(json["missing"][0]["resource"], "a/bad");
   EXPECT_EQ(json["missing"][0]["because"].get<std::string>().rfind("kubelet said \"no\"", 0), 0U);
 
-  bad->standing_by = true;
+  bad->standby = true;
   answer = ReadyzAnswer(ReadinessOf(activity, {good, bad}));
   EXPECT_EQ(answer.status, 200) << "a newer process has it";
-  EXPECT_EQ(Json::parse(answer.body)["standingBy"], 1);
+  EXPECT_EQ(Json::parse(answer.body)["standby"], 1);
 }
 
-TEST(ProbesTest, WhatIsFoundLateIsReadyAndTold) {
+TEST(ProbesTest, ReadyzWarnsWithoutUevents) {
   daemon::Activity activity;
   activity.serving = true;
   EXPECT_FALSE(Json::parse(ReadyzAnswer(ReadinessOf(activity, {})).body).contains("warnings"));
-  activity.node.follows_hardware = false;
+  activity.node.uevents_connected = false;
   const http::HttpResponse answer = ReadyzAnswer(ReadinessOf(activity, {}));
   EXPECT_EQ(answer.status, 200);
   ASSERT_EQ(Json::parse(answer.body)["warnings"].size(), 1U) << answer.body;
-  EXPECT_NE(answer.body.find("device events cannot be followed"), std::string::npos) << answer.body;
+  EXPECT_NE(answer.body.find("the kernel sends no device events"), std::string::npos) << answer.body;
 }
 
-TEST(ProbesTest, OnlyAProcessWithoutAnyResourceLeftStandsBy) {
+TEST(ProbesTest, OnlyAProcessWithoutAnyResourceIsStandby) {
   const auto one = Resource("a/one", true);
   const auto two = Resource("a/two", false);
-  EXPECT_FALSE(daemon::StandsBy({}));
-  two->standing_by = true;
-  EXPECT_FALSE(daemon::StandsBy({one, two}));
-  EXPECT_TRUE(daemon::StandsBy({two}));
+  EXPECT_FALSE(daemon::IsStandby({}));
+  two->standby = true;
+  EXPECT_FALSE(daemon::IsStandby({one, two}));
+  EXPECT_TRUE(daemon::IsStandby({two}));
 }
 
 TEST(ProbesTest, TheStatusIsOneLineForPeople) {
@@ -98,8 +98,8 @@ TEST(ProbesTest, TheStatusIsOneLineForPeople) {
   EXPECT_EQ(StatusLine(ReadinessOf(activity, {one})), "1 of 1 resources are registered with kubelet");
   two->set_problem("it slept");
   EXPECT_EQ(StatusLine(ReadinessOf(activity, {one, two})), "Not registered with kubelet: a/two: it slept");
-  two->standing_by = true;
-  EXPECT_EQ(StatusLine(ReadinessOf(activity, {two})), "Standing by for a newer railheadd");
+  two->standby = true;
+  EXPECT_EQ(StatusLine(ReadinessOf(activity, {two})), "Standby: a newer railheadd serves the resources");
 }
 
 TEST(ActivityTest, CountsByKind) {
@@ -125,7 +125,7 @@ TEST(ActivityTest, CountsByKind) {
   EXPECT_EQ(activity.not_bound.back().value(), 1U) << "the last code has its place";
   EXPECT_EQ(activity.bind_duration.sum_ns(), 10'020'000U);
 
-  activity.Announced(attachment::Repeated::kGone);
+  activity.Announced(attachment::ResendResult::kGone);
   activity.Announced(Fail(ErrorCode::kIo, "no"));
   EXPECT_EQ(activity.announced.at(2).value(), 1U);
   EXPECT_EQ(activity.not_announced.value(), 1U);

@@ -220,7 +220,7 @@ TEST_F(KubeletTest, ASecondInstanceTakesOverAndTheFirstStandsBy) {
   const auto new_daemon = RunDaemon();
   ASSERT_TRUE(Eventually([&] {
     return kubelet.Registrations(kResource) == 2 &&
-           old_daemon->err().find("standing by") != std::string::npos;
+           old_daemon->err().find("standby: a newer") != std::string::npos;
   })) << old_daemon->err()
       << new_daemon->err();
   EXPECT_EQ(old_daemon->Stop(), 0);
@@ -240,7 +240,7 @@ TEST_F(KubeletTest, TheFirstInstanceTakesOverWhenTheSecondIsKilled) {
   const auto new_daemon = RunDaemon();
   ASSERT_TRUE(Eventually([&] {
     return kubelet.Registrations(kResource) == 2 &&
-           old_daemon->err().find("standing by") != std::string::npos;
+           old_daemon->err().find("standby: a newer") != std::string::npos;
   }));
   new_daemon->Kill();
   ASSERT_TRUE(Eventually([&] { return kubelet.Registrations(kResource) == 3; })) << old_daemon->err();
@@ -254,7 +254,7 @@ TEST_F(KubeletTest, RemovesSocketsThatAKilledProcessLeftBehind) {
   killed->Kill();
   ASSERT_EQ(OurSockets(), 1U);
   const auto daemon = RunDaemon();
-  EXPECT_TRUE(Eventually([&] { return daemon->err().find("nobody listened") != std::string::npos; }));
+  EXPECT_TRUE(Eventually([&] { return daemon->err().find("removed a stale socket") != std::string::npos; }));
   EXPECT_TRUE(Eventually([&] { return OurSockets() == 1; }));
   EXPECT_EQ(daemon->Stop(), 0);
 }

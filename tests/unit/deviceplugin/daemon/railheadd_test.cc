@@ -91,7 +91,7 @@ TEST_F(NodePlanTest, ExclusiveModeIsNoReasonToRefuseAConfigJson) {
   EXPECT_EQ(exclusive->plan.pools[1]->members.size(), 2U);
   ASSERT_EQ(exclusive->plan.warnings.size(), 1U);
   const std::string& warning = exclusive->plan.warnings[0].message;
-  EXPECT_NE(warning.find("intel.com/rdma gives out plain RDMA device nodes"), std::string::npos) << warning;
+  EXPECT_NE(warning.find("intel.com/rdma delivers plain RDMA device nodes"), std::string::npos) << warning;
   EXPECT_EQ(warning.find("intel.com/plain"), std::string::npos) << warning;
 }
 
@@ -99,7 +99,7 @@ TEST_F(NodePlanTest, AFabricThatMountsThemIsRefused) {
   sysfs_.Write(
       kFabric,
       TwoRailFabric(
-          R"(, "pools": [{"resource": "railhead.io/roce", "rails": ["rail0", "rail1"], "delivery": "mount"}])"));
+          R"(, "pools": [{"resource": "railhead.io/roce", "rails": ["rail0", "rail1"], "deviceNodes": "mount"}])"));
   ASSERT_TRUE(PlanFor({}));
   kernel_.SetRdmaMode(RdmaNetnsMode::kExclusive);
   const auto refused = PlanFor({});

@@ -2,7 +2,7 @@
 #include <csignal>
 #include <nlohmann/json.hpp>
 
-#include "cni/attachment/announce_repeat.h"
+#include "cni/attachment/announcement_resend.h"
 #include "cni/state/attach_log.h"
 #include "cni/state/journal.h"
 #include "cni/state/paths.h"
@@ -110,7 +110,7 @@ TEST_F(ReconcileProcessTest, TimingsOfTheLatestAttachments) {
   EXPECT_EQ(json["totalMs"]["max"], 99.1);
 }
 
-TEST_F(ReconcileProcessTest, WhatIsNotHomeIsFetchedBeforeKubeletHearsOfIt) {
+TEST_F(ReconcileProcessTest, DevicesAreRestoredBeforeKubeletGetsTheList) {
   DeviceManager kubelet(directory_);
   ASSERT_TRUE(kubelet.Start());
   const auto entry = WriteEntryWithEndlessIpam();
@@ -173,12 +173,12 @@ TEST_F(ReconcileProcessTest, IntervalZeroIsOff) {
 
 TEST_F(ReconcileProcessTest, PluginsSeeThatItTakesTheirAnnouncements) {
   const auto taken = [&] {
-    return !FileLock::Acquire(paths::Lock(root_, attachment::kRepeatTaker), std::chrono::milliseconds(0));
+    return !FileLock::Acquire(paths::Lock(root_, attachment::kResendLock), std::chrono::milliseconds(0));
   };
   EXPECT_FALSE(taken());
   const auto daemon = RunDaemon();
   EXPECT_TRUE(Eventually(taken)) << daemon->err();
-  ASSERT_TRUE(attachment::WriteRepeatRequest(root_, {"rails", "c1", "net1"}));
+  ASSERT_TRUE(attachment::WriteResendRequest(root_, {"rails", "c1", "net1"}));
   EXPECT_TRUE(Eventually([&] { return FilesBelow(paths::Announcements(root_)).empty(); })) << daemon->err();
   EXPECT_EQ(daemon->Stop(), 0) << daemon->err();
   EXPECT_FALSE(taken());

@@ -24,7 +24,7 @@ using Kind = LeaseEvent::Kind;
 constexpr const char* kSubnet = "10.7.0.0/24";
 constexpr std::uint64_t kRenewMs = 60'000;
 
-bool Told(const Leaser::Outcome& outcome, Kind kind) {
+bool HasEvent(const Leaser::Outcome& outcome, Kind kind) {
   return std::any_of(outcome.events.begin(), outcome.events.end(),
                      [&](const LeaseEvent& event) { return event.kind == kind; });
 }
@@ -69,12 +69,12 @@ class LeaserTest : public ::testing::Test {
   TestNode b_;
 };
 
-TEST_F(LeaserTest, ABlockIsUsableWhenItsProbationIsOver) {
+TEST_F(LeaserTest, ABlockIsUsableWhenItsProvisionalTimeIsOver) {
   a_.StartDaemon();
   auto first = a_.Settle();
   EXPECT_FALSE(first.problem) << Describe(*first.problem);
-  EXPECT_TRUE(Told(first, Kind::kClaimed));
-  ASSERT_EQ(a_.BlocksIn(BlockState::kProbation).size(), 1U);
+  EXPECT_TRUE(HasEvent(first, Kind::kAllocated));
+  ASSERT_EQ(a_.BlocksIn(BlockState::kProvisional).size(), 1U);
   EXPECT_FALSE(RecordOf(a_.Blocks().front()).leased);
   const auto refused = a_.Allocate("pod", kSubnet);
   ASSERT_FALSE(refused);
@@ -107,7 +107,7 @@ TEST_F(LeaserTest, RenewingIsOneCall) {
   EXPECT_EQ(a_.store().calls(), calls + 1);
 }
 
-TEST_F(LeaserTest, AnotherBlockIsClaimedBelowTheLowWaterMarkAndReturnedWhenEmpty) {
+TEST_F(LeaserTest, AnotherBlockIsAllocatedBelowTheLowWaterMarkAndReturnedWhenEmpty) {
   Start(a_);
   // Up to two addresses of a block are reserved ones.
   std::vector<std::string> pods;
@@ -117,10 +117,10 @@ TEST_F(LeaserTest, AnotherBlockIsClaimedBelowTheLowWaterMarkAndReturnedWhenEmpty
   EXPECT_EQ(a_.BlocksIn(BlockState::kUsable).size(), 2U);
   for (const auto& pod : pods) ASSERT_TRUE(a_.Release(pod));
   Pass(a_, 90'000);
-  // All of it rests still.
+  // All of its addresses are in their reuse delay.
   EXPECT_EQ(a_.Blocks().size(), 2U);
   const auto later = Pass(a_, 20'000);
-  EXPECT_TRUE(Told(later, Kind::kReturned));
+  EXPECT_TRUE(HasEvent(later, Kind::kReturned));
   ASSERT_EQ(a_.Blocks().size(), 1U);
   EXPECT_EQ(cluster_.Blocks(kSubnet, 0, 99).size(), 2U);  // and the layout
 }
@@ -187,25 +187,25 @@ TEST_F(LeaserTest, AfterARebootOneAnswerIsNeeded) {
   a_.StartDaemon();
   const std::uint64_t calls = a_.store().calls();
   const auto settled = a_.Settle();
-  EXPECT_FALSE(Told(settled, Kind::kStranger));
+  EXPECT_FALSE(HasEvent(settled, Kind::kUnknownWriter));
   EXPECT_TRUE(a_.Allocate("new", kSubnet));
   // The record, the renewal, and a look at the neighbours.
   EXPECT_LE(a_.store().calls() - calls, 4U);
 }
 
-// Looking for rests that are over is a write too, and must not pass for the boot's first one.
+// Ending reuse delays is a write too, and must not pass for the boot's first one.
 TEST_F(LeaserTest, LookingAtTheStoreDoesNotHideThatABootIsNew) {
   Start(a_);
-  ASSERT_TRUE(a_.Allocate("rested", kSubnet));
+  ASSERT_TRUE(a_.Allocate("released", kSubnet));
   ASSERT_TRUE(a_.Allocate("held", kSubnet));
-  ASSERT_TRUE(a_.Release("rested"));
+  ASSERT_TRUE(a_.Release("released"));
   a_.Reboot();
   a_.Pass(200'000);
   a_.StartDaemon();
   a_.Settle();
   auto store = AddressStore::Open(a_.scratch().root(), a_.clocks());
   ASSERT_TRUE(store);
-  const auto earlier = store->RestEarlierBoots();
+  const auto earlier = store->ReleaseEarlierBoots();
   ASSERT_TRUE(earlier);
   EXPECT_EQ(earlier->size(), 1U);
 }
@@ -220,8 +220,8 @@ TEST_F(LeaserTest, ADaemonThatIsKilledAgainAndAgainIsStillItself) {
     a_.store().fault = [] { return MemoryStore::Fault::kNone; };
     const auto settled = a_.Settle();
     EXPECT_FALSE(settled.problem);
-    for (const Kind kind : {Kind::kStranger, Kind::kRestored, Kind::kWasTaken})
-      EXPECT_FALSE(Told(settled, kind));
+    for (const Kind kind : {Kind::kUnknownWriter, Kind::kRestored, Kind::kReclaimedByOthers})
+      EXPECT_FALSE(HasEvent(settled, kind));
   }
   EXPECT_EQ(a_.BlocksIn(BlockState::kUsable).size(), 1U);
 }
@@ -235,8 +235,8 @@ TEST_F(LeaserTest, ARestoredClusterStoreGetsTheBlocksBack) {
   ASSERT_EQ(blocks.size(), 2U);
   RestoreTo(earlier);
   const auto seen = Pass(a_, kRenewMs);
-  EXPECT_TRUE(Told(seen, Kind::kRestored));
-  EXPECT_TRUE(Told(seen, Kind::kTakenBack));
+  EXPECT_TRUE(HasEvent(seen, Kind::kRestored));
+  EXPECT_TRUE(HasEvent(seen, Kind::kReacquired));
   for (const NodeBlock& block : blocks) {
     EXPECT_EQ(RecordOf(block).node, "a");
     EXPECT_TRUE(RecordOf(block).leased);
@@ -247,24 +247,24 @@ TEST_F(LeaserTest, ARestoredClusterStoreGetsTheBlocksBack) {
   for (const NodeBlock& block : blocks) EXPECT_TRUE(RecordOf(block).leased);
 }
 
-TEST_F(LeaserTest, AClaimOfAnotherIsTakenBackWhileItIsOnProbation) {
+TEST_F(LeaserTest, AProvisionalBlockOfAnotherNodeIsReacquired) {
   Start(a_);
   const NodeBlock block = a_.BlocksIn(BlockState::kUsable).front();
   RestoreTo({});
   LeaseEntry none{LeaseKey::Block(kSubnet, block.index), "", ""};
   ASSERT_TRUE(cluster_.Create(none.key, Encode(BlockRecord{"b", "i", "n", false})));
   const auto seen = Pass(a_, kRenewMs);
-  EXPECT_TRUE(Told(seen, Kind::kTakenBack));
+  EXPECT_TRUE(HasEvent(seen, Kind::kReacquired));
   EXPECT_EQ(RecordOf(block).node, "a");
 }
 
-TEST_F(LeaserTest, TheOtherGivesAClaimUpThatWasTakenBack) {
+TEST_F(LeaserTest, TheOtherNodeAbandonsABlockThatWasReacquired) {
   b_.StartDaemon();
   b_.Settle();
-  const NodeBlock block = b_.BlocksIn(BlockState::kProbation).front();
+  const NodeBlock block = b_.BlocksIn(BlockState::kProvisional).front();
   Overwrite(block, "a", true);
   const auto seen = Pass(b_, 2 * kRenewMs + 10'000);
-  EXPECT_TRUE(Told(seen, Kind::kGivenUp));
+  EXPECT_TRUE(HasEvent(seen, Kind::kAbandoned));
   EXPECT_EQ(RecordOf(block).node, "a");
   for (const NodeBlock& other : b_.Blocks()) EXPECT_NE(other.index, block.index);
 }
@@ -304,21 +304,21 @@ TEST_F(LeaserTest, ADiskThatWasPutBackLeavesItsBlocksAlone) {
                              std::filesystem::copy_options::overwrite_existing);
   a_.StartDaemon();
   const auto seen = a_.Settle();
-  EXPECT_TRUE(Told(seen, Kind::kStranger));
-  EXPECT_EQ(a_.BlocksIn(BlockState::kFormer).size(), 1U);
+  EXPECT_TRUE(HasEvent(seen, Kind::kUnknownWriter));
+  EXPECT_EQ(a_.BlocksIn(BlockState::kOrphaned).size(), 1U);
   EXPECT_FALSE(a_.Allocate("pod", kSubnet));
-  const NodeBlock former = a_.BlocksIn(BlockState::kFormer).front();
+  const NodeBlock orphaned = a_.BlocksIn(BlockState::kOrphaned).front();
   Pass(a_, 6 * kRenewMs);
   // Others, after some quiet renewals.
   const auto given = a_.Allocate("pod", kSubnet);
   ASSERT_TRUE(given) << Describe(given.error());
-  EXPECT_FALSE(former.range.Contains(given->address));
+  EXPECT_FALSE(orphaned.range.Contains(given->address));
   // Nobody has an address of it after a restart.
   a_.Reboot();
   a_.StartDaemon();
   Pass(a_, 110'000);
-  EXPECT_TRUE(a_.BlocksIn(BlockState::kFormer).empty());
-  EXPECT_EQ(RecordOf(former).node, "");
+  EXPECT_TRUE(a_.BlocksIn(BlockState::kOrphaned).empty());
+  EXPECT_EQ(RecordOf(orphaned).node, "");
 }
 
 TEST_F(LeaserTest, AWipedDiskFindsWhatTheNodeHad) {
@@ -327,9 +327,9 @@ TEST_F(LeaserTest, AWipedDiskFindsWhatTheNodeHad) {
   a_.KillDaemon();
   std::filesystem::remove(a_.scratch().StorePath());
   a_.StartDaemon();
-  EXPECT_TRUE(Told(a_.Settle(), Kind::kStranger));
-  ASSERT_EQ(a_.BlocksIn(BlockState::kFormer).size(), 1U);
-  EXPECT_EQ(a_.BlocksIn(BlockState::kFormer).front().range, before.range);
+  EXPECT_TRUE(HasEvent(a_.Settle(), Kind::kUnknownWriter));
+  ASSERT_EQ(a_.BlocksIn(BlockState::kOrphaned).size(), 1U);
+  EXPECT_EQ(a_.BlocksIn(BlockState::kOrphaned).front().range, before.range);
 }
 
 TEST_F(LeaserTest, ACopiedDiskIsAnotherInstance) {
@@ -337,7 +337,7 @@ TEST_F(LeaserTest, ACopiedDiskIsAnotherInstance) {
   a_.KillDaemon();
   a_.Become("another machine");
   a_.StartDaemon();
-  EXPECT_TRUE(Told(a_.Settle(), Kind::kStranger));
+  EXPECT_TRUE(HasEvent(a_.Settle(), Kind::kUnknownWriter));
   EXPECT_TRUE(a_.BlocksIn(BlockState::kUsable).empty());
 }
 
@@ -349,13 +349,13 @@ TEST_F(LeaserTest, TheBlocksOfADeadNodeBecomeFree) {
   Pass(b_, 3'300'000);
   EXPECT_EQ(RecordOf(dead).node, "a");
   const auto seen = Pass(b_, 1'000'000);
-  EXPECT_TRUE(Told(seen, Kind::kReclaimed));
+  EXPECT_TRUE(HasEvent(seen, Kind::kDeadNodeReclaimed));
   EXPECT_EQ(RecordOf(dead).node, "");
   EXPECT_FALSE(*cluster_.Get(LeaseKey::Node("a")));
-  // Back again, the old owner makes its claim anew, for nobody else has it.
+  // Back again, the old owner allocates the block anew, since no other node has it.
   a_.Pass(4'500'000);
   a_.StartDaemon();
-  EXPECT_TRUE(Told(a_.Settle(), Kind::kTakenBack));
+  EXPECT_TRUE(HasEvent(a_.Settle(), Kind::kReacquired));
   EXPECT_EQ(RecordOf(dead).node, "a");
   EXPECT_TRUE(a_.Allocate("pod", kSubnet));
 }
@@ -368,8 +368,8 @@ TEST_F(LeaserTest, SilenceCountsOnlyWhileThisNodeCouldHear) {
   b_.store().fault = [] { return MemoryStore::Fault::kUnavailable; };
   Pass(b_, 4'000'000);
   b_.store().fault = [] { return MemoryStore::Fault::kNone; };
-  EXPECT_FALSE(Told(Pass(b_, 3'000'000), Kind::kReclaimed));
-  EXPECT_TRUE(Told(Pass(b_, 1'500'000), Kind::kReclaimed));
+  EXPECT_FALSE(HasEvent(Pass(b_, 3'000'000), Kind::kDeadNodeReclaimed));
+  EXPECT_TRUE(HasEvent(Pass(b_, 1'500'000), Kind::kDeadNodeReclaimed));
 }
 
 TEST_F(LeaserTest, AFullPoolIsToldAndAskedAgainLater) {
@@ -380,22 +380,22 @@ TEST_F(LeaserTest, AFullPoolIsToldAndAskedAgainLater) {
   one.Settle();
   two.StartDaemon();
   const auto settled = two.Settle();
-  EXPECT_TRUE(Told(settled, Kind::kPoolFull));
+  EXPECT_TRUE(HasEvent(settled, Kind::kPoolFull));
   EXPECT_GT(settled.wait.count(), 1000);
   EXPECT_TRUE(two.Blocks().empty());
   const std::uint64_t calls = two.store().calls();
-  EXPECT_FALSE(Told(Pass(two, 3 * kRenewMs), Kind::kPoolFull)) << "once is enough";
+  EXPECT_FALSE(HasEvent(Pass(two, 3 * kRenewMs), Kind::kPoolFull)) << "once is enough";
   EXPECT_GT(two.store().calls(), calls + 3) << "it only renewed";
 }
 
-TEST_F(LeaserTest, NodesThatDivideTheSubnetDifferentlyDoNotClaim) {
+TEST_F(LeaserTest, NodesThatDivideTheSubnetDifferentlyDoNotAllocate) {
   a_.StartDaemon();
   a_.Settle();
   pools_.block_size = 32;
   TestNode other(cluster_, "other", pools_, 4);
   other.StartDaemon();
-  EXPECT_TRUE(Told(other.Settle(), Kind::kOtherLayout));
-  EXPECT_FALSE(Told(Pass(other, 3 * kRenewMs), Kind::kOtherLayout)) << "once is enough";
+  EXPECT_TRUE(HasEvent(other.Settle(), Kind::kOtherBlockSize));
+  EXPECT_FALSE(HasEvent(Pass(other, 3 * kRenewMs), Kind::kOtherBlockSize)) << "once is enough";
   EXPECT_TRUE(other.Blocks().empty());
 }
 

@@ -82,7 +82,7 @@ TEST_F(NodeBlocksTest, RecordsComeBackAsTheyWere) {
 }
 
 TEST_F(NodeBlocksTest, OnlyUsableBlocksAreHandedOut) {
-  Put(Lease(At(100), 3'600'000), {Block(0, "10.7.0.0-10.7.0.15", BlockState::kProbation),
+  Put(Lease(At(100), 3'600'000), {Block(0, "10.7.0.0-10.7.0.15", BlockState::kProvisional),
                                   Block(1, "10.7.0.16-10.7.0.17", BlockState::kUsable),
                                   Block(3, "10.7.0.48-10.7.0.49", BlockState::kReturning),
                                   Block(9, "10.7.0.254-10.7.0.255", BlockState::kUsable)});
@@ -138,7 +138,7 @@ TEST_F(NodeBlocksTest, NothingIsHandedOutAfterAPause) {
           ClockReading now = At(100 + passed);
           now.wall_seconds += ahead;
           if (reclaim_s != 0 && wall_known && ahead > quarter) {
-            ExpectRefused(now, "stood still for " + std::to_string(ahead) + " s");
+            ExpectRefused(now, "was paused for " + std::to_string(ahead) + " s");
           } else {
             EXPECT_TRUE(Allocate(++owner, now));
           }
@@ -171,9 +171,9 @@ TEST_F(NodeBlocksTest, AClockBeforeTheRenewalIsNoneOfThisBoot) {
 }
 
 TEST_F(NodeBlocksTest, WhatTheBlocksAreIsTold) {
-  Put(Lease(At(100), 50'000), {Block(1, "10.7.0.16-10.7.0.31", BlockState::kProbation),
+  Put(Lease(At(100), 50'000), {Block(1, "10.7.0.16-10.7.0.31", BlockState::kProvisional),
                                Block(2, "10.7.0.32-10.7.0.47", BlockState::kLost)});
-  ExpectRefused(At(101), "1 on probation, 1 lost");
+  ExpectRefused(At(101), "1 provisional, 1 lost");
 }
 
 TEST_F(NodeBlocksTest, ARailWithoutRangesIsLeasedWhereThereIsAClusterStore) {

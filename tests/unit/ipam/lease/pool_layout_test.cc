@@ -71,7 +71,7 @@ TEST(ClusterRecords, ComeBackAsTheyWere) {
   NodeRecord node{
       .instance = "i", .previous = "p", .session = "s", .machine = "m", .boot = "b", .counter = 9};
   node.blocks["10.7.0.0/24"] = {1, 2};
-  node.taken_by = "n2";
+  node.reclaimed_by = "n2";
   EXPECT_EQ(ParseNodeRecord({LeaseKey::Node("n1"), Encode(node), "1"}).value(), node);
   EXPECT_EQ(
       ParseLayout({LeaseKey::Block("10.7.0.0/24", kLayoutIndex), Encode(LayoutRecord{64}), "1"})->block_size,

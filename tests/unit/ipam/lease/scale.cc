@@ -26,10 +26,10 @@ constexpr double kRoundTripMs = 1;
 constexpr double kStartWithinMs = 60'000;
 constexpr std::uint64_t kBlockSize = 64;
 
-class MemoryBook : public ipam::NodeBook {
+class MemoryLeaseState : public ipam::LeaseStateStore {
  public:
-  Result<ipam::BookState> Read() override { return state_; }
-  Result<void> Write(const ipam::BookChange& change) override {
+  Result<ipam::LeaseState> Read() override { return state_; }
+  Result<void> Write(const ipam::LeaseStateChange& change) override {
     if (change.lease) state_.lease = change.lease;
     for (const ipam::BlockName& name : change.erase) Erase(name);
     for (const ipam::NodeBlock& block : change.put) {
@@ -38,10 +38,10 @@ class MemoryBook : public ipam::NodeBook {
     }
     return {};
   }
-  Result<std::vector<std::uint64_t>> Taken(const std::vector<ipam::NodeBlock>& blocks) override {
+  Result<std::vector<std::uint64_t>> CountInUse(const std::vector<ipam::NodeBlock>& blocks) override {
     return std::vector<std::uint64_t>(blocks.size(), 0);
   }
-  Result<std::vector<ipam::AddressRecord>> Held(const ipam::NodeBlock&) override {
+  Result<std::vector<ipam::AddressRecord>> HeldIn(const ipam::NodeBlock&) override {
     return std::vector<ipam::AddressRecord>{};
   }
   Result<bool> Retire(const ipam::NodeBlock&) override { return false; }
@@ -58,13 +58,13 @@ class MemoryBook : public ipam::NodeBook {
   void Erase(const ipam::BlockName& name) {
     std::erase_if(state_.blocks, [&](const ipam::NodeBlock& block) { return NameOf(block) == name; });
   }
-  ipam::BookState state_;
+  ipam::LeaseState state_;
 };
 
 struct Node {
   std::string name;
   std::unique_ptr<MemoryStore> store;
-  std::unique_ptr<MemoryBook> book;
+  std::unique_ptr<MemoryLeaseState> lease_state;
   std::unique_ptr<ipam::Leaser> leaser;
   int boot = 0;
   double boot_ms = 0;
@@ -94,7 +94,7 @@ class Cluster {
       Node node;
       node.name = "node-" + std::to_string(i);
       node.store = std::make_unique<MemoryStore>(records_);
-      node.book = std::make_unique<MemoryBook>();
+      node.lease_state = std::make_unique<MemoryLeaseState>();
       nodes_.push_back(std::move(node));
     }
     for (Node& node : nodes_) {
@@ -114,7 +114,7 @@ class Cluster {
       node.boot_ms = now_ms_ + kStartWithinMs * static_cast<double>(random_() % 1000) / 1000;
       ++node.boot;
       node.serves = false;
-      node.leaser = std::make_unique<ipam::Leaser>(SettingsOf(node), *node.store, *node.book,
+      node.leaser = std::make_unique<ipam::Leaser>(SettingsOf(node), *node.store, *node.lease_state,
                                                    [this] { return random_(); });
       queue_.push({node.boot_ms, i});
     }
@@ -177,7 +177,7 @@ class Cluster {
                                  static_cast<std::uint64_t>(now_ms_ - node.boot_ms) + 1000, 0};
     const auto outcome = node.leaser->Step(now);
     if (outcome.problem) std::printf("%s: %s\n", node.name.c_str(), Describe(*outcome.problem).c_str());
-    const bool serves = node.book->Serves(subnets_.size(), now);
+    const bool serves = node.lease_state->Serves(subnets_.size(), now);
     if (serves != node.serves) serving_ += serves ? 1 : -1;
     node.serves = serves;
     const double next = now_ms_ + std::max<double>(1, static_cast<double>(outcome.wait.count()));

@@ -78,10 +78,13 @@ INSTANTIATE_TEST_SUITE_P(
         Bad{"RouteUnknownField", R"({"routes": [{"dst": "10.0.0.0/8", "via": "x"}]})",
             "/ipam/routes/0/via: unknown"},
         Bad{"RoutesNoList", R"({"routes": {"dst": "10.0.0.0/8"}})", "/ipam/routes: is not a list"},
-        Bad{"RestNegative", R"({"restSeconds": -1})", "/ipam/restSeconds: -1 is out of range"},
-        Bad{"RestFraction", R"({"restSeconds": 1.5})", "/ipam/restSeconds: is not an integer"},
-        Bad{"RestHuge", R"({"restSeconds": 18446744073709551615})", "/ipam/restSeconds"},
-        Bad{"RestText", R"({"restSeconds": "60"})", "/ipam/restSeconds: is not an integer"}),
+        Bad{"ReuseDelayNegative", R"({"reuseDelaySeconds": -1})",
+            "/ipam/reuseDelaySeconds: -1 is out of range"},
+        Bad{"ReuseDelayFraction", R"({"reuseDelaySeconds": 1.5})",
+            "/ipam/reuseDelaySeconds: is not an integer"},
+        Bad{"ReuseDelayHuge", R"({"reuseDelaySeconds": 18446744073709551615})", "/ipam/reuseDelaySeconds"},
+        Bad{"ReuseDelayText", R"({"reuseDelaySeconds": "60"})",
+            "/ipam/reuseDelaySeconds: is not an integer"}),
     [](const auto& param_info) { return std::string(param_info.param.name); });
 
 std::string AddWith(const std::string& config) {

@@ -147,9 +147,9 @@ TEST_F(PluginTest, SixtyFourProcessesGetSixtyFourAddresses) {
   for (Call& call : calls) call.command = "DEL";
   for (const Answer& answer : RunIpamAtOnce(scratch_.path(), calls))
     EXPECT_EQ(answer.status, 0) << answer.out;
-  // All rest now; 17 of 81 were never used.
+  // All are in their reuse delay now; 17 of 81 were never used.
   for (int i = 0; i < 17; ++i) EXPECT_EQ(Run("ADD", "d" + std::to_string(i), config).status, 0);
-  EXPECT_NE(Run("ADD", "e", config).Error().find("size 81, in use 17, resting 64"), std::string::npos);
+  EXPECT_NE(Run("ADD", "e", config).Error().find("size 81, in use 17, cooling down 64"), std::string::npos);
 }
 
 TEST_F(PluginTest, Ipv6AndPointToPoint) {
@@ -167,7 +167,7 @@ TEST(CommandLine, HelpVersionAndTheUnknown) {
   const Answer help = RunIpamWith({"--help"});
   EXPECT_EQ(help.status, 0);
   EXPECT_NE(help.out.find("usage:"), std::string::npos);
-  EXPECT_NE(help.out.find("restSeconds"), std::string::npos);
+  EXPECT_NE(help.out.find("reuseDelaySeconds"), std::string::npos);
   const Answer version = RunIpamWith({"--version"});
   EXPECT_EQ(version.status, 0);
   EXPECT_EQ(version.out, "railhead-ipam " RAILHEAD_VERSION "\n");
@@ -201,7 +201,7 @@ class StatusTest : public ::testing::Test {
   }
 
   ScratchRoot scratch_;
-  const json two_{{"subnet", "10.0.0.0/30"}, {"restSeconds", 100}};
+  const json two_{{"subnet", "10.0.0.0/30"}, {"reuseDelaySeconds", 100}};
 };
 
 TEST_F(StatusTest, SoundWithoutAStoreAndWithOne) {
@@ -218,10 +218,10 @@ TEST_F(StatusTest, AFullPoolIsCode50) {
   Add("b", two_);
   EXPECT_EQ(Status(two_).rfind("50: no free address in 10.0.0.1-10.0.0.2", 0), 0U) << Status(two_);
   ASSERT_EQ(RunIpam(scratch_.path(), {"DEL", "a", Config(two_).dump()}).status, 0);
-  EXPECT_NE(Status(two_).find("resting 1"), std::string::npos) << Status(two_);
-  json no_rest = two_;
-  no_rest["restSeconds"] = 0;
-  EXPECT_EQ(Status(no_rest), "");
+  EXPECT_NE(Status(two_).find("cooling down 1"), std::string::npos) << Status(two_);
+  json no_reuse_delay = two_;
+  no_reuse_delay["reuseDelaySeconds"] = 0;
+  EXPECT_EQ(Status(no_reuse_delay), "");
 }
 
 TEST_F(StatusTest, OfLinksEachHasToHaveOne) {
@@ -325,7 +325,7 @@ TEST_F(GcTest, ReleasesWhatIsNotListed) {
   EXPECT_EQ(Held().size(), 3U);
   EXPECT_EQ(Gc("net", json::array()).status, 0);
   EXPECT_EQ(Held(), std::vector<std::string>{});
-  // Released addresses rest.
+  // Released addresses are in their reuse delay.
   Add("net", "e", "eth0");
   const auto held = ipam::ListHeld(scratch_.root());
   EXPECT_EQ(held->records.front().address.ToString(), "10.0.0.6");

@@ -26,11 +26,12 @@ class FixedTest : public ::testing::Test {
        "nodeRanges": {"alpha": "10.101.0.10-10.101.0.20"}}]})");
     scratch_.Write("/etc/railhead/node-name", "alpha\n");
   }
-  static json Config(int rest_seconds = 600) {
-    return {{"cniVersion", "1.1.0"},
-            {"name", "net"},
-            {"type", "railhead"},
-            {"ipam", {{"type", "railhead-ipam"}, {"rail", "rail0"}, {"restSeconds", rest_seconds}}}};
+  static json Config(int reuse_delay_seconds = 600) {
+    return {
+        {"cniVersion", "1.1.0"},
+        {"name", "net"},
+        {"type", "railhead"},
+        {"ipam", {{"type", "railhead-ipam"}, {"rail", "rail0"}, {"reuseDelaySeconds", reuse_delay_seconds}}}};
   }
   static json Asking(const std::vector<std::string>& ips, json config = Config()) {
     config["runtimeConfig"]["ips"] = ips;
@@ -88,7 +89,7 @@ TEST_F(FixedTest, TheSameAgainAndCheck) {
   EXPECT_EQ(Run("CHECK", "a", Asking({"10.100.0.13"})).Error().substr(0, 66),
             "101: 10.100.0.13 of 10.100.0.0/24 is not held by container a, inte");
   EXPECT_EQ(Run("ADD", "a", Asking({"10.100.0.13"})).Address(), "10.100.0.13/24") << "in place of the other";
-  EXPECT_NE(Refused(config).find("address 10.100.0.12 of 10.100.0.0/24 rests for another "),
+  EXPECT_NE(Refused(config).find("address 10.100.0.12 of 10.100.0.0/24 is in its reuse delay for another "),
             std::string::npos);
 }
 
@@ -105,11 +106,12 @@ TEST_F(FixedTest, HeldByAnother) {
       << "nothing of the refused one was used up";
 }
 
-TEST_F(FixedTest, RestingUntilItsRestIsOver) {
+TEST_F(FixedTest, CoolingDownUntilTheReuseDelayIsOver) {
   ASSERT_EQ(Run("ADD", "a", Asking({"10.100.0.12"})).status, 0);
   ASSERT_EQ(Run("DEL", "a", Config()).status, 0);
   const std::string error = Refused(Asking({"10.100.0.12"}));
-  EXPECT_EQ(error.rfind("11: address 10.100.0.12 of 10.100.0.0/24 rests for another ", 0), 0U) << error;
+  EXPECT_EQ(error.rfind("11: address 10.100.0.12 of 10.100.0.0/24 is in its reuse delay for another ", 0), 0U)
+      << error;
   EXPECT_NE(error.find(" by container a, interface net1, network net; try again then"), std::string::npos)
       << error;
   EXPECT_EQ(Run("ADD", "b", Asking({"10.100.0.12"}, Config(0))).Address(), "10.100.0.12/24");
@@ -165,7 +167,7 @@ json Fabric() {
       {"name": "bare", "pf": 2}
     ],
     "nodes": {"alpha": 0, "beta": 7},
-    "addresses": {"restSeconds": 0}
+    "addresses": {"reuseDelaySeconds": 0}
   })");
 }
 
@@ -227,12 +229,12 @@ TEST_F(RailTest, WithoutARangeForThisNode) {
   }
 }
 
-TEST_F(RailTest, TheFabricsRestTimeHoldsAndTheConfigurationOverridesIt) {
+TEST_F(RailTest, TheFabricsReuseDelayHoldsAndTheConfigurationOverridesIt) {
   for (const char* container : {"a", "b", "c"}) Add(container);
   ASSERT_EQ(RunIpam(scratch_.path(), {"DEL", "b", Config("rail0").dump()}).status, 0);
   json longer = Config("rail0");
-  longer["ipam"]["restSeconds"] = 1000;
-  EXPECT_NE(RunIpam(scratch_.path(), {"ADD", "d", longer.dump()}).Error().find("resting 1"),
+  longer["ipam"]["reuseDelaySeconds"] = 1000;
+  EXPECT_NE(RunIpam(scratch_.path(), {"ADD", "d", longer.dump()}).Error().find("cooling down 1"),
             std::string::npos);
   EXPECT_EQ(Add("d").Address(), "10.100.0.12/24");
 }
@@ -324,14 +326,15 @@ TEST_F(DeterministicTest, TheAddressWithTheIndexOfTheVf) {
             "0 fd00::203/64, 1 10.100.0.42/24 via 10.100.0.33");
 }
 
-TEST_F(DeterministicTest, HeldByAnotherOrResting) {
+TEST_F(DeterministicTest, HeldByAnotherOrCoolingDown) {
   ASSERT_EQ(Run("ADD", "a", Vf(4)).status, 0);
   std::string error = Run("ADD", "b", Vf(4)).Error();
   EXPECT_EQ(error.rfind("11: address 10.100.0.37 of 10.100.0.0/24 is held by container a,", 0), 0U) << error;
-  WriteFabric(R"(, "restSeconds": 600)");
+  WriteFabric(R"(, "reuseDelaySeconds": 600)");
   ASSERT_EQ(Run("DEL", "a", Vf(4)).status, 0);
   error = Run("ADD", "b", Vf(4)).Error();
-  EXPECT_EQ(error.rfind("11: address 10.100.0.37 of 10.100.0.0/24 rests for another ", 0), 0U) << error;
+  EXPECT_EQ(error.rfind("11: address 10.100.0.37 of 10.100.0.0/24 is in its reuse delay for another ", 0), 0U)
+      << error;
 }
 
 TEST_F(DeterministicTest, WithoutAnIndexAndBeyondTheRange) {
@@ -365,9 +368,9 @@ TEST_F(DeterministicTest, TheIndexCountsForThisPolicyOnly) {
   EXPECT_EQ(Run("ADD", "a", Vf(4)).Address(), "10.100.0.10/24");
 }
 
-// railhead-ipam: rests that are cut short, and the first call of a boot.
+// railhead-ipam: early reuse, and the first call of a boot.
 
-class RestTest : public ::testing::Test {
+class ReuseDelayTest : public ::testing::Test {
  protected:
   static json Config(const json& ipam) {
     json config{{"cniVersion", "1.1.0"}, {"name", "net"}, {"type", "railhead"}, {"ipam", ipam}};
@@ -375,11 +378,11 @@ class RestTest : public ::testing::Test {
     return config;
   }
   // One address.
-  static json One(int min_rest_seconds) {
+  static json One(int min_reuse_delay_seconds) {
     return Config({{"subnet", "10.0.0.0/24"},
                    {"rangeStart", "10.0.0.7"},
                    {"rangeEnd", "10.0.0.7"},
-                   {"minRestSeconds", min_rest_seconds}});
+                   {"minReuseDelaySeconds", min_reuse_delay_seconds}});
   }
   Answer Run(const std::string& command, const std::string& container, const json& config) {
     return RunIpam(scratch_.path(), {command, container, config.dump()});
@@ -389,14 +392,15 @@ class RestTest : public ::testing::Test {
   ScratchRoot scratch_;
 };
 
-TEST_F(RestTest, IsCutShortWhereTheConfigurationAllows) {
+TEST_F(ReuseDelayTest, IsCutShortWhereTheConfigurationAllows) {
   ASSERT_EQ(Run("ADD", "a", One(0)).Address(), "10.0.0.7/24");
   ASSERT_EQ(Run("DEL", "a", One(0)).status, 0);
   const std::string error = Run("ADD", "b", One(500)).Error();
   EXPECT_EQ(
-      error.rfind("105: no free address in 10.0.0.7 of subnet 10.0.0.0/24: size 1, in use 0, resting 1; the "
-                  "next address is free again in ",
-                  0),
+      error.rfind(
+          "105: no free address in 10.0.0.7 of subnet 10.0.0.0/24: size 1, in use 0, cooling down 1; the "
+          "next address is free again in ",
+          0),
       0U)
       << error;
   EXPECT_EQ(Run("STATUS", "", One(500)).status, 1);
@@ -404,10 +408,10 @@ TEST_F(RestTest, IsCutShortWhereTheConfigurationAllows) {
   EXPECT_EQ(Run("ADD", "b", One(0)).Address(), "10.0.0.7/24");
   const auto store = ipam::AddressStore::Open(scratch_.root());
   const auto counters = store->Counters().value().at("10.0.0.0/24");
-  EXPECT_EQ(counters, (ipam::PoolCounters{.given = 2, .released = 1, .rest_shortened = 1, .exhausted = 1}));
+  EXPECT_EQ(counters, (ipam::PoolCounters{.allocated = 2, .released = 1, .early_reuses = 1, .exhausted = 1}));
 }
 
-TEST_F(RestTest, TheFabricSaysHowShort) {
+TEST_F(ReuseDelayTest, TheFabricSaysHowShort) {
   scratch_.Write("/etc/railhead/node-name", "alpha\n");
   const auto write = [&](const std::string& addresses) {
     scratch_.Write("/etc/railhead/fabric.json",
@@ -419,11 +423,11 @@ TEST_F(RestTest, TheFabricSaysHowShort) {
   ASSERT_EQ(Run("ADD", "a", config).status, 0);
   ASSERT_EQ(Run("DEL", "a", config).status, 0);
   EXPECT_EQ(Run("ADD", "b", config).status, 1) << "the default is a minute";
-  write(R"({"minRestSeconds": 0})");
+  write(R"({"minReuseDelaySeconds": 0})");
   EXPECT_EQ(Run("ADD", "b", config).Address(), "10.0.0.7/24");
 }
 
-TEST_F(RestTest, TheFirstCallOfABootReleasesWhatEarlierOnesHeld) {
+TEST_F(ReuseDelayTest, TheFirstCallOfABootReleasesWhatEarlierOnesHeld) {
   Boot("one");
   const json config = Config({{"subnet", "10.0.0.0/24"}});
   for (const char* container : {"a", "b"}) ASSERT_EQ(Run("ADD", container, config).status, 0);
@@ -435,7 +439,7 @@ TEST_F(RestTest, TheFirstCallOfABootReleasesWhatEarlierOnesHeld) {
   EXPECT_EQ(Run("DEL", "c", config).status, 0);
   const auto records = ipam::AddressStore::Open(scratch_.root())->List().value();
   ASSERT_EQ(records.size(), 3U);
-  for (const ipam::AddressRecord& record : records) EXPECT_EQ(record.state, ipam::AddressState::kResting);
+  for (const ipam::AddressRecord& record : records) EXPECT_EQ(record.state, ipam::AddressState::kCoolingDown);
 }
 
 }  // namespace

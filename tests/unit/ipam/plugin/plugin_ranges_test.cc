@@ -73,7 +73,7 @@ TEST_F(RangesTest, TheNextRangeOfASetWhenTheOneBeforeIsExhausted) {
   for (const char* container : {"c", "d", "e", "f"}) ASSERT_EQ(Run("ADD", container, config).status, 0);
   const std::string error = Run("ADD", "g", config).Error();
   EXPECT_EQ(
-      error.rfind("105: no free address in 10.1.0.2 of subnet 10.1.0.0/30: size 1, in use 1, resting 0; "
+      error.rfind("105: no free address in 10.1.0.2 of subnet 10.1.0.0/30: size 1, in use 1, cooling down 0; "
                   "no free address in 10.2.0.1-10.2.0.5 of subnet 10.2.0.0/29",
                   0),
       0U)
@@ -238,9 +238,9 @@ TEST_F(LinksTest, InlineFieldsRoutesAndWhatHoldsForAll) {
                {"gateway", "10.9.0.1"},
                {"routes", {{{"dst", "10.0.0.0/8"}, {"gw", "10.9.0.1"}, {"table", 109}}}}},
               {{"ifname", "b"}, {"rail", "rail3"}, {"gateway", "10.103.0.253"}, {"routes", json::array()}},
-              {{"ifname", "c"}, {"subnet", "fd00::/64"}, {"restSeconds", 0}}});
+              {{"ifname", "c"}, {"subnet", "fd00::/64"}, {"reuseDelaySeconds", 0}}});
   config["ipam"]["exclude"] = {"10.9.0.5-10.9.0.7", "10.103.0.10", "fd00::1"};
-  config["ipam"]["restSeconds"] = 1000;
+  config["ipam"]["reuseDelaySeconds"] = 1000;
   const Answer added = Run("ADD", "x", config);
   EXPECT_EQ(added.Addresses(),
             "0 10.9.0.11/24 via 10.9.0.1, 1 10.103.0.11/24 via 10.103.0.253, 2 fd00::2/64");

@@ -15,7 +15,8 @@ using testing::At;
 using testing::Ip;
 
 AddressRecord Example() {
-  return {"fd00::/64", Ip("fd00::17"), AddressState::kResting, {"net0", "abc", "net1"}, "boot-a", 4711, -5};
+  return {"fd00::/64", Ip("fd00::17"), AddressState::kCoolingDown, {"net0", "abc", "net1"}, "boot-a", 4711,
+          -5};
 }
 
 TEST(Record, RoundTrips) {
@@ -27,10 +28,10 @@ TEST(Record, RoundTrips) {
   ASSERT_TRUE(header);
   EXPECT_EQ(header->boot_id, "boot-a");
   EXPECT_EQ(header->store_ms, ~std::uint64_t{0});
-  const auto rest = DecodeRestKey("10.0.0.0/8", RestKey("10.0.0.0/8", 99, Ip("10.1.2.3")));
-  ASSERT_TRUE(rest);
-  EXPECT_EQ(rest->at_ms, 99U);
-  EXPECT_EQ(rest->address, Ip("10.1.2.3"));
+  const auto entry = DecodeQueueKey("10.0.0.0/8", ReuseQueueKey("10.0.0.0/8", 99, Ip("10.1.2.3")));
+  ASSERT_TRUE(entry);
+  EXPECT_EQ(entry->at_ms, 99U);
+  EXPECT_EQ(entry->address, Ip("10.1.2.3"));
 }
 
 TEST(Record, EveryTruncationAndExtensionIsAnError) {
@@ -52,8 +53,8 @@ TEST(Record, EveryTruncationAndExtensionIsAnError) {
 }
 
 TEST(Record, KeysSortAsTheirValues) {
-  EXPECT_LT(RestKey("p", 255, Ip("10.0.0.9")), RestKey("p", 256, Ip("10.0.0.1")));
-  EXPECT_LT(RestKey("p", 7, Ip("10.0.0.9")), RestKey("p", 7, Ip("10.0.1.0")));
+  EXPECT_LT(ReuseQueueKey("p", 255, Ip("10.0.0.9")), ReuseQueueKey("p", 256, Ip("10.0.0.1")));
+  EXPECT_LT(ReuseQueueKey("p", 7, Ip("10.0.0.9")), ReuseQueueKey("p", 7, Ip("10.0.1.0")));
   EXPECT_LT(AddressKey("p", Ip("10.0.0.255")), AddressKey("p", Ip("10.0.1.0")));
 }
 

@@ -26,13 +26,13 @@ using testing::ScratchRoot;
 using testing::StoreAt;
 
 constexpr int kOwners = 20;
-constexpr std::uint64_t kRestMs = 20'000;
+constexpr std::uint64_t kReuseDelayMs = 20'000;
 
-// One pool: what is taken, what rests since when, what was given last.
+// One pool: held addresses, released addresses with their time, the address that was allocated last.
 struct ModelPool {
   IpAddress base;
   std::vector<IpAddress> order;
-  std::map<IpAddress, std::uint64_t> resting;
+  std::map<IpAddress, std::uint64_t> cooling_down;
   std::map<IpAddress, int> held;
   std::optional<IpAddress> last;
 
@@ -40,8 +40,9 @@ struct ModelPool {
     return std::any_of(held.begin(), held.end(), [&](const auto& one) { return one.second == owner; });
   }
   [[nodiscard]] bool IsFree(const IpAddress& address, std::uint64_t now) const {
-    const auto rest = resting.find(address);
-    return !held.contains(address) && (rest == resting.end() || now >= rest->second + kRestMs);
+    const auto released = cooling_down.find(address);
+    return !held.contains(address) &&
+           (released == cooling_down.end() || now >= released->second + kReuseDelayMs);
   }
   // In the order from behind `last`.
   [[nodiscard]] std::vector<IpAddress> FromLast() const {
@@ -57,8 +58,8 @@ struct ModelPool {
     }
     return std::nullopt;
   }
-  void Give(const IpAddress& address, int owner) {
-    resting.erase(address);
+  void Assign(const IpAddress& address, int owner) {
+    cooling_down.erase(address);
     held[address] = owner;
     last = address;
   }
@@ -68,7 +69,7 @@ struct ModelPool {
         ++it;
         continue;
       }
-      resting[it->first] = now;
+      cooling_down[it->first] = now;
       it = held.erase(it);
     }
   }
@@ -127,7 +128,7 @@ class Fabric {
   // Of one rail alone, which brings the rails out of step.
   std::optional<IpAddress> AllocateOf(std::size_t rail, int owner) {
     const auto address = models_[rail].Next(now_);
-    if (address) models_[rail].Give(*address, owner);
+    if (address) models_[rail].Assign(*address, owner);
     return address;
   }
   // Of every rail, alike where possible; empty: some rail has none.
@@ -140,7 +141,7 @@ class Fabric {
       }
     }
     if (addresses->size() != models_.size()) return {};
-    for (std::size_t i = 0; i < models_.size(); ++i) models_[i].Give((*addresses)[i], owner);
+    for (std::size_t i = 0; i < models_.size(); ++i) models_[i].Assign((*addresses)[i], owner);
     return *addresses;
   }
 
@@ -176,7 +177,7 @@ struct Tested {
 
 using Step = rc::state::Command<Fabric, Tested>;
 
-OwnerClaim ClaimOf(const Fabric& fabric, std::size_t rail, int owner) {
+AddressRequest RequestOf(const Fabric& fabric, std::size_t rail, int owner) {
   return {LinkOwner(OwnerNumber(owner), "r" + std::to_string(rail)), {fabric.pools()[rail]}, {}, true};
 }
 
@@ -203,7 +204,7 @@ struct OneRail : Step {
   void apply(Fabric& fabric) const override { (void)fabric.AllocateOf(rail, owner); }
   void run(const Fabric& before, Tested& tested) const override {
     const auto wanted = Fabric(before).AllocateOf(rail, owner);
-    const auto given = tested.store.Allocate({ClaimOf(before, rail, owner)}, before.Now());
+    const auto given = tested.store.Allocate({RequestOf(before, rail, owner)}, before.Now());
     RC_ASSERT(given.has_value() == wanted.has_value());
     if (given) RC_ASSERT(given->front().address.ToString() == wanted->ToString());
   }
@@ -217,9 +218,9 @@ struct AllRails : Step {
   void run(const Fabric& before, Tested& tested) const override {
     ++(before.Alike() ? tested.met.alike : tested.met.apart);
     const auto wanted = Fabric(before).Allocate(owner);
-    std::vector<OwnerClaim> claims;
-    for (std::size_t i = 0; i < before.pools().size(); ++i) claims.push_back(ClaimOf(before, i, owner));
-    const auto given = tested.store.Allocate(claims, before.Now());
+    std::vector<AddressRequest> requests;
+    for (std::size_t i = 0; i < before.pools().size(); ++i) requests.push_back(RequestOf(before, i, owner));
+    const auto given = tested.store.Allocate(requests, before.Now());
     RC_ASSERT(given.has_value() == !wanted.empty());
     for (std::size_t i = 0; i < wanted.size(); ++i)
       RC_ASSERT((*given)[i].address.ToString() == wanted[i].ToString());
@@ -234,21 +235,21 @@ struct Look : Step {
   void show(std::ostream& out) const override { out << "look"; }
 };
 
-// Rests and the order of each pool are the model's too: an address that rests is not free in
+// Reuse delays and the order of each pool are the model's too: an address that cools down is not free in
 // it, and none is given that is not behind the last one of its pool but after a wrap.
 TEST(AlignedModel, RailsOfManyLayouts) {
-  const int rest = static_cast<int>(kRestMs / 1000);
+  const int delay = static_cast<int>(kReuseDelayMs / 1000);
   const std::vector<std::vector<AddressPool>> fabrics{
-      {MakePool("10.0.0.0/28", {}, rest), MakePool("10.1.0.0/28", {}, rest),
-       MakePool("10.2.0.0/28", {}, rest)},
-      {MakePool("10.0.0.0/24", {"10.0.0.10-10.0.0.29"}, rest, {"10.0.0.15", "10.0.0.20-10.0.0.22"}),
-       MakePool("10.1.0.0/24", {"10.1.0.12-10.1.0.33"}, rest)},
-      {MakePool("10.0.0.0/24", {"10.0.0.10-10.0.0.24"}, rest),
-       MakePool("10.1.0.0/24", {"10.1.0.100-10.1.0.114"}, rest),
-       MakePool("10.2.0.0/24", {"10.2.0.50-10.2.0.54", "10.2.0.70-10.2.0.79"}, rest)},
-      {MakePool("fd00::/124", {}, rest), MakePool("fd00:1::/124", {}, rest)},
-      {MakePool("255.255.255.240/28", {"255.255.255.250-255.255.255.255"}, rest),
-       MakePool("10.0.0.0/28", {"10.0.0.8-10.0.0.15"}, rest)},
+      {MakePool("10.0.0.0/28", {}, delay), MakePool("10.1.0.0/28", {}, delay),
+       MakePool("10.2.0.0/28", {}, delay)},
+      {MakePool("10.0.0.0/24", {"10.0.0.10-10.0.0.29"}, delay, {"10.0.0.15", "10.0.0.20-10.0.0.22"}),
+       MakePool("10.1.0.0/24", {"10.1.0.12-10.1.0.33"}, delay)},
+      {MakePool("10.0.0.0/24", {"10.0.0.10-10.0.0.24"}, delay),
+       MakePool("10.1.0.0/24", {"10.1.0.100-10.1.0.114"}, delay),
+       MakePool("10.2.0.0/24", {"10.2.0.50-10.2.0.54", "10.2.0.70-10.2.0.79"}, delay)},
+      {MakePool("fd00::/124", {}, delay), MakePool("fd00:1::/124", {}, delay)},
+      {MakePool("255.255.255.240/28", {"255.255.255.250-255.255.255.255"}, delay),
+       MakePool("10.0.0.0/28", {"10.0.0.8-10.0.0.15"}, delay)},
   };
   int apart = 0;
   for (const auto& pools : fabrics) {

@@ -58,7 +58,7 @@ TEST_F(ReclaimTest, EarlierBootsAreReleasedAndThisOneIsNot) {
   EXPECT_EQ(released->front().owner.container, "a");
   EXPECT_EQ(released->front().boot_id, "one");
   EXPECT_TRUE(ReleaseEarlierBoots(scratch_.root())->empty());
-  // They rest like any other: the next one gets the next address.
+  // They have their reuse delay like any other: the next one gets the next address.
   Add({"net", "d", "eth0"});
   EXPECT_EQ(Held(), "two: d/eth0@two");
   const auto store = AddressStore::Open(scratch_.root());

@@ -1,4 +1,4 @@
-// Rests that are cut short, and what the store tells of itself.
+// Early reuse, and the events of the store.
 #include "ipam/store/events.h"
 
 #include <gtest/gtest.h>
@@ -23,7 +23,7 @@ constexpr const char* kPool = "10.0.0.0/30";  // .1 and .2
 
 class EventsTest : public ::testing::Test {
  protected:
-  EventsTest() { pool_.min_rest = std::chrono::seconds(20); }
+  EventsTest() { pool_.min_reuse_delay = std::chrono::seconds(20); }
   StoreAt Open() {
     auto store = StoreAt::Open(scratch_.root());
     EXPECT_TRUE(store) << Describe(store.error());
@@ -42,18 +42,19 @@ class EventsTest : public ::testing::Test {
   AddressPool pool_ = MakePool(kPool, {}, 60);
 };
 
-TEST_F(EventsTest, TheLongestRestIsCutShortWhenNothingElseIsLeft) {
+TEST_F(EventsTest, TheOldestIsReusedEarlyWhenNothingElseIsLeft) {
   ASSERT_EQ(Add(1, 0), "10.0.0.1");
   ASSERT_EQ(Add(2, 0), "10.0.0.2");
   Del(2, 10);
   Del(1, 15);
-  EXPECT_EQ(Add(3, 29.5),
-            "no free address in 10.0.0.1-10.0.0.2 of subnet 10.0.0.0/30: size 2, in use 0, resting 2; the "
-            "next address is free again in 1 s; widen the range or shorten restSeconds (60)");
+  EXPECT_EQ(
+      Add(3, 29.5),
+      "no free address in 10.0.0.1-10.0.0.2 of subnet 10.0.0.0/30: size 2, in use 0, cooling down 2; the "
+      "next address is free again in 1 s; widen the range or shorten reuseDelaySeconds (60)");
   EXPECT_EQ(Add(3, 30), "10.0.0.2");
-  EXPECT_NE(Add(4, 34).find("resting 1"), std::string::npos);
+  EXPECT_NE(Add(4, 34).find("cooling down 1"), std::string::npos);
   EXPECT_EQ(Add(4, 35), "10.0.0.1");
-  EXPECT_EQ(Counters(), (PoolCounters{.given = 4, .released = 2, .rest_shortened = 2, .exhausted = 2}));
+  EXPECT_EQ(Counters(), (PoolCounters{.allocated = 4, .released = 2, .early_reuses = 2, .exhausted = 2}));
   EXPECT_TRUE(Open().Verify()->empty());
 }
 
@@ -61,29 +62,29 @@ TEST_F(EventsTest, AFreeAddressComesFirst) {
   ASSERT_EQ(Add(1, 0), "10.0.0.1");
   Del(1, 1);
   EXPECT_EQ(Add(2, 50), "10.0.0.2");
-  EXPECT_EQ(Counters().rest_shortened, 0U);
+  EXPECT_EQ(Counters().early_reuses, 0U);
 }
 
-// Its own ranges, not what rests for other networks of the subnet.
+// Its own ranges, not the released addresses of other networks of the subnet.
 TEST_F(EventsTest, OnlyAddressesThatMayBeGiven) {
   ASSERT_EQ(Add(1, 0), "10.0.0.1");
   ASSERT_EQ(Add(2, 0), "10.0.0.2");
   Del(1, 1);
   Del(2, 5);
   AddressPool second = MakePool(kPool, {"10.0.0.2"}, 60);
-  second.min_rest = std::chrono::seconds(20);
+  second.min_reuse_delay = std::chrono::seconds(20);
   EXPECT_FALSE(Open().Allocate(OwnerNumber(3), second, At(24)));
   const auto given = Open().Allocate(OwnerNumber(3), second, At(25));
   ASSERT_TRUE(given) << Describe(given.error());
   EXPECT_EQ(given->address, Ip("10.0.0.2"));
 }
 
-TEST_F(EventsTest, AnAlternativeComesBeforeACutRest) {
+TEST_F(EventsTest, AnAlternativeComesBeforeAnEarlyReuse) {
   ASSERT_EQ(Add(1, 0), "10.0.0.1");
   ASSERT_EQ(Add(2, 0), "10.0.0.2");
   Del(1, 1);
   const AddressPool other = MakePool("10.0.1.1/32", {}, 60);
-  const auto given = Open().Allocate({OwnerClaim{OwnerNumber(3), {pool_, other}, {}}}, At(50));
+  const auto given = Open().Allocate({AddressRequest{OwnerNumber(3), {pool_, other}, {}}}, At(50));
   ASSERT_TRUE(given) << Describe(given.error());
   EXPECT_EQ(given->front().address, Ip("10.0.1.1"));
 }
@@ -105,7 +106,7 @@ TEST_F(EventsTest, TellWhoWhatAndWhen) {
   EXPECT_EQ(events[0].count, 3U);
   EXPECT_EQ(events[0].wall_seconds, At(13).wall_seconds);
   EXPECT_EQ(events[1].number, 2U);
-  EXPECT_EQ(events[1].kind, AddressEventKind::kRestShortened);
+  EXPECT_EQ(events[1].kind, AddressEventKind::kEarlyReuse);
   EXPECT_EQ(events[1].address, Ip("10.0.0.1"));
   EXPECT_EQ(events[1].owner, OwnerNumber(4));
   EXPECT_EQ(events[1].ms, 30'000U);
@@ -117,20 +118,20 @@ TEST_F(EventsTest, TellWhoWhatAndWhen) {
 TEST_F(EventsTest, TryingTellsNothing) {
   ASSERT_EQ(Add(1, 0), "10.0.0.1");
   ASSERT_EQ(Add(2, 0), "10.0.0.2");
-  const std::vector<OwnerClaim> claims{OwnerClaim{OwnerNumber(3), {pool_}, {}}};
-  EXPECT_EQ(Open().TryAllocate(claims, At(1)).error().code, ErrorCode::kExhausted);
+  const std::vector<AddressRequest> requests{AddressRequest{OwnerNumber(3), {pool_}, {}}};
+  EXPECT_EQ(Open().TryAllocate(requests, At(1)).error().code, ErrorCode::kExhausted);
   Del(1, 1);
-  EXPECT_TRUE(Open().TryAllocate(claims, At(30)));
+  EXPECT_TRUE(Open().TryAllocate(requests, At(30)));
   EXPECT_TRUE(Open().Events(0)->empty());
-  EXPECT_EQ(Counters(), (PoolCounters{.given = 2, .released = 1}));
+  EXPECT_EQ(Counters(), (PoolCounters{.allocated = 2, .released = 1}));
 }
 
 TEST_F(EventsTest, TheListIsBounded) {
   auto store = Open();
   const AddressPool one = MakePool("10.0.1.1/32", {}, 60);
   const AddressPool two = MakePool("10.0.2.1/32", {}, 60);
-  ASSERT_TRUE(
-      store.Allocate({OwnerClaim{OwnerNumber(0), {one}, {}}, OwnerClaim{OwnerNumber(0), {two}, {}}}, At(0)));
+  ASSERT_TRUE(store.Allocate(
+      {AddressRequest{OwnerNumber(0), {one}, {}}, AddressRequest{OwnerNumber(0), {two}, {}}}, At(0)));
   const int count = static_cast<int>(kMaxEvents) + 10;
   for (int i = 1; i <= count; ++i) {
     ASSERT_FALSE(store.Allocate(OwnerNumber(i), i % 2 == 0 ? one : two, At(i)));

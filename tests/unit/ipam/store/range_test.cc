@@ -172,7 +172,7 @@ TEST(Policy, GoesOnAfterTheLastAndWraps) {
   EXPECT_EQ(Next(ranges, runs, Ip("10.0.0.3")), "10.0.0.4");
 }
 
-TEST(Policy, TheLastGivenItselfIsTheLastChoice) {
+TEST(Policy, TheLastAllocatedItselfIsTheLastChoice) {
   const RangeSet ranges = MakePool("10.0.0.0/29", {}, 0).ranges;
   MapRuns runs;
   for (const char* taken : {"10.0.0.1", "10.0.0.2", "10.0.0.4", "10.0.0.5", "10.0.0.6"}) {

@@ -29,7 +29,7 @@ using testing::OwnerNumber;
 using testing::ScratchRoot;
 using testing::WhileItWaits;
 
-constexpr std::uint64_t kRestMs = 20'000;
+constexpr std::uint64_t kReuseDelayMs = 20'000;
 constexpr std::uint64_t kFenceMs = 15'000;
 constexpr const char* kLeasedSubnet = "10.7.0.0/20";
 
@@ -40,8 +40,8 @@ struct Operation {
     kQuarantine,
     kReleaseSome,
     kTry,
-    kRestEarlier,
-    kCountTaken,
+    kReleaseEarlierBoots,
+    kCountInUse,
     kRenewLease,
     kAllocateLeased,
     kReboot,
@@ -69,8 +69,8 @@ rc::Gen<Operation> AnyOperation() {
                                                                      {2, Kind::kQuarantine},
                                                                      {1, Kind::kReleaseSome},
                                                                      {1, Kind::kTry},
-                                                                     {1, Kind::kRestEarlier},
-                                                                     {2, Kind::kCountTaken},
+                                                                     {1, Kind::kReleaseEarlierBoots},
+                                                                     {2, Kind::kCountInUse},
                                                                      {2, Kind::kRenewLease},
                                                                      {4, Kind::kAllocateLeased},
                                                                      {1, Kind::kReboot},
@@ -85,7 +85,9 @@ rc::Gen<Operation> AnyOperation() {
 // The machine: its clocks, and what the store has been told and has to answer by them.
 class Machine {
  public:
-  Machine() : book_(OpenNodeBook(scratch_.root(), std::chrono::seconds(20), Clocks())) { (void)Open(); }
+  Machine() : lease_state_(OpenLeaseStateStore(scratch_.root(), std::chrono::seconds(20), Clocks())) {
+    (void)Open();
+  }
 
   void Do(const Operation& operation) {
     using Kind = Operation::Kind;
@@ -132,8 +134,8 @@ class Machine {
     record_.reset();
     error_.reset();
     released_.clear();
-    if (operation.kind == Kind::kCountTaken) {
-      (void)book_->Taken({leased_block_});
+    if (operation.kind == Kind::kCountInUse) {
+      (void)lease_state_->CountInUse({leased_block_});
       return;
     }
     auto store = AddressStore::Open(scratch_.root(), Clocks());
@@ -165,10 +167,10 @@ class Machine {
         }));
         return;
       case Kind::kTry:
-        (void)store->TryAllocate({OwnerClaim{owner, {pool_}, {}}});
+        (void)store->TryAllocate({AddressRequest{owner, {pool_}, {}}});
         return;
-      case Kind::kRestEarlier:
-        error_ = ErrorOf(store->RestEarlierBoots());
+      case Kind::kReleaseEarlierBoots:
+        error_ = ErrorOf(store->ReleaseEarlierBoots());
         return;
       default:
         error_ = ErrorOf(store->Transact([&](LmdbTxn& txn, const ClockReading& now) -> Result<bool> {
@@ -215,7 +217,7 @@ class Machine {
     if (!record_) return;
     const auto released = released_at_.find(record_->address);
     if (released == released_at_.end() || released->second.boot != boot_) return;
-    RC_ASSERT(boottime_ms_ - released->second.ms >= kRestMs);
+    RC_ASSERT(boottime_ms_ - released->second.ms >= kReuseDelayMs);
     released_at_.erase(released);
     ++given_;
   }
@@ -254,7 +256,7 @@ class Machine {
   }
 
   const ScratchRoot scratch_;
-  const AddressPool pool_ = MakePool("10.0.0.0/29", {}, static_cast<int>(kRestMs / 1000));
+  const AddressPool pool_ = MakePool("10.0.0.0/29", {}, static_cast<int>(kReuseDelayMs / 1000));
   AddressPool leased_ = [] {
     AddressPool pool = MakePool(kLeasedSubnet, {}, 0);
     pool.leased = true;
@@ -266,7 +268,7 @@ class Machine {
   std::atomic<std::uint64_t> boottime_ms_ = 5'000;
   std::int64_t wall_seconds_ = 1'700'000'000;
   std::atomic<bool> read_unlocked_ = false;
-  std::unique_ptr<NodeBook> book_;
+  std::unique_ptr<LeaseStateStore> lease_state_;
   int count_ = 0;
 
   std::optional<AddressRecord> record_;

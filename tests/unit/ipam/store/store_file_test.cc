@@ -114,10 +114,10 @@ class StoreFile : public ::testing::Test {
     auto store = StoreAt::Open(scratch.root());
     ASSERT_TRUE(store) << Describe(store.error());
     const AddressPool pool = MakePool("10.200.0.0/16", {}, 0);
-    std::vector<OwnerClaim> claims;
-    claims.reserve(kCrowd);
-    for (int i = 0; i < kCrowd; ++i) claims.push_back({OwnerNumber(i), {pool}, {}, false});
-    ASSERT_TRUE(store->Allocate(claims, At(1, "crowd")));
+    std::vector<AddressRequest> requests;
+    requests.reserve(kCrowd);
+    for (int i = 0; i < kCrowd; ++i) requests.push_back({OwnerNumber(i), {pool}, {}, false});
+    ASSERT_TRUE(store->Allocate(requests, At(1, "crowd")));
     ASSERT_TRUE(store->ReleaseWhere([](const AddressRecord&) { return true; }, At(2, "crowd")));
     ASSERT_TRUE(store->Allocate(OwnerNumber(0), pool, At(3, "crowd")));
   }

@@ -58,8 +58,9 @@ class Clock {
 class Model {
  public:
   explicit Model(AddressPool pool) : pool_(std::move(pool)) {
-    rest_ms_ = static_cast<std::uint64_t>(pool_.rest.count()) * 1000;
-    if (pool_.min_rest) min_rest_ms_ = static_cast<std::uint64_t>(pool_.min_rest->count()) * 1000;
+    reuse_delay_ms_ = static_cast<std::uint64_t>(pool_.reuse_delay.count()) * 1000;
+    if (pool_.min_reuse_delay)
+      min_reuse_delay_ms_ = static_cast<std::uint64_t>(pool_.min_reuse_delay->count()) * 1000;
     for (std::uint64_t i = 0; i < pool_.ranges.Size(); ++i) order_.push_back(*pool_.ranges.At(i));
   }
 
@@ -69,23 +70,23 @@ class Model {
     EnterBoot();
     if (held_.contains(owner)) return held_[owner];
     clock_.Committed();  // that there is none is counted
-    if (had_.contains(owner) && Rests(had_[owner])) return GiveAgain(owner);
+    if (had_.contains(owner) && CoolsDown(had_[owner])) return AssignPrevious(owner);
     std::size_t start = 0;
     while (last_ && start < order_.size() && order_[start] <= *last_) ++start;
     for (std::size_t i = 0; i < order_.size(); ++i) {
       const IpAddress& address = order_[(start + i) % order_.size()];
-      if (!Rests(address) && !owner_of_.contains(address)) return Give(address, owner);
+      if (!CoolsDown(address) && !owner_of_.contains(address)) return Assign(address, owner);
     }
-    return AllocateRested(owner);
+    return AllocateFromReuseDelay(owner);
   }
   // This one or none.
-  bool AllocateThis(int owner, const IpAddress& wanted) {
+  bool AllocateSpecific(int owner, const IpAddress& wanted) {
     EnterBoot();
     const auto held = HeldBy(owner);
     if (held == wanted) return true;
-    const bool again = !held && had_.contains(owner) && had_[owner] == wanted && Rests(wanted);
-    if (!again && (owner_of_.contains(wanted) || Rests(wanted))) return false;
-    if (held) PutToRest(owner);
+    const bool again = !held && had_.contains(owner) && had_[owner] == wanted && CoolsDown(wanted);
+    if (!again && (owner_of_.contains(wanted) || CoolsDown(wanted))) return false;
+    if (held) StartReuseDelay(owner);
     clock_.Committed();
     Hold(wanted, owner);
     return true;
@@ -95,14 +96,14 @@ class Model {
     const bool held = HeldBy(owner).has_value();
     EnterBoot();
     if (!HeldBy(owner)) return held ? 1 : 0;
-    PutToRest(owner);
+    StartReuseDelay(owner);
     clock_.Committed();
     return 1;
   }
 
   [[nodiscard]] const AddressPool& pool() const { return pool_; }
   [[nodiscard]] ClockReading Now() const { return clock_.Reading(); }
-  [[nodiscard]] std::uint64_t shortened() const { return shortened_; }
+  [[nodiscard]] std::uint64_t early_reuses() const { return early_reuses_; }
   [[nodiscard]] std::uint64_t exhausted() const { return exhausted_; }
   [[nodiscard]] std::optional<IpAddress> HeldBy(int owner) const {
     const auto held = held_.find(owner);
@@ -110,70 +111,70 @@ class Model {
   }
 
  private:
-  // The first to write in a new boot: what was held rests from now on, and only its owner may
-  // have it before that is over.
+  // The first to write in a new boot: the reuse delay of all held addresses begins, and only its owner gets
+  // an address before that is over.
   void EnterBoot() {
     if (clock_.boot() == boot_) return;
     boot_ = clock_.boot();
     for (const auto& [owner, address] : held_) {
-      rest_since_[address] = clock_.store_ms();
+      released_ms_[address] = clock_.store_ms();
       had_[owner] = address;
     }
     held_.clear();
     owner_of_.clear();
     clock_.Committed();
   }
-  [[nodiscard]] bool Rests(const IpAddress& address) const {
-    const auto rest = rest_since_.find(address);
-    return rest != rest_since_.end() && clock_.store_ms() < rest->second + rest_ms_;
+  [[nodiscard]] bool CoolsDown(const IpAddress& address) const {
+    const auto released = released_ms_.find(address);
+    return released != released_ms_.end() && clock_.store_ms() < released->second + reuse_delay_ms_;
   }
-  void PutToRest(int owner) {
-    rest_since_[held_[owner]] = clock_.store_ms();
+  void StartReuseDelay(int owner) {
+    released_ms_[held_[owner]] = clock_.store_ms();
     owner_of_.erase(held_[owner]);
     held_.erase(owner);
   }
   void Hold(const IpAddress& address, int owner) {
-    rest_since_.erase(address);
+    released_ms_.erase(address);
     std::erase_if(had_, [&](const auto& one) { return one.first == owner || one.second == address; });
     owner_of_[address] = owner;
     held_[owner] = address;
   }
-  IpAddress Give(const IpAddress& address, int owner) {
+  IpAddress Assign(const IpAddress& address, int owner) {
     Hold(address, owner);
     last_ = address;
     return address;
   }
-  IpAddress GiveAgain(int owner) {
+  IpAddress AssignPrevious(int owner) {
     const IpAddress address = had_[owner];
     Hold(address, owner);
     return address;
   }
-  // Nothing is free: what has rested longest, and of several the lowest.
-  std::optional<IpAddress> AllocateRested(int owner) {
-    std::optional<IpAddress> longest;
-    for (const auto& [address, since] : rest_since_) {
-      if (!longest || since < rest_since_[*longest]) longest = address;
+  // Nothing is free: the address that was released first, and of several the lowest.
+  std::optional<IpAddress> AllocateFromReuseDelay(int owner) {
+    std::optional<IpAddress> oldest;
+    for (const auto& [address, since] : released_ms_) {
+      if (!oldest || since < released_ms_[*oldest]) oldest = address;
     }
-    if (!longest || !min_rest_ms_ || clock_.store_ms() - rest_since_[*longest] < *min_rest_ms_) {
+    if (!oldest || !min_reuse_delay_ms_ || clock_.store_ms() - released_ms_[*oldest] < *min_reuse_delay_ms_) {
       ++exhausted_;
       return std::nullopt;
     }
-    ++shortened_;
-    return Give(*longest, owner);
+    ++early_reuses_;
+    return Assign(*oldest, owner);
   }
 
   AddressPool pool_;
-  std::uint64_t rest_ms_;
-  std::optional<std::uint64_t> min_rest_ms_;
+  std::uint64_t reuse_delay_ms_;
+  std::optional<std::uint64_t> min_reuse_delay_ms_;
   std::vector<IpAddress> order_;
   Clock clock_;
   int boot_ = 0;
-  std::uint64_t shortened_ = 0;
+  std::uint64_t early_reuses_ = 0;
   std::uint64_t exhausted_ = 0;
   std::map<int, IpAddress> held_;
   std::map<int, IpAddress> had_;  // before the boot
   std::map<IpAddress, int> owner_of_;
-  std::map<IpAddress, std::uint64_t> rest_since_;
+  std::map<IpAddress, std::uint64_t> released_ms_;
   std::optional<IpAddress> last_;
 };
 
@@ -181,7 +182,7 @@ class Model {
 struct Met {
   int exhausted = 0;
   int refused = 0;
-  int shortened = 0;
+  int early_reuses = 0;
 };
 
 struct Tested {
@@ -213,7 +214,7 @@ struct Allocate : Step {
     Model model = before;
     const auto wanted = model.Allocate(owner);
     const auto given = tested.store.Allocate(OwnerNumber(owner), before.pool(), before.Now());
-    tested.met.shortened += model.shortened() > before.shortened() ? 1 : 0;
+    tested.met.early_reuses += model.early_reuses() > before.early_reuses() ? 1 : 0;
     if (!wanted) {
       RC_ASSERT(!given);
       RC_ASSERT(given.error().code == ErrorCode::kExhausted);
@@ -226,16 +227,16 @@ struct Allocate : Step {
   void show(std::ostream& out) const override { out << "allocate for " << owner; }
 };
 
-struct AllocateThis : Step {
-  explicit AllocateThis(const Model& model)
+struct AllocateSpecific : Step {
+  explicit AllocateSpecific(const Model& model)
       : wanted(*model.pool().ranges.At(*rc::gen::inRange<std::uint64_t>(0, model.pool().ranges.Size()))) {}
   int owner = *rc::gen::inRange(0, kOwners);
   IpAddress wanted;
-  void apply(Model& model) const override { (void)model.AllocateThis(owner, wanted); }
+  void apply(Model& model) const override { (void)model.AllocateSpecific(owner, wanted); }
   void run(const Model& before, Tested& tested) const override {
-    const bool able = Model(before).AllocateThis(owner, wanted);
-    const auto given =
-        tested.store.Allocate({OwnerClaim{OwnerNumber(owner), {before.pool()}, wanted, false}}, before.Now());
+    const bool able = Model(before).AllocateSpecific(owner, wanted);
+    const auto given = tested.store.Allocate(
+        {AddressRequest{OwnerNumber(owner), {before.pool()}, wanted, false}}, before.Now());
     if (!able) {
       RC_ASSERT(!given);
       RC_ASSERT(given.error().code == ErrorCode::kBusy);
@@ -263,7 +264,7 @@ struct Look : Step {
   void run(const Model& model, Tested& tested) const override {
     RC_ASSERT(tested.store.Verify().value() == std::vector<std::string>{});
     const auto counters = tested.store.Counters().value()[model.pool().name];
-    RC_ASSERT(counters.rest_shortened == model.shortened());
+    RC_ASSERT(counters.early_reuses == model.early_reuses());
     RC_ASSERT(counters.exhausted == model.exhausted());
     for (int owner = 0; owner < kOwners; ++owner) {
       const auto found = tested.store.Find(OwnerNumber(owner)).value();
@@ -275,13 +276,13 @@ struct Look : Step {
   void show(std::ostream& out) const override { out << "look"; }
 };
 
-// Pools of at most 32 addresses: the store frees that many rested ones per
+// Pools of at most 32 addresses: the store frees that many expired ones per
 // allocation, so its order is exactly the model's.
 TEST(StoreModel, SmallPools) {
-  AddressPool shortened = MakePool("10.0.0.0/28", {}, 60);
-  shortened.min_rest = std::chrono::seconds(5);
+  AddressPool with_early_reuse = MakePool("10.0.0.0/28", {}, 60);
+  with_early_reuse.min_reuse_delay = std::chrono::seconds(5);
   const std::vector<AddressPool> pools{
-      shortened,
+      with_early_reuse,
       MakePool("10.0.0.0/27", {}, 20),
       MakePool("10.0.0.0/24", {"10.0.0.3-10.0.0.12", "10.0.0.100-10.0.0.110"}, 7,
                {"10.0.0.5", "10.0.0.104-10.0.0.106"}),
@@ -301,16 +302,16 @@ TEST(StoreModel, SmallPools) {
       rc::state::check(
           Model(pool), tested,
           rc::state::gen::execOneOfWithArgs<Pass, Pass, Pass, Allocate, Allocate, Allocate, Allocate,
-                                            AllocateThis, Release, Release, Release, Reboot, Look>());
+                                            AllocateSpecific, Release, Release, Release, Reboot, Look>());
     });
     if (HasFatalFailure()) return;
   }
   EXPECT_GT(met.exhausted, 0) << "the steps never emptied a pool: they show less than they should";
-  EXPECT_GT(met.shortened, 0) << "no rest was ever shortened";
-  EXPECT_GT(met.refused, 0) << "no address that was asked for was ever taken or resting";
+  EXPECT_GT(met.early_reuses, 0) << "no address was ever reused early";
+  EXPECT_GT(met.refused, 0) << "no fixed address was ever held or cooling down";
 }
 
-// Larger pools, where the order depends on when rested addresses are freed:
+// Larger pools, where the order depends on when expired addresses are freed:
 // never twice, never too early, and exhausted only when nothing is left.
 TEST(StoreModel, LargerPoolKeepsTheRules) {
   std::mt19937_64 random(testing::Seed());
@@ -332,9 +333,9 @@ TEST(StoreModel, LargerPoolKeepsTheRules) {
       const auto given = store->Allocate(OwnerNumber(owner), pool, reading);
       if (!given) {
         ++exhausted;
-        std::uint64_t resting = 0;
-        for (const auto& [address, since] : released) resting += now < since + 60'000 ? 1 : 0;
-        ASSERT_EQ(held.size() + resting, size) << "step " << step << ": " << given.error().message;
+        std::uint64_t cooling_down = 0;
+        for (const auto& [address, since] : released) cooling_down += now < since + 60'000 ? 1 : 0;
+        ASSERT_EQ(held.size() + cooling_down, size) << "step " << step << ": " << given.error().message;
         continue;
       }
       if (held.contains(owner)) {

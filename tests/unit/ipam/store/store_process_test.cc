@@ -81,7 +81,7 @@ TEST(StoreProcesses, SixtyFourAtOnceGetNoAddressTwice) {
   }
   // Every owner's address is on record as its own: none was overwritten.
   EXPECT_EQ(addresses[AddressState::kHeld].size(), std::size_t{kProcesses} * kHeldByEach);
-  EXPECT_EQ(addresses[AddressState::kResting].size(), std::size_t{kProcesses} * (kRounds - kHeldByEach));
+  EXPECT_EQ(addresses[AddressState::kCoolingDown].size(), std::size_t{kProcesses} * (kRounds - kHeldByEach));
   EXPECT_EQ(owners.size(), std::size_t{kProcesses} * kRounds);
 }
 
@@ -122,19 +122,19 @@ class KilledAnywhere : public ::testing::Test {
     ASSERT_TRUE(store) << Describe(store.error());
     EXPECT_EQ(store->Verify().value(), std::vector<std::string>{});
   }
-  [[nodiscard]] std::vector<OwnerClaim> Claims(int owner) const {
-    std::vector<OwnerClaim> claims;
+  [[nodiscard]] std::vector<AddressRequest> Requests(int owner) const {
+    std::vector<AddressRequest> requests;
     for (std::size_t i = 0; i < pools_.size(); ++i) {
       const std::string link = pools_.size() == 1 ? "" : "rail" + std::to_string(i);
-      claims.push_back({LinkOwner(OwnerNumber(owner), link), {pools_[i]}, {}});
+      requests.push_back({LinkOwner(OwnerNumber(owner), link), {pools_[i]}, {}});
     }
-    return claims;
+    return requests;
   }
   // In a child: everything it owned is gone before _exit() is counted on.
   std::function<bool()> Add(int owner, double seconds) {
     return [=, this] {
       auto store = StoreAt::Open(scratch_.root());
-      return store && store->Allocate(Claims(owner), At(seconds));
+      return store && store->Allocate(Requests(owner), At(seconds));
     };
   }
   std::function<bool()> Del(int owner, double seconds) {
@@ -156,11 +156,11 @@ class KilledWithLinks : public KilledAnywhere, public ::testing::WithParamInterf
       pools_.push_back(MakePool("10.0." + std::to_string(i) + ".0/27", {}, 10));
     }
   }
-  // None is lost: after the rest every pool is there, but for the one that stays.
+  // None is lost: after the reuse delay every address is free, but for the one that stays.
   void ExpectOneOfEachTaken(double now) {
     auto store = StoreAt::Open(scratch_.root());
     ASSERT_TRUE(store);
-    for (int i = 0; i < 29; ++i) ASSERT_TRUE(store->Allocate(Claims(100'000 + i), At(now))) << i;
+    for (int i = 0; i < 29; ++i) ASSERT_TRUE(store->Allocate(Requests(100'000 + i), At(now))) << i;
     for (const AddressPool& pool : pools_) {
       EXPECT_FALSE(store->Allocate(OwnerNumber(200'000), pool, At(now))) << pool.name;
     }
@@ -173,13 +173,13 @@ TEST_F(KilledAnywhere, MakingTheStore) {
     ScratchRoot fresh;
     done = RunAndKillAt(stop, [&] {
       auto store = StoreAt::Open(fresh.root());
-      return store && store->Allocate(Claims(1), At(0));
+      return store && store->Allocate(Requests(1), At(0));
     });
     auto store = StoreAt::Open(fresh.root());
     ASSERT_TRUE(store) << "killed at " << stop << ": " << Describe(store.error());
     ASSERT_EQ(store->Verify().value(), std::vector<std::string>{}) << "killed at " << stop;
     // The runtime tries again: the first address, whether it was given before or not.
-    const auto again = store->Allocate(Claims(1), At(1));
+    const auto again = store->Allocate(Requests(1), At(1));
     ASSERT_TRUE(again);
     ASSERT_EQ(again->front().address.ToString(), "10.0.0.1") << "killed at " << stop;
   }
@@ -187,7 +187,7 @@ TEST_F(KilledAnywhere, MakingTheStore) {
   EXPECT_GT(stop, 20);
 }
 
-// What earlier boots held rests as a whole or not at all, and whoever comes next does the rest.
+// The addresses of earlier boots are released all or none, and the next call releases them if none was.
 TEST_F(KilledAnywhere, TheFirstWriterOfABoot) {
   int stop = 1;
   int before = 0;
@@ -197,10 +197,10 @@ TEST_F(KilledAnywhere, TheFirstWriterOfABoot) {
     ScratchRoot fresh;
     const auto first = [&](const ClockReading& now) {
       auto store = StoreAt::Open(fresh.root());
-      return store && store->Allocate(Claims(9), now);
+      return store && store->Allocate(Requests(9), now);
     };
-    ASSERT_TRUE(StoreAt::Open(fresh.root())->Allocate(Claims(1), At(0)));
-    ASSERT_TRUE(StoreAt::Open(fresh.root())->Allocate(Claims(2), At(0)));
+    ASSERT_TRUE(StoreAt::Open(fresh.root())->Allocate(Requests(1), At(0)));
+    ASSERT_TRUE(StoreAt::Open(fresh.root())->Allocate(Requests(2), At(0)));
     done = RunAndKillAt(stop, [&] { return first(At(5, "boot-b")); });
     auto store = StoreAt::Open(fresh.root());
     ASSERT_TRUE(store) << where << ": " << Describe(store.error());
@@ -211,7 +211,7 @@ TEST_F(KilledAnywhere, TheFirstWriterOfABoot) {
     ASSERT_FALSE(held == 2 && given == 1) << where << ": given before earlier boots were seen to";
     before += held == 2 ? 1 : 0;
     between += held == 0 && given == 0 ? 1 : 0;
-    ASSERT_EQ(store->Allocate(Claims(9), At(6, "boot-b"))->front().address.ToString(), "10.0.0.3") << where;
+    ASSERT_EQ(store->Allocate(Requests(9), At(6, "boot-b"))->front().address.ToString(), "10.0.0.3") << where;
     ASSERT_TRUE(store->Find(OwnerNumber(1))->empty()) << where;
     ASSERT_EQ(store->Verify().value(), std::vector<std::string>{}) << where;
   }
@@ -225,7 +225,7 @@ TEST_F(KilledAnywhere, Quarantining) {
   for (bool done = false; !done; ++stop) {
     const std::string where = "killed at " + std::to_string(stop);
     ScratchRoot fresh;
-    ASSERT_TRUE(StoreAt::Open(fresh.root())->Allocate(Claims(1), At(0)));
+    ASSERT_TRUE(StoreAt::Open(fresh.root())->Allocate(Requests(1), At(0)));
     done = RunAndKillAt(stop, [&] {
       auto store = StoreAt::Open(fresh.root());
       return store && store->Quarantine(OwnerNumber(1), testing::Ip("10.0.0.1"), At(1));

@@ -67,19 +67,20 @@ TEST_F(StoreTest, IncrementsAndGivesTheSameOwnerTheSameAddress) {
   ExpectSound();
 }
 
-TEST_F(StoreTest, ReleasedAddressesComeBackLastAndRested) {
+TEST_F(StoreTest, ReleasedAddressesComeBackLastAfterTheReuseDelay) {
   EXPECT_EQ(Add(1, small_, 0), "10.0.0.1");
   EXPECT_EQ(Del(1, 10), "1");
   for (int i = 2; i <= 6; ++i) EXPECT_EQ(Add(i, small_, 11), "10.0.0." + std::to_string(i));
-  EXPECT_EQ(
-      Add(7, small_, 69.5),
-      "no free address in 10.0.0.1-10.0.0.6 of subnet 10.0.0.0/29: size 6, in use 5, resting 1; the next "
-      "address is free again in 1 s; widen the range or shorten restSeconds (60)");
+  EXPECT_EQ(Add(7, small_, 69.5),
+            "no free address in 10.0.0.1-10.0.0.6 of subnet 10.0.0.0/29: size 6, in use 5, cooling down 1; "
+            "the next "
+            "address is free again in 1 s; widen the range or shorten reuseDelaySeconds (60)");
   EXPECT_EQ(Add(7, small_, 70), "10.0.0.1");
-  EXPECT_EQ(Add(8, small_, 70),
-            "no free address in 10.0.0.1-10.0.0.6 of subnet 10.0.0.0/29: size 6, in use 6, resting 0; delete "
-            "pods or "
-            "widen the range");
+  EXPECT_EQ(
+      Add(8, small_, 70),
+      "no free address in 10.0.0.1-10.0.0.6 of subnet 10.0.0.0/29: size 6, in use 6, cooling down 0; delete "
+      "pods or "
+      "widen the range");
   ExpectSound();
 }
 
@@ -132,11 +133,11 @@ TEST_F(StoreTest, RecordsSayWhoSinceWhenAndInWhichBoot) {
   EXPECT_TRUE(store->Find(OwnerNumber(2))->empty());
 }
 
-TEST_F(StoreTest, RestLastsOverAReboot) {
+TEST_F(StoreTest, ReuseDelayLastsOverAReboot) {
   Add(1, small_, 1000);
   Del(1, 1000);
   for (int i = 2; i <= 6; ++i) Add(i, small_, 1010);
-  // 10 s rested before the reboot, 49 s up since: 1 s is missing. The boot time
+  // 10 s passed before the reboot, 49 s since: 1 s is missing. The boot time
   // clock starts at 0 again, and the wall clock may say anything.
   EXPECT_NE(Add(7, small_, 49, "boot-b").find("free again in 1 s"), std::string::npos);
   EXPECT_EQ(Add(7, small_, 50, "boot-b"), "10.0.0.1");
@@ -163,7 +164,7 @@ TEST_F(StoreTest, PoolsAreApartAndOneReleaseFreesAll) {
   ExpectSound();
 }
 
-TEST_F(StoreTest, AMassDeletionIsWokenWhenItIsNeeded) {
+TEST_F(StoreTest, AMassDeletionIsFreedWhenItIsNeeded) {
   const AddressPool pool = MakePool("10.0.0.0/24", {}, 10);
   auto store = StoreAt::Open(scratch_.root());
   ASSERT_TRUE(store);

@@ -101,9 +101,9 @@ TEST_F(GidTableTest, FirstSlotsOnly) {
 TEST_F(GidTableTest, WaitsForAnEntry) {
   LinuxKernel kernel(root_);
   const NetNs host = kernel.HostNetns().value();
-  const GidWanted wanted{*IpAddress::Parse("10.100.0.7"), GidType::kRoceV2, "net1"};
+  const GidRequest request{*IpAddress::Parse("10.100.0.7"), GidType::kRoceV2, "net1"};
   const auto wait = [&](std::chrono::milliseconds limit) {
-    return kernel.WaitGid(host, "mlx5_4", wanted, std::chrono::steady_clock::now() + limit).value();
+    return kernel.WaitGid(host, "mlx5_4", request, std::chrono::steady_clock::now() + limit).value();
   };
   EXPECT_EQ(wait(std::chrono::milliseconds(0)), std::nullopt);  // no such device
   Slot(3, kV4, "IB/RoCE v1", "net1");

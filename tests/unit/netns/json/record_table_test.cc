@@ -39,8 +39,8 @@ struct Train {
     f.Part(&Train::second, [](auto& part) { part.Column("SECOND", &Pilot::name); });
     f.Group("more",
             [](auto& part) { part("note", &Train::note, {.need = Need::kSparse, .column = "NOTE"}); });
-    f.Shown("stopCount", [](const Train& train) { return train.stops.size(); }, {.column = "COUNT"});
-    f.Shown("word", [](const Train&) -> std::string_view { return "express"; });
+    f.Output("stopCount", [](const Train& train) { return train.stops.size(); }, {.column = "COUNT"});
+    f.Output("word", [](const Train&) -> std::string_view { return "express"; });
     f.Column(
         "WHERE", [](const Train& train) { return train.stops.empty() ? "" : train.stops.back(); }, kWide);
   }

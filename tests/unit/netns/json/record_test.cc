@@ -104,7 +104,7 @@ struct Shape<testing::Outer> {
     f.Implied("high", &Outer::high, &Outer::low);
     f("parts", &Outer::parts);
     f("labels", &Outer::labels, kSparseField);
-    f.Shown("parts#", [](const Outer& outer) { return outer.parts.size(); });
+    f.Output("parts#", [](const Outer& outer) { return outer.parts.size(); });
   }
   static void Check(const Outer& outer, const auto& complain) {
     if (outer.high < outer.low) complain("high", "is below low");

@@ -117,49 +117,49 @@ TEST(ReceivedNeighbourMessage, ProbesGoToTheirGroupWithoutOptions) {
   EXPECT_EQ(ParseNeighbourMessage(Summed(with_option)), std::nullopt);
 }
 
-TEST(Rivals, OfAnIpv4Address) {
-  const AddressClaim claim{5, kMac, kV4};
+TEST(AddressConflicts, OfAnIpv4Address) {
+  const ProbeTarget target{5, kMac, kV4};
   const MacAddress other = *MacAddress::Parse("02:00:00:00:00:99");
   const IpAddress another = *IpAddress::Parse("10.100.0.8");
-  EXPECT_EQ(RivalIn(GratuitousArp(other, kV4), claim, {kMac}), other);
-  EXPECT_EQ(RivalIn(With(GratuitousArp(other, kV4), 21, 2), claim, {kMac}), other) << "a reply";
-  EXPECT_EQ(RivalIn(ArpProbe(other, kV4), claim, {kMac}), other);
-  EXPECT_EQ(RivalIn(ArpProbe(other, another), claim, {kMac}), std::nullopt);
-  EXPECT_EQ(RivalIn(GratuitousArp(other, another), claim, {kMac}), std::nullopt);
-  EXPECT_EQ(RivalIn(GratuitousArp(kMac, kV4), claim, {kMac}), std::nullopt) << "reflected";
-  EXPECT_EQ(RivalIn(ArpProbe(kMac, kV4), claim, {kMac}), std::nullopt) << "reflected";
-  EXPECT_EQ(RivalIn(ArpProbe(other, kV4), claim, {kMac, other}), std::nullopt) << "another link of ours";
+  EXPECT_EQ(ConflictIn(GratuitousArp(other, kV4), target, {kMac}), other);
+  EXPECT_EQ(ConflictIn(With(GratuitousArp(other, kV4), 21, 2), target, {kMac}), other) << "a reply";
+  EXPECT_EQ(ConflictIn(ArpProbe(other, kV4), target, {kMac}), other);
+  EXPECT_EQ(ConflictIn(ArpProbe(other, another), target, {kMac}), std::nullopt);
+  EXPECT_EQ(ConflictIn(GratuitousArp(other, another), target, {kMac}), std::nullopt);
+  EXPECT_EQ(ConflictIn(GratuitousArp(kMac, kV4), target, {kMac}), std::nullopt) << "reflected";
+  EXPECT_EQ(ConflictIn(ArpProbe(kMac, kV4), target, {kMac}), std::nullopt) << "reflected";
+  EXPECT_EQ(ConflictIn(ArpProbe(other, kV4), target, {kMac, other}), std::nullopt) << "another link of ours";
   // A host that asks for the address wants to talk to it.
   Frame question = GratuitousArp(other, another);
   std::copy_n(kV4.Data(), 4, question.begin() + 38);
-  EXPECT_EQ(RivalIn(question, claim, {kMac}), std::nullopt);
+  EXPECT_EQ(ConflictIn(question, target, {kMac}), std::nullopt);
   // Device tracking asks one station.
   Frame tracking = ArpProbe(other, kV4);
   std::copy_n(kMac.bytes.begin(), 6, tracking.begin());
-  EXPECT_EQ(RivalIn(tracking, claim, {kMac}), std::nullopt);
-  EXPECT_EQ(RivalIn(NeighbourProbe(other, kV6), claim, {kMac}), std::nullopt);
+  EXPECT_EQ(ConflictIn(tracking, target, {kMac}), std::nullopt);
+  EXPECT_EQ(ConflictIn(NeighbourProbe(other, kV6), target, {kMac}), std::nullopt);
 }
 
-TEST(Rivals, OfAnIpv6Address) {
-  const AddressClaim claim{5, kMac, kV6};
+TEST(AddressConflicts, OfAnIpv6Address) {
+  const ProbeTarget target{5, kMac, kV6};
   const MacAddress other = *MacAddress::Parse("02:00:00:00:00:99");
   const IpAddress another = *IpAddress::Parse("fd00:100::1:7");  // of the same group
-  EXPECT_EQ(RivalIn(UnsolicitedAdvertisement(other, kV6), claim, {kMac}), other);
-  EXPECT_EQ(RivalIn(NeighbourProbe(other, kV6), claim, {kMac}), other);
-  EXPECT_EQ(RivalIn(UnsolicitedAdvertisement(other, another), claim, {kMac}), std::nullopt);
-  EXPECT_EQ(RivalIn(NeighbourProbe(other, another), claim, {kMac}), std::nullopt);
-  EXPECT_EQ(RivalIn(UnsolicitedAdvertisement(kMac, kV6), claim, {kMac}), std::nullopt) << "reflected";
-  EXPECT_EQ(RivalIn(NeighbourProbe(kMac, kV6), claim, {kMac}), std::nullopt) << "reflected";
-  EXPECT_EQ(RivalIn(NeighbourProbe(other, kV6), claim, {kMac, other}), std::nullopt);
+  EXPECT_EQ(ConflictIn(UnsolicitedAdvertisement(other, kV6), target, {kMac}), other);
+  EXPECT_EQ(ConflictIn(NeighbourProbe(other, kV6), target, {kMac}), other);
+  EXPECT_EQ(ConflictIn(UnsolicitedAdvertisement(other, another), target, {kMac}), std::nullopt);
+  EXPECT_EQ(ConflictIn(NeighbourProbe(other, another), target, {kMac}), std::nullopt);
+  EXPECT_EQ(ConflictIn(UnsolicitedAdvertisement(kMac, kV6), target, {kMac}), std::nullopt) << "reflected";
+  EXPECT_EQ(ConflictIn(NeighbourProbe(kMac, kV6), target, {kMac}), std::nullopt) << "reflected";
+  EXPECT_EQ(ConflictIn(NeighbourProbe(other, kV6), target, {kMac, other}), std::nullopt);
   // Someone who has an address and looks for this one.
   Frame question = NeighbourProbe(other, kV6);
   std::copy_n(another.Data(), 16, question.begin() + 22);
-  EXPECT_EQ(RivalIn(Summed(question), claim, {kMac}), std::nullopt);
+  EXPECT_EQ(ConflictIn(Summed(question), target, {kMac}), std::nullopt);
   // Without the option the sender's own address counts.
   Frame bare = UnsolicitedAdvertisement(other, kV6);
   bare.resize(78);
   bare[19] = 24;
-  EXPECT_EQ(RivalIn(Summed(bare), claim, {kMac}), other);
+  EXPECT_EQ(ConflictIn(Summed(bare), target, {kMac}), other);
 }
 
 // On a heap block of its own size, so that AddressSanitizer sees every byte read
@@ -170,8 +170,8 @@ void ParseExactly(const Frame& frame, std::size_t size) {
   EXPECT_FALSE(arp && arp->sender_mac.IsMulticast());
   const auto message = ParseNeighbourMessage(exact);
   EXPECT_FALSE(message && message->target.IsMulticast());
-  (void)RivalIn(exact, {1, kMac, kV4}, {});
-  (void)RivalIn(exact, {1, kMac, kV6}, {});
+  (void)ConflictIn(exact, {1, kMac, kV4}, {});
+  (void)ConflictIn(exact, {1, kMac, kV6}, {});
 }
 
 TEST(Received, TruncatedFrames) {

@@ -17,7 +17,7 @@ namespace {
 class InventoryTest : public TwoRails {};
 
 TEST_F(InventoryTest, ListsPfsWithTheirVfsInOrder) {
-  const auto inventory = Look();
+  const auto inventory = Discover();
   std::vector<std::string> ids;
   for (const inventory::NicFunction& function : inventory->functions) ids.push_back(function.id);
   std::vector<std::string> expected = {kPf0};
@@ -42,7 +42,7 @@ TEST_F(InventoryTest, ListsPfsWithTheirVfsInOrder) {
 TEST_F(InventoryTest, AVfInAPodKeepsThePfsKind) {
   sysfs_.MoveToPod(vfs0_[1]);
   sysfs_.Remove("/sys/bus/pci/devices/" + vfs0_[1] + "/infiniband");  // exclusive mode
-  const auto inventory = Look();
+  const auto inventory = Discover();
   const inventory::NicFunction* vf = inventory->Find(vfs0_[1]);
   EXPECT_EQ(vf->link_type, "ether");
   EXPECT_TRUE(vf->is_rdma);
@@ -51,7 +51,7 @@ TEST_F(InventoryTest, AVfInAPodKeepsThePfsKind) {
 
 TEST_F(InventoryTest, AnUnboundVfHasNoRdma) {
   sysfs_.Unbind(vfs0_[1]);
-  const auto inventory = Look();
+  const auto inventory = Discover();
   EXPECT_FALSE(inventory->Find(vfs0_[1])->is_rdma);
   EXPECT_EQ(inventory->Find(vfs0_[1])->driver, "");
 }
@@ -61,19 +61,19 @@ TEST_F(InventoryTest, WhatTheHostNeedsIsFoundThroughItsUppers) {
   sysfs_.AddVirtualNetdev("br0");
   sysfs_.AddUpper("pf1", "bond0");
   sysfs_.AddUpper("bond0", "br0");
-  const auto through_bridge = Look({{"br0"}});
+  const auto through_bridge = Discover({{"br0"}});
   EXPECT_TRUE(through_bridge->Find(kPf1)->used_by_host);
   EXPECT_EQ(through_bridge->Find(kPf1)->used_by_host_through, "br0");
   EXPECT_FALSE(through_bridge->Find(kPf0)->used_by_host);
   EXPECT_FALSE(through_bridge->Find(vfs1_[0])->used_by_host) << "the VFs of such a PF may be given out";
-  const auto direct = Look({{"pf0v3"}});
+  const auto direct = Discover({{"pf0v3"}});
   EXPECT_TRUE(direct->Find(vfs0_[3])->used_by_host);
   EXPECT_FALSE(direct->Find(kPf0)->used_by_host);
 }
 
 TEST_F(InventoryTest, APfInAPodKeepsTheNameOfTheJournal) {
   sysfs_.MoveToPod(kPf1);
-  EXPECT_EQ(Look()->Find(kPf1)->pf_name, "");
+  EXPECT_EQ(Discover()->Find(kPf1)->pf_name, "");
   JournalEntry entry;
   entry.key = {"net", "container", "net1"};
   entry.phase = Phase::kDone;
@@ -84,15 +84,15 @@ TEST_F(InventoryTest, APfInAPodKeepsTheNameOfTheJournal) {
   link.pod_name = "net1";
   entry.devices.push_back(link);
   ASSERT_TRUE(Journal(root_).Write(entry));
-  EXPECT_EQ(Look()->Find(kPf1)->pf_name, "pf1");
+  EXPECT_EQ(Discover()->Find(kPf1)->pf_name, "pf1");
 }
 
 // As another CNI plugin does it, of which the journal knows nothing.
 TEST_F(InventoryTest, APfInAPodKeepsWhatWasSeenOfIt) {
-  ASSERT_TRUE(RememberPfs(root_, *Look()));
+  ASSERT_TRUE(RememberPfs(root_, *Discover()));
   sysfs_.MoveToPod(kPf1);
   sysfs_.Remove(std::string("/sys/bus/pci/devices/") + kPf1 + "/infiniband");  // exclusive mode
-  const auto away = Look();
+  const auto away = Discover();
   const inventory::NicFunction* pf = away->Find(kPf1);
   EXPECT_EQ(pf->pf_name, "pf1");
   EXPECT_EQ(pf->link_type, "ether");
@@ -102,40 +102,40 @@ TEST_F(InventoryTest, APfInAPodKeepsWhatWasSeenOfIt) {
   EXPECT_EQ(away->Find(kPf0)->pf_name, "pf0");
   // What is remembered is not lost by looking again.
   ASSERT_TRUE(RememberPfs(root_, *away));
-  EXPECT_EQ(*Look()->Find(kPf1), *pf);
+  EXPECT_EQ(*Discover()->Find(kPf1), *pf);
 }
 
 TEST_F(InventoryTest, ANameThatAnotherDeviceHasByNowIsNotThePfs) {
-  ASSERT_TRUE(RememberPfs(root_, *Look()));
+  ASSERT_TRUE(RememberPfs(root_, *Discover()));
   sysfs_.MoveToPod(kPf1);
   sysfs_.AddPf({.address = "0000:c3:00.0", .netdev = "pf1"});
-  const auto away = Look();
+  const auto away = Discover();
   EXPECT_EQ(away->Find(kPf1)->pf_name, "");
   EXPECT_EQ(away->Find("0000:c3:00.0")->pf_name, "pf1");
   EXPECT_EQ(away->Find(kPf1)->link_type, "ether");
   ASSERT_TRUE(RememberPfs(root_, *away));
   sysfs_.MoveToPod("0000:c3:00.0");
   sysfs_.Unbind("0000:c3:00.0");
-  EXPECT_EQ(Look()->Find(kPf1)->pf_name, "pf1");
+  EXPECT_EQ(Discover()->Find(kPf1)->pf_name, "pf1");
 }
 
 TEST_F(InventoryTest, WhatWasSeenOfAPfGoesWithItsDriverItsKindAndItself) {
-  ASSERT_TRUE(RememberPfs(root_, *Look()));
+  ASSERT_TRUE(RememberPfs(root_, *Discover()));
   const std::string driver = std::string("/sys/bus/pci/devices/") + kPf1 + "/driver";
   sysfs_.MoveToPod(kPf1);
   sysfs_.Link(driver, "../../../bus/pci/drivers/vfio-pci");
-  EXPECT_EQ(Look()->Find(kPf1)->pf_name, "") << "another driver";
+  EXPECT_EQ(Discover()->Find(kPf1)->pf_name, "") << "another driver";
   sysfs_.Link(driver, "../../../bus/pci/drivers/mlx5_core");
-  EXPECT_EQ(Look()->Find(kPf1)->pf_name, "pf1");
+  EXPECT_EQ(Discover()->Find(kPf1)->pf_name, "pf1");
   sysfs_.Write("/sys/class/infiniband/mlx5_1/ports/1/link_layer", "InfiniBand\n");
-  EXPECT_EQ(Look()->Find(kPf1)->pf_name, "") << "another kind";
+  EXPECT_EQ(Discover()->Find(kPf1)->pf_name, "") << "another kind";
   sysfs_.Write("/sys/class/infiniband/mlx5_1/ports/1/link_layer", "Ethernet\n");
   // Gone from the bus for one look.
-  inventory::Inventory without = *Look();
+  inventory::Inventory without = *Discover();
   std::erase_if(without.functions,
                 [](const inventory::NicFunction& function) { return function.pf.ToString() == kPf1; });
   ASSERT_TRUE(RememberPfs(root_, without));
-  EXPECT_EQ(Look()->Find(kPf1)->pf_name, "");
+  EXPECT_EQ(Discover()->Find(kPf1)->pf_name, "");
 }
 
 TEST_F(InventoryTest, AMemoryThatCannotBeReadIsNone) {
@@ -143,10 +143,10 @@ TEST_F(InventoryTest, AMemoryThatCannotBeReadIsNone) {
                            R"({"version": 1, "pfs": [{"pf": "0000:83:00.0", "driver": 7}]})"}) {
     sysfs_.Write("/run/railhead/pfs.json", text);
     sysfs_.MoveToPod(kPf1);
-    EXPECT_EQ(Look()->Find(kPf1)->pf_name, "") << text;
-    EXPECT_TRUE(RememberPfs(root_, *Look())) << text;
+    EXPECT_EQ(Discover()->Find(kPf1)->pf_name, "") << text;
+    EXPECT_TRUE(RememberPfs(root_, *Discover())) << text;
   }
-  EXPECT_EQ(Look()->Find(kPf0)->pf_name, "pf0");
+  EXPECT_EQ(Discover()->Find(kPf0)->pf_name, "pf0");
 }
 
 // What a read of one attribute can meet while its device comes and goes, or is broken.
@@ -176,7 +176,7 @@ class BrokenFunctionTest : public InventoryTest {
   }
   // Breaks each attribute in each way, one at a time: those of `others` are listed as ever.
   int BreakEach(const std::vector<std::string>& attributes, const std::vector<std::string>& others) {
-    const auto whole = Look();
+    const auto whole = Discover();
     int broken = 0;
     for (const std::string& path : attributes) {
       const auto text = ReadFile(sysfs_.directory() + path);
@@ -204,7 +204,7 @@ class BrokenFunctionTest : public InventoryTest {
 };
 
 TEST_F(BrokenFunctionTest, AVfCostsOnlyItself) {
-  const auto whole = Look();
+  const auto whole = Discover();
   for (const std::string& vf : {vfs0_[0], vfs0_[2], vfs1_[3]}) {
     std::vector<std::string> others;
     for (const inventory::NicFunction& function : whole->functions) {
@@ -227,12 +227,12 @@ TEST_F(BrokenFunctionTest, WhatGoesIsNotReportedAndWhatIsBrokenIs) {
   const std::string type = "/sys/class/net/pf0v1/type";
   sysfs_.Remove(type);
   kBreaks[0](sysfs_, type);
-  auto inventory = Look();
+  auto inventory = Discover();
   EXPECT_NE(inventory->Find(vfs0_[1]), nullptr);
   EXPECT_TRUE(inventory->unreadable.empty());
   sysfs_.Remove(type);
   kBreaks[2](sysfs_, type);
-  inventory = Look();
+  inventory = Discover();
   EXPECT_EQ(inventory->Find(vfs0_[1]), nullptr);
   ASSERT_EQ(inventory->unreadable.size(), 1U);
   EXPECT_EQ(inventory->unreadable.begin()->first.ToString(), vfs0_[1]);

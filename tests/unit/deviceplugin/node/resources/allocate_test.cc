@@ -26,7 +26,7 @@ class AllocateTest : public TwoRails {
     const auto specs =
         resources::ParseSriovdpConfig(R"({"resourceList": [)" + resource + "]}", "config.json", "intel.com");
     if (!specs) ADD_FAILURE() << Describe(specs.error());
-    return BuildPools(specs.value(), *Look()).front();
+    return BuildPools(specs.value(), *Discover()).front();
   }
 };
 
@@ -52,8 +52,8 @@ TEST_F(AllocateTest, WritesOneRecordPerDeviceWithARisingGeneration) {
   EXPECT_EQ((*first)->device_id, vfs1_[0]);
   EXPECT_EQ((*first)->siblings, (std::vector<std::string>{vfs0_[0], vfs1_[0]}));
   EXPECT_EQ((*first)->generation, 1U);
-  EXPECT_EQ((*first)->handoff, HandoffPolicy::kRequired);
-  EXPECT_EQ((*first)->delivery, Delivery::kCdi);
+  EXPECT_EQ((*first)->nccl_config, NcclConfigPolicy::kRequired);
+  EXPECT_EQ((*first)->device_nodes, DeviceNodeMode::kCdi);
 
   // An app container takes over an init container's device and adds one: all of the
   // new request are of one generation, above any before.
@@ -115,9 +115,9 @@ TEST_F(AllocateTest, WritesDeviceInfoForMultus) {
   EXPECT_EQ(status.st_mode & 0777U, 0444U);
 }
 
-TEST_F(AllocateTest, MountDeliveryGivesNodesAndTheFirstDevicesFile) {
+TEST_F(AllocateTest, MountGivesNodesAndTheFirstDevicesFile) {
   sysfs_.Write("/dev/infiniband/rdma_cm", "");
-  const auto answer = allocator_.Allocate(*Pool(R"(, "delivery": "mount")"), {vfs1_[0], vfs0_[0]});
+  const auto answer = allocator_.Allocate(*Pool(R"(, "deviceNodes": "mount")"), {vfs1_[0], vfs0_[0]});
   ASSERT_TRUE(answer) << Describe(answer.error());
   EXPECT_TRUE(answer->cdi_devices.empty());
   EXPECT_EQ(answer->device_nodes,
@@ -125,14 +125,15 @@ TEST_F(AllocateTest, MountDeliveryGivesNodesAndTheFirstDevicesFile) {
                                       "/dev/infiniband/rdma_cm"}));
   ASSERT_EQ(answer->mounts.size(), 1U);
   EXPECT_EQ(answer->mounts[0].container_path, "/etc/nccl.conf");
-  EXPECT_EQ(answer->mounts[0].host_path, nccl::DeviceHandoffPath(root_, vfs0_[0]));
+  EXPECT_EQ(answer->mounts[0].host_path, nccl::DeviceNcclConfigPath(root_, vfs0_[0]));
   const auto record = ReadAllocation(root_, vfs0_[0]);
   ASSERT_TRUE(record && *record);
-  EXPECT_EQ((*record)->delivery, Delivery::kMount);
+  EXPECT_EQ((*record)->device_nodes, DeviceNodeMode::kMount);
 }
 
-TEST_F(AllocateTest, MountWithoutHandoffHidesNoFile) {
-  const auto answer = allocator_.Allocate(*Pool(R"(, "delivery": "mount", "handoff": "off")"), {vfs0_[0]});
+TEST_F(AllocateTest, MountWithoutNcclConfigHidesNoFile) {
+  const auto answer =
+      allocator_.Allocate(*Pool(R"(, "deviceNodes": "mount", "ncclConfig": "off")"), {vfs0_[0]});
   ASSERT_TRUE(answer);
   EXPECT_TRUE(answer->mounts.empty());
   EXPECT_EQ(answer->device_nodes, std::vector<std::string>{"/dev/infiniband/uverbs2"});
@@ -140,7 +141,7 @@ TEST_F(AllocateTest, MountWithoutHandoffHidesNoFile) {
 
 TEST_F(AllocateTest, MountNeedsADeviceNode) {
   sysfs_.Remove("/sys/bus/pci/devices/" + vfs0_[0] + "/infiniband_verbs");
-  const auto answer = allocator_.Allocate(*Pool(R"(, "delivery": "mount")"), {vfs0_[0]});
+  const auto answer = allocator_.Allocate(*Pool(R"(, "deviceNodes": "mount")"), {vfs0_[0]});
   ASSERT_FALSE(answer);
   EXPECT_EQ(answer.error().code, ErrorCode::kConflict);
   EXPECT_NE(answer.error().hint.find("netns shared"), std::string::npos);
@@ -168,7 +169,7 @@ TEST_F(AllocateTest, SriovdpPoolsAnswerAsThatProgram) {
       "extra": {"a": "1", "b": "2"}})"));
   const auto record = ReadAllocation(root_, vfs0_[0]);
   ASSERT_TRUE(record && *record);
-  EXPECT_EQ((*record)->handoff, HandoffPolicy::kOff);
+  EXPECT_EQ((*record)->nccl_config, NcclConfigPolicy::kOff);
 
   const auto plain =
       allocator_.Allocate(*SriovdpPool(R"({"resourceName": "net", "selectors": {}})"), {vfs0_[0]});
@@ -189,7 +190,7 @@ class GrantTest : public TwoRails {
       ADD_FAILURE() << Describe(specs.error());
       return std::make_shared<resources::ResourcePool>();
     }
-    return BuildPools(*specs, *Look()).front();
+    return BuildPools(*specs, *Discover()).front();
   }
   resources::AllocateAnswer Given(const resources::ResourcePool& pool, const Strings& ids) {
     const auto answer = allocator_.Allocate(pool, ids);
@@ -406,7 +407,7 @@ TEST_F(GrantTest, RestoringGoesOnAfterAnErrorAndPassesOverOtherResources) {
   (void)Given(*pool, {vfs0_[1]});
   sysfs_.Write("/var/lib/railhead/allocations/" + vfs0_[2] + ".json",
                R"({"version": 1, "resource": "other/net", "deviceId": ")" + vfs0_[2] +
-                   R"(", "siblings": [], "generation": 1, "handoff": "off", "delivery": "mount"})");
+                   R"(", "siblings": [], "generation": 1, "ncclConfig": "off", "deviceNodes": "mount"})");
   sysfs_.Write("/var/lib/railhead/allocations/" + vfs0_[3] + ".json", "{damaged");
   sysfs_.Remove("/var/run");
   sysfs_.Remove("/sys/bus/vdpa/devices/vdpa0");

@@ -141,18 +141,18 @@ TEST(Prefer, NearTheAccelerators) {
   EXPECT_EQ(Prefer(pool, all, {}, 4, OnTwoSwitches({3})), (Ids{"r0v00", "r1v00", "r2v00", "r3v00"}));
 }
 
-TEST(Prefer, WhatIsAtHomeBeforeWhatIsAway) {
+TEST(Prefer, DevicesOnTheHostBeforeAttachedOnes) {
   const resources::ResourcePool pool = PoolWithPfs(4, 2);
   const Ids all = IdsOf(pool);
   resources::PreferHints hints;
-  hints.away = {"r0v00"};
+  hints.still_attached = {"r0v00"};
   EXPECT_EQ(Prefer(pool, all, {}, 4, hints), (Ids{"r0v01", "r1v00", "r2v00", "r3v00"}));
-  hints.away = {"r0v00", "r0v01"};
+  hints.still_attached = {"r0v00", "r0v01"};
   EXPECT_EQ(Prefer(pool, all, {}, 2, hints), (Ids{"r2v00", "r3v00"})) << "and on one NUMA node";
   EXPECT_EQ(Prefer(pool, all, {}, 4, hints), (Ids{"r0v00", "r1v00", "r2v00", "r3v00"}))
       << "but not at the price of a rail";
   hints = OnTwoSwitches({0});
-  hints.away = {"r0v00", "r0v01", "r1v00", "r1v01"};
+  hints.still_attached = {"r0v00", "r0v01", "r1v00", "r1v01"};
   EXPECT_EQ(Prefer(pool, all, {}, 1, hints), Ids{"r2v00"}) << "waiting for a DEL may fail";
 }
 
@@ -162,7 +162,7 @@ TotalCost CostOf(const resources::ResourcePool& pool, const Ids& chosen, const r
                  std::size_t gpus) {
   std::map<int, int> on_rail;
   std::set<int> nodes;
-  int away = 0;
+  int still_attached = 0;
   int own = 0;
   int rails = 0;
   int indices = 0;
@@ -171,7 +171,7 @@ TotalCost CostOf(const resources::ResourcePool& pool, const Ids& chosen, const r
     const resources::PoolMember& member = *pool.Find(id);
     ++on_rail[member.rail];
     nodes.insert(*member.function.numa_node);
-    away += static_cast<int>(hints.away.count(id));
+    still_attached += static_cast<int>(hints.still_attached.count(id));
     rails += member.rail;
     indices += member.function.vf_index;
     int best = gpus == 0 ? 0 : 5;
@@ -186,7 +186,7 @@ TotalCost CostOf(const resources::ResourcePool& pool, const Ids& chosen, const r
   for (const auto& [rail, count] : on_rail) squares += count * count;
   int covered = 0;
   for (const int path : nearest) covered += path;
-  return {squares, away, covered, own, nodes.size(), rails, indices};
+  return {squares, still_attached, covered, own, nodes.size(), rails, indices};
 }
 
 // Every subset of what is available, against the one that was chosen.
@@ -202,7 +202,7 @@ TEST(Prefer, IsTheBestOfAll) {
     const Ids must(available.begin(), available.begin() + static_cast<std::ptrdiff_t>(random() % 2));
     resources::PreferHints hints;
     for (const std::string& id : available) {
-      if (random() % 4 == 0) hints.away.insert(id);
+      if (random() % 4 == 0) hints.still_attached.insert(id);
     }
     const std::size_t gpus = random() % 4;
     for (int rail = 0; rail < rails; ++rail) {

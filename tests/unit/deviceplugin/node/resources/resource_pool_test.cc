@@ -17,8 +17,8 @@ TEST_F(PoolsTest, TheDefaultIsOneResourceOverAllRails) {
   const auto pools = PoolsOf(TwoRailFabric());
   ASSERT_EQ(pools.size(), 1U);
   EXPECT_EQ(pools[0]->spec.resource, "railhead.io/roce");
-  EXPECT_EQ(pools[0]->spec.handoff, HandoffPolicy::kRequired);
-  EXPECT_EQ(pools[0]->spec.delivery, Delivery::kCdi);
+  EXPECT_EQ(pools[0]->spec.nccl_config, NcclConfigPolicy::kRequired);
+  EXPECT_EQ(pools[0]->spec.device_nodes, DeviceNodeMode::kCdi);
   std::vector<std::string> expected = vfs0_;
   expected.insert(expected.end(), vfs1_.begin(), vfs1_.end());
   EXPECT_EQ(IdsOf(*pools[0]), expected);
@@ -47,7 +47,7 @@ TEST_F(PoolsTest, AnAbsentRailIsReportedAndSelectsNothing) {
       {"name": "gone", "pf": "pf9", "subnet": "10.0.0.0/24", "nodeBlock": 26}]})",
                                   "fabric.json");
   ASSERT_TRUE(fabric) << Describe(fabric.error());
-  const auto inventory = Look();
+  const auto inventory = Discover();
   const auto resources = resources::ResourcesOfFabric(*fabric, *inventory);
   ASSERT_TRUE(resources);
   EXPECT_EQ(resources->absent_rails, std::vector<std::string>{"gone"});
@@ -59,22 +59,22 @@ TEST_F(PoolsTest, AnAbsentRailIsReportedAndSelectsNothing) {
 TEST_F(PoolsTest, MountIsRefusedForSoftRoce) {
   const auto fabric = ParseFabric(R"({"version": 1, "rails": [
       {"name": "a", "pf": "pf0", "subnet": "10.0.0.0/24", "nodeBlock": 26, "softRoce": true}],
-      "pools": [{"resource": "railhead.io/roce", "rails": ["a"], "delivery": "mount"}]})",
+      "pools": [{"resource": "railhead.io/roce", "rails": ["a"], "deviceNodes": "mount"}]})",
                                   "fabric.json");
   // Either reader may be the one that refuses.
   if (!fabric) {
     EXPECT_NE(fabric.error().message.find("/pools/0"), std::string::npos) << fabric.error().message;
     return;
   }
-  const auto resources = resources::ResourcesOfFabric(*fabric, *Look());
+  const auto resources = resources::ResourcesOfFabric(*fabric, *Discover());
   ASSERT_FALSE(resources);
-  EXPECT_NE(resources.error().message.find("/pools/0/delivery"), std::string::npos);
+  EXPECT_NE(resources.error().message.find("/pools/0/deviceNodes"), std::string::npos);
 }
 
 TEST_F(PoolsTest, APfThatTheHostNeedsIsInNoPool) {
   const auto fabric = ParseFabric(TwoRailFabric(), "fabric.json");
   ASSERT_TRUE(fabric);
-  const auto inventory = Look({{"pf0v1"}});
+  const auto inventory = Discover({{"pf0v1"}});
   const auto resources = resources::ResourcesOfFabric(*fabric, *inventory);
   ASSERT_TRUE(resources);
   const auto pools = BuildPools(resources->specs, *inventory);
@@ -93,7 +93,7 @@ TEST_F(PfPoolsTest, WholePfsAreGivenOutUnlessTheHostNeedsThemOrTheyHaveVfs) {
   EXPECT_EQ(IdsOf(*PoolsOf(text).front()), (std::vector<std::string>{kPf0, kPf1}));
   const auto fabric = ParseFabric(text, "fabric.json");
   ASSERT_TRUE(fabric);
-  const auto inventory = Look({{"pf0"}});
+  const auto inventory = Discover({{"pf0"}});
   EXPECT_EQ(
       IdsOf(*BuildPools(resources::ResourcesOfFabric(*fabric, *inventory).value().specs, *inventory).front()),
       (std::vector<std::string>{kPf1}));

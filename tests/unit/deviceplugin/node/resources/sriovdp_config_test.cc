@@ -24,7 +24,7 @@ class SriovdpConfigTest : public TwoRails {
       ADD_FAILURE() << Describe(specs.error());
       return {};
     }
-    return IdsOf(*BuildPools(*specs, *Look()).front());
+    return IdsOf(*BuildPools(*specs, *Discover()).front());
   }
 };
 
@@ -41,8 +41,8 @@ TEST_F(SriovdpConfigTest, ReadsAnExampleWithKeysOfEveryCase) {
   const resources::ResourceSpec& first = (*specs)[0];
   EXPECT_EQ(first.resource, "nvidia.com/mlnx_rdma");
   EXPECT_TRUE(first.exclude_topology);
-  EXPECT_EQ(first.handoff, HandoffPolicy::kOff);
-  EXPECT_EQ(first.delivery, Delivery::kMount);
+  EXPECT_EQ(first.nccl_config, NcclConfigPolicy::kOff);
+  EXPECT_EQ(first.device_nodes, DeviceNodeMode::kMount);
   EXPECT_EQ(first.rdma_nodes, resources::RdmaNodes::kAll);
   EXPECT_EQ(first.additional_info.at("0000:43:02.0").at("token"), "b");
   const resources::ResourceSpec& second = (*specs)[1];
@@ -79,7 +79,7 @@ TEST_F(SriovdpConfigTest, ADeviceIsInTheFirstPoolOnly) {
       {"resourceName": "a", "selectors": {"pfNames": ["pf0#0-1"]}},
       {"resourceName": "b", "selectors": {"vendors": ["15b3"]}}]})");
   ASSERT_TRUE(specs);
-  const auto pools = BuildPools(*specs, *Look());
+  const auto pools = BuildPools(*specs, *Discover());
   EXPECT_EQ(IdsOf(*pools[0]), (std::vector<std::string>{vfs0_[0], vfs0_[1]}));
   EXPECT_EQ(pools[1]->members.size(), 6U);
   EXPECT_EQ(pools[1]->Find(vfs0_[0]), nullptr);
@@ -156,20 +156,20 @@ class ConfigCheckTest : public TwoRails {
  protected:
   Result<resources::Plan> PlanFor(const std::string& text) {
     sysfs_.Write(kPath, text);
-    const resources::ConfigSource source = RH_TRY(resources::TellConfig(root_, kPath, "intel.com"));
+    const resources::ConfigSource source = RH_TRY(resources::DetectConfig(root_, kPath, "intel.com"));
     return MakePlan(root_, source, {{"pf0v3"}}, resources::DdpOfKernel(root_));
   }
 };
 
 TEST_F(ConfigCheckTest, TellsBothKindsApartByTheirKeys) {
   sysfs_.Write(kPath, R"({"RESOURCELIST": []})");
-  const auto sriovdp = resources::TellConfig(root_, kPath, "x.io");
+  const auto sriovdp = resources::DetectConfig(root_, kPath, "x.io");
   ASSERT_TRUE(sriovdp);
   EXPECT_EQ(sriovdp->sriovdp, kPath);
   EXPECT_EQ(sriovdp->resource_prefix, "x.io");
   EXPECT_FALSE(sriovdp->fabric);
   sysfs_.Write(kPath, TwoRailFabric());
-  const auto fabric = resources::TellConfig(root_, kPath, "x.io");
+  const auto fabric = resources::DetectConfig(root_, kPath, "x.io");
   ASSERT_TRUE(fabric);
   EXPECT_EQ(fabric->fabric, kPath);
   EXPECT_FALSE(fabric->sriovdp);
@@ -178,11 +178,11 @@ TEST_F(ConfigCheckTest, TellsBothKindsApartByTheirKeys) {
 TEST_F(ConfigCheckTest, RefusesWhatIsNeither) {
   for (const char* text : {"{}", R"({"configList": []})", "[]", "{", ""}) {
     sysfs_.Write(kPath, text);
-    const auto source = resources::TellConfig(root_, kPath, "intel.com");
+    const auto source = resources::DetectConfig(root_, kPath, "intel.com");
     ASSERT_FALSE(source) << text;
     EXPECT_NE(source.error().message.find(kPath), std::string::npos) << source.error().message;
   }
-  EXPECT_EQ(resources::TellConfig(root_, "/nowhere.json", "intel.com").error().code, ErrorCode::kNotFound);
+  EXPECT_EQ(resources::DetectConfig(root_, "/nowhere.json", "intel.com").error().code, ErrorCode::kNotFound);
 }
 
 TEST_F(ConfigCheckTest, PassesOnTheJsonPointer) {
@@ -272,9 +272,9 @@ TEST_F(ConfigCheckTest, MigratesPfsToRails) {
   ASSERT_EQ(fabric->pools.size(), 2U);
   EXPECT_EQ(fabric->pools[0].resource, "intel.com/a");
   EXPECT_EQ(fabric->pools[0].rails, (std::vector<std::string>{"rail0", "rail1"}));
-  EXPECT_EQ(fabric->pools[0].handoff, HandoffPolicy::kRequired);
+  EXPECT_EQ(fabric->pools[0].nccl_config, NcclConfigPolicy::kRequired);
   EXPECT_EQ(fabric->pools[1].rails, (std::vector<std::string>{"rail2", "rail0"}));
-  EXPECT_EQ(fabric->pools[1].handoff, HandoffPolicy::kOff);
+  EXPECT_EQ(fabric->pools[1].nccl_config, NcclConfigPolicy::kOff);
   std::string notes;
   for (const std::string& note : NotesOf(*migration)) notes += note + "\n";
   for (const char* said : {"/resourceList/0 (intel.com/a): the range of VFs of pf0", "vendors left out",
@@ -283,11 +283,11 @@ TEST_F(ConfigCheckTest, MigratesPfsToRails) {
   }
 }
 
-struct LeftOut {
+struct ExcludedDevice {
   const char* resource;
   const char* because;
 };
-class MigrateLeavesOut : public ::testing::TestWithParam<LeftOut> {};
+class MigrateLeavesOut : public ::testing::TestWithParam<ExcludedDevice> {};
 
 TEST_P(MigrateLeavesOut, WithTheReason) {
   const std::string left_out = GetParam().resource;
@@ -308,19 +308,23 @@ TEST_P(MigrateLeavesOut, WithTheReason) {
 INSTANTIATE_TEST_SUITE_P(
     All, MigrateLeavesOut,
     ::testing::Values(
-        LeftOut{R"({"resourceName": "x", "deviceType": "accelerator", "selectors": {}})", "accelerators"},
-        LeftOut{R"({"resourceName": "x", "deviceType": "auxNetDevice", "selectors": {"auxTypes": ["sf"]}})",
-                "subfunctions"},
-        LeftOut{R"({"resourceName": "x", "selectors": {"pfNames": ["pf0"], "vdpaType": "vhost"}})", "vDPA"},
-        LeftOut{R"({"resourceName": "x", "selectors": {"pfNames": ["pf0"], "needVhostNet": true}})",
-                "vhost-net"},
-        LeftOut{R"({"resourceName": "x", "selectors": {"pfNames": ["pf0"], "pKeys": ["0x1"]}})",
-                "partitions"},
-        LeftOut{R"({"resourceName": "x", "selectors": {"pfNames": ["pf0"], "linkTypes": ["infiniband"]}})",
-                "Ethernet"},
-        LeftOut{R"({"resourceName": "x", "selectors": {"pfNames": ["pf0"], "drivers": ["vfio-pci"]}})",
-                "user-space"},
-        LeftOut{R"({"resourceName": "x", "selectors": {"vendors": ["15b3"]}})", "names its PFs"}));
+        ExcludedDevice{R"({"resourceName": "x", "deviceType": "accelerator", "selectors": {}})",
+                       "accelerators"},
+        ExcludedDevice{
+            R"({"resourceName": "x", "deviceType": "auxNetDevice", "selectors": {"auxTypes": ["sf"]}})",
+            "subfunctions"},
+        ExcludedDevice{R"({"resourceName": "x", "selectors": {"pfNames": ["pf0"], "vdpaType": "vhost"}})",
+                       "vDPA"},
+        ExcludedDevice{R"({"resourceName": "x", "selectors": {"pfNames": ["pf0"], "needVhostNet": true}})",
+                       "vhost-net"},
+        ExcludedDevice{R"({"resourceName": "x", "selectors": {"pfNames": ["pf0"], "pKeys": ["0x1"]}})",
+                       "partitions"},
+        ExcludedDevice{
+            R"({"resourceName": "x", "selectors": {"pfNames": ["pf0"], "linkTypes": ["infiniband"]}})",
+            "Ethernet"},
+        ExcludedDevice{R"({"resourceName": "x", "selectors": {"pfNames": ["pf0"], "drivers": ["vfio-pci"]}})",
+                       "user-space"},
+        ExcludedDevice{R"({"resourceName": "x", "selectors": {"vendors": ["15b3"]}})", "names its PFs"}));
 
 TEST(Migrate, RefusesNamesThatAFabricCannotHave) {
   const std::string domain = std::string(100, 'a') + "." + std::string(100, 'b');

@@ -22,7 +22,7 @@ class SriovdpDevicesTest : public TwoRails {
       ADD_FAILURE() << Describe(specs.error());
       return {std::make_shared<resources::ResourcePool>()};
     }
-    inventory_ = Look(host);
+    inventory_ = Discover(host);
     return BuildPools(*specs, *inventory_);
   }
   Ids Selected(const std::string& selectors, const std::string& type = "netDevice",
@@ -216,7 +216,7 @@ TEST_F(SriovdpDevicesTest, ADdpProfileStaysWhileTheDriverDoesNotAnswer) {
   const auto look = [&] {
     asked = 0;
     const auto plan = resources::MakePlan(root_, {std::nullopt, "/etc/pcidp/config.json", "intel.com"}, {},
-                                          [&](const std::string& pf) { return memory.Ask(pf); });
+                                          [&](const std::string& pf) { return memory.Query(pf); });
     EXPECT_TRUE(plan);
     EXPECT_EQ(plan->warnings.size(), trouble ? 2U : 0U) << "one for each PF";
     memory.KeepOnly(*plan->inventory);

@@ -169,7 +169,7 @@ TEST_P(ContractTest, OthersSeeWhatWasCreated) {
   }
 }
 
-TEST_P(ContractTest, TheNameIsTheClaim) {
+TEST_P(ContractTest, OnlyOneCreateOfANameSucceeds) {
   const ipam::LeaseKey key = ipam::LeaseKey::Block(kPool, 7);
   const ipam::LeaseEntry made = Made(key, R"({"node":"a"})");
   auto second = other_->Create(key, R"({"node":"b"})");
@@ -196,7 +196,7 @@ TEST_P(ContractTest, OnlyTheLatestStateIsReplaced) {
 }
 
 TEST_P(ContractTest, TheSameContentIsAChange) {
-  // A sign of life that says the same as before still has to be one's own.
+  // A heartbeat with the same content as before still has to be one's own.
   const ipam::LeaseEntry first = Made(ipam::LeaseKey::Node("node0"), R"({"n":1})");
   auto second = store_->Update(first, R"({"n":2})");
   ASSERT_TRUE(second);

@@ -64,8 +64,8 @@ TEST_F(LeasingLoopTest, LeasesAndTellsWhatItHas) {
   const auto status = loop->Status();
   EXPECT_EQ(status->blocks.at({kSubnet, ipam::BlockState::kUsable}), 1U);
   EXPECT_FALSE(status->fenced);
-  EXPECT_GT(status->store_calls, 3U);
-  EXPECT_EQ(status->failed_steps, 0U);
+  EXPECT_GT(status->store_requests, 3U);
+  EXPECT_EQ(status->failures, 0U);
   EXPECT_TRUE(status->since_renewal_ms);
 }
 
@@ -87,8 +87,8 @@ TEST_F(LeasingLoopTest, OneRailheaddLeasesAtATime) {
   const auto second = Run(other);
   ASSERT_TRUE(second);
   // Time enough for several steps of the one that may.
-  const std::uint64_t calls = first->Status()->store_calls;
-  ASSERT_TRUE(Eventually([&] { return first->Status()->store_calls >= calls + 5; }));
+  const std::uint64_t calls = first->Status()->store_requests;
+  ASSERT_TRUE(Eventually([&] { return first->Status()->store_requests >= calls + 5; }));
   EXPECT_FALSE(second->Status());
   EXPECT_TRUE(other.records().empty());
   first->Stop();
@@ -103,7 +103,7 @@ TEST(LeasePlan, IsMadeOfTheRailsWithoutRangesOfTheirOwn) {
     scratch.Write("/etc/railhead/fabric.json", R"({"version": 1, "rails": [
       {"name": "rail0", "pf": "p0", "subnet": "10.7.0.0/24", "gateway": "10.7.0.1", "exclude": ["10.7.0.16-10.7.0.31"]},
       {"name": "rail1", "pf": "p1", "subnet": "10.8.0.0/24", "nodeBlock": 28}, {"name": "rail2", "pf": "p2"}],
-      "nodes": {"n1": 1}, "addresses": {"restSeconds": 300, "store": )" +
+      "nodes": {"n1": 1}, "addresses": {"reuseDelaySeconds": 300, "store": )" +
                                                    store + "}}");
     return PlanLeases(scratch.root(), "/etc/railhead/fabric.json");
   };
@@ -112,7 +112,7 @@ TEST(LeasePlan, IsMadeOfTheRailsWithoutRangesOfTheirOwn) {
   ASSERT_TRUE(*plan);
   EXPECT_EQ((*plan)->settings.node, "n1");
   EXPECT_EQ((*plan)->settings.low_water, 8U);
-  EXPECT_EQ((*plan)->settings.times.rest, std::chrono::seconds(300));
+  EXPECT_EQ((*plan)->settings.times.reuse_delay, std::chrono::seconds(300));
   EXPECT_EQ((*plan)->store.etcd, R"({"endpoints":["x"]})");
   ASSERT_EQ((*plan)->settings.pools.size(), 1U);
   const ipam::PoolLayout& pool = (*plan)->settings.pools.front();

@@ -1,4 +1,4 @@
-// `railctl drain` and `railctl return` as processes, on a node with one rail.
+// `railctl drain` and `railctl undrain` as processes, on a node with one rail.
 #include <gtest/gtest.h>
 
 #include <nlohmann/json.hpp>
@@ -72,30 +72,30 @@ TEST_F(DrainCommandTest, WhatTheNodeDoesNotHave) {
   EXPECT_EQ(output.status, 1);
   EXPECT_NE(output.err.find("no rail, PF or VF rail7"), std::string::npos) << output.err;
   EXPECT_NE(output.err.find("pf0, rail0"), std::string::npos) << output.err;
-  EXPECT_EQ(Run({"return", "rail0"}).status, 1);
+  EXPECT_EQ(Run({"undrain", "rail0"}).status, 1);
   EXPECT_TRUE(Drained().empty());
 }
 
-TEST_F(DrainCommandTest, ReturnsWhatIsWellOnly) {
+TEST_F(DrainCommandTest, UndrainsOnlyWhatIsHealthy) {
   ASSERT_EQ(Run({"drain", "rail0"}).status, 0);
-  auto output = Run({"return", "rail0"});
-  EXPECT_EQ(output.status, 1) << "nobody has looked";
+  auto output = Run({"undrain", "rail0"});
+  EXPECT_EQ(output.status, 1) << "its health is unknown";
   EXPECT_NE(output.err.find("--force"), std::string::npos) << output.err;
   Seen(false);
-  output = Run({"return", "rail0"});
+  output = Run({"undrain", "rail0"});
   EXPECT_EQ(output.status, 1);
   EXPECT_NE(output.err.find("unbound: VF is bound to no driver"), std::string::npos) << output.err;
   EXPECT_EQ(Drained().size(), 1U);
   Seen(true);
-  output = Run({"return", "rail0"});
+  output = Run({"undrain", "rail0"});
   EXPECT_EQ(output.status, 0) << output.err;
   EXPECT_EQ(output.out, "rail0 (0000:43:00.0) is in use again\n");
   EXPECT_TRUE(Drained().empty());
 }
 
-TEST_F(DrainCommandTest, ForceReturnsAll) {
+TEST_F(DrainCommandTest, ForceUndrainsAll) {
   ASSERT_EQ(Run({"drain", "rail0"}).status, 0);
-  EXPECT_EQ(Run({"return", kPf, "--force"}).status, 0);
+  EXPECT_EQ(Run({"undrain", kPf, "--force"}).status, 0);
   EXPECT_TRUE(Drained().empty());
 }
 

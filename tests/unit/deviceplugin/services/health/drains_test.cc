@@ -100,7 +100,7 @@ TEST_F(WatchTest, ADrainedPfAndItsVfsAreUnhealthyAtOnceAndBackAtOnce) {
   const auto reasons = watch_->Reasons(kVf2);
   ASSERT_EQ(reasons.size(), 1U);
   EXPECT_EQ(reasons[0].rule, health::HealthRule::kDrained);
-  EXPECT_EQ(reasons[0].text, "PF pf0 (0000:43:00.0) is drained: cable swap (railctl return rail0)");
+  EXPECT_EQ(reasons[0].text, "PF pf0 (0000:43:00.0) is drained: cable swap (railctl undrain rail0)");
   Restart();
   EXPECT_FALSE(watch_->IsHealthy(kVf)) << "a restart changes nothing";
   EXPECT_TRUE(Run(15, 15).empty());
@@ -116,7 +116,7 @@ TEST_F(WatchTest, ADrainedVfIsSeenBetweenTwoLooksAtVfsAndItsSiblingsAreWell) {
   ASSERT_EQ(changes.size(), 1U);
   EXPECT_EQ(changes[0].device, kVf);
   EXPECT_EQ(changes[0].reasons.at(0).text,
-            std::string("VF ") + kVf + " is drained (railctl return " + kVf + ")");
+            std::string("VF ") + kVf + " is drained (railctl undrain " + kVf + ")");
   EXPECT_TRUE(watch_->IsHealthy(kVf2));
   EXPECT_TRUE(watch_->IsHealthy(kPf));
 }

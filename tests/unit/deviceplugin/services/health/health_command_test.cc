@@ -101,7 +101,7 @@ TEST_F(CommandTest, OneDevice) {
   const auto unknown = Run({"0000:99:00.0"});
   EXPECT_EQ(unknown.status, 1);
   EXPECT_EQ(unknown.err,
-            "railctl: railheadd knows no device 0000:99:00.0\n  all that it knows: railctl health\n");
+            "railctl: railheadd knows no device 0000:99:00.0\n  see railctl health for all devices\n");
 }
 
 TEST_F(CommandTest, NothingThere) {

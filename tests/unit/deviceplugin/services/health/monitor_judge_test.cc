@@ -52,7 +52,7 @@ TEST(JudgeTest, Impaired) {
   const health::Verdict impaired = Judge(health::HealthRule::kImpaired, Pf(), seen);
   EXPECT_EQ(impaired.kind, Kind::kBad);
   EXPECT_EQ(impaired.text,
-            "the rail of PF pf0 (0000:43:00.0) is ill towards most peers: mtu: gpu-002, gpu-003");
+            "the rail of PF pf0 (0000:43:00.0) has faults to most peers: mtu: gpu-002, gpu-003");
   seen.rail->state = State::kDead;
   EXPECT_EQ(KindOf(health::HealthRule::kImpaired, Pf(), seen), Kind::kBad)
       << "whoever is out of use must not come back by dying";

@@ -36,7 +36,7 @@ inline health::Observation GoodPf() {
   return seen;
 }
 
-// A VF at home, up.
+// A VF on the host, up.
 inline health::Observation GoodVf() {
   health::Observation seen;
   seen.link = health::ObservedLink{"pf0v0", true, true, ""};

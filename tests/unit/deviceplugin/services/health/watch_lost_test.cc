@@ -23,7 +23,7 @@ class LostTest : public WatchTest {
     functions_.resize(1 + static_cast<std::size_t>(there));
     functions_[0].vf_count = there;
     functions_[0].numvfs = numvfs;
-    watch_->Hurry();
+    watch_->ReadAllNow();
   }
   void MakeVfs(int count) {
     sysfs_.AddVfs(kPf, count);

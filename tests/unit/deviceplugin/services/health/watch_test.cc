@@ -160,11 +160,11 @@ TEST_F(WatchTest, CadenceOfVfs) {
   EXPECT_EQ(changes[0].reasons[0].rule, health::HealthRule::kUnbound);
 }
 
-TEST_F(WatchTest, HurryReadsAll) {
+TEST_F(WatchTest, ReadAllNowReadsAll) {
   Run(0, 0);
   sysfs_.Unbind(kVf);  // comes before the removal
   sysfs_.Remove(std::string("/sys/bus/pci/devices/") + kVf);
-  watch_->Hurry();
+  watch_->ReadAllNow();
   EXPECT_TRUE(Tick(1).changes.empty());
   EXPECT_EQ(Tick(3).changes.size(), 1U);
   EXPECT_FALSE(watch_->IsHealthy(kVf));
@@ -238,7 +238,7 @@ TEST_F(WatchTest, AResetIsNoNewsUnlessItLasts) {
     ASSERT_TRUE(Journal(sysfs_.root()).Remove(entry));
   };
   reset();
-  watch_->Hurry();
+  watch_->ReadAllNow();
   EXPECT_TRUE(Run(10, 15).empty());
   end();
   EXPECT_TRUE(Run(20, 200).empty()) << "nothing is remembered of it";

@@ -64,7 +64,7 @@ const Broken kBroken[] = {
          "pools": [{"resource": "a.io/x", "rails": ["r"]}, {"resource": "a.io/x", "rails": ["r"]}]})",
      "/pools/1"},
     {R"({"version": 1, "rails": [{"name": "r", "pf": "pf0"}],
-         "pools": [{"resource": "a.io/x", "rails": ["r"], "binding": "late", "delivery": "mount"}]})",
+         "pools": [{"resource": "a.io/x", "rails": ["r"], "binding": "late", "deviceNodes": "mount"}]})",
      "/pools/0"},
     {R"({"version": 1, "rails": [{"name": "r", "pf": "pf0"}], "health": {"link": {"downAfter": -1}}})",
      "/health/link/downAfter"},
@@ -164,20 +164,21 @@ class BadInputTest : public KubeletTest {
 TEST_F(BadInputTest, ABrokenFabricWhileItRunsIsSaidOnce) {
   const std::string good = ReadFile(root_.Path("/etc/railhead/fabric.json")).value().value_or("");
   for (const Broken& broken : kBroken) {
-    const std::size_t before = CountOf(daemon_->err(), "the configuration is good again");
+    const std::size_t before = CountOf(daemon_->err(), "discovery succeeds again");
     Configure(broken.fabric);
-    ASSERT_TRUE(HasLogged("going on with what was good before", before + 1)) << broken.fabric;
+    ASSERT_TRUE(HasLogged("the last valid configuration stays in use", before + 1)) << broken.fabric;
     const std::string log = daemon_->err();
-    EXPECT_NE(log.find(broken.said, log.rfind("going on with")), std::string::npos) << broken.fabric << log;
+    EXPECT_NE(log.find(broken.said, log.rfind("the last valid configuration")), std::string::npos)
+        << broken.fabric << log;
     // Looking again finds the same, and says nothing.
-    const std::size_t looks = CountOf(log, "looking again");
+    const std::size_t looks = CountOf(log, "discovery requested");
     daemon_->Signal(SIGHUP);
-    ASSERT_TRUE(HasLogged("looking again", looks + 1));
+    ASSERT_TRUE(HasLogged("discovery requested", looks + 1));
     EXPECT_EQ(kubelet_.Present(kResource).size(), 4U);
     Configure(good);
-    ASSERT_TRUE(HasLogged("the configuration is good again", before + 1)) << daemon_->err();
+    ASSERT_TRUE(HasLogged("discovery succeeds again", before + 1)) << daemon_->err();
   }
-  EXPECT_EQ(CountOf(daemon_->err(), "going on with what was good before"), std::size(kBroken))
+  EXPECT_EQ(CountOf(daemon_->err(), "the last valid configuration stays in use"), std::size(kBroken))
       << daemon_->err();
   EXPECT_EQ(kubelet_.Registrations(kResource), 1) << "kubelet is not to notice any of it";
 }

@@ -102,8 +102,8 @@ TEST_F(GateTest, AnAttachmentOfAnEarlierBootDoesNotCount) {
   EXPECT_NE(Check({vfs0_[0]}), "");
 }
 
-TEST_F(GateTest, PoolsWithoutHandoffPass) {
-  EXPECT_EQ(Check({vfs0_[0]}, R"(, "handoff": "off")"), "");
+TEST_F(GateTest, PoolsWithoutNcclConfigPass) {
+  EXPECT_EQ(Check({vfs0_[0]}, R"(, "ncclConfig": "off")"), "");
 }
 
 TEST_F(GateTest, AskingForNothingIsAnError) {
@@ -197,7 +197,7 @@ class CdiReadersTest : public TwoRails {
     for (const std::string& id : ids) request.add_device_ids(id);
     std::optional<bool> unread;
     const auto answered = kubelet::AnswerPreStart(
-        root_, *Pool(R"(, "handoff": "off")" + more), request,
+        root_, *Pool(R"(, "ncclConfig": "off")" + more), request,
         [&](const kubelet::ContainerCall& call) { unread = call.cdi_unread; }, milliseconds(50));
     EXPECT_TRUE(answered) << Describe(answered.error());
     return unread;
@@ -227,18 +227,18 @@ TEST_F(CdiReadersTest, AllDevicesOfAContainerAtOnce) {
 
 TEST_F(CdiReadersTest, ARuntimeThatReadsNoneIsReportedAndNotWaitedForAnyLonger) {
   WriteSpec(vfs0_[0]);
-  EXPECT_EQ(PreStart(R"(, "delivery": "cdi")", {vfs0_[0]}), true);
+  EXPECT_EQ(PreStart(R"(, "deviceNodes": "cdi")", {vfs0_[0]}), true);
   RuntimeStandIn runtime(Directory(), milliseconds(0));
   EXPECT_EQ(kubelet::AwaitCdiReader(root_, {vfs0_[0]}, milliseconds(60'000)), true);
 }
 
-// Of another delivery, without a spec, without the directory.
+// With mounted device nodes, without a spec, without the directory.
 TEST_F(CdiReadersTest, WhatNamesNoCdiDeviceIsNotWaitedFor) {
   WriteSpec(vfs0_[0]);
-  EXPECT_EQ(PreStart(R"(, "delivery": "mount")", {vfs0_[0]}), false);
-  EXPECT_EQ(PreStart(R"(, "delivery": "cdi")", {vfs0_[1]}), false);
+  EXPECT_EQ(PreStart(R"(, "deviceNodes": "mount")", {vfs0_[0]}), false);
+  EXPECT_EQ(PreStart(R"(, "deviceNodes": "cdi")", {vfs0_[1]}), false);
   std::filesystem::remove_all(Directory());
-  EXPECT_EQ(PreStart(R"(, "delivery": "cdi")", {vfs0_[1]}), false);
+  EXPECT_EQ(PreStart(R"(, "deviceNodes": "cdi")", {vfs0_[1]}), false);
 }
 
 }  // namespace

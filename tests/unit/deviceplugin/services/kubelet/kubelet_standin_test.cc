@@ -143,7 +143,7 @@ TEST_F(StandInTest, ADeafKubeletHoldsNobodyUp) {
         << daemon_->err();
   }
   daemon_->Signal(SIGHUP);
-  ASSERT_TRUE(Eventually([&] { return daemon_->err().find("looking again") != std::string::npos; }));
+  ASSERT_TRUE(Eventually([&] { return daemon_->err().find("discovery requested") != std::string::npos; }));
   EXPECT_EQ(daemon_->Stop(), 0) << daemon_->err();
   EXPECT_EQ(OurSockets(), 0U);
 }

@@ -62,7 +62,7 @@ TEST_F(RegistryTest, SaysWhenNobodyLooksThere) {
   ASSERT_TRUE(kubelet.Start());
   const auto daemon = RunDaemon();
   EXPECT_TRUE(Eventually([&] {
-    return daemon->err().find("plugin watcher has not asked for a.io/rail0") != std::string::npos;
+    return daemon->err().find("plugin watcher has not connected to a.io/rail0") != std::string::npos;
   })) << daemon->err();
   EXPECT_NE(daemon->err().find("--registration legacy"), std::string::npos);
   EXPECT_EQ(daemon->Stop(), 0) << daemon->err();

@@ -13,8 +13,8 @@ namespace {
 
 constexpr const char* kFabric = R"({"version": 1, "rails": [
     {"name": "rail0", "pf": "pf0"}, {"name": "rail1", "pf": "pf1"}, {"name": "rail2", "pf": "pf2"}], "pools": [
-    {"resource": "railhead.io/a", "rails": ["rail0"], "handoff": "off"},
-    {"resource": "railhead.io/b", "rails": ["rail1"], "handoff": "off"},
+    {"resource": "railhead.io/a", "rails": ["rail0"], "ncclConfig": "off"},
+    {"resource": "railhead.io/b", "rails": ["rail1"], "ncclConfig": "off"},
     {"resource": "railhead.io/c", "rails": ["rail2"]}]})";
 
 class TraceReplayTest : public KubeletTest {

@@ -56,8 +56,8 @@ class TwoDaemonsTest : public RestartNode, public ::testing::WithParamInterface<
     for (auto at = log.find(what); at != std::string::npos; at = log.find(what, at + 1)) ++count;
     return count;
   }
-  static bool StandsBy(const Process& daemon, std::size_t resources) {
-    return Said(daemon, "standing by") >= resources;
+  static bool IsStandby(const Process& daemon, std::size_t resources) {
+    return Said(daemon, "standby: a newer") >= resources;
   }
 
   std::atomic<bool> answers_late_ = false;  // kubelet to who registers kPlain: when it ends itself
@@ -71,7 +71,7 @@ TEST_P(TwoDaemonsTest, TheNewOneTakesOverAndTheOldOneEnds) {
   new_ = RunDaemon();
   ASSERT_TRUE(Eventually([&] {
     EXPECT_TRUE(NothingIsLost()) << "while the new one comes";
-    return AllRegistered(2) && StandsBy(*old_, 3);
+    return AllRegistered(2) && IsStandby(*old_, 3);
   })) << old_->err();
   EXPECT_TRUE(kubelet_->Allocate(kRail0, 1)) << "by the new one";
   EXPECT_EQ(old_->Stop(), 0) << old_->err();
@@ -90,7 +90,7 @@ TEST_P(TwoDaemonsTest, TheNewOneTakesOverAndTheOldOneEnds) {
 
 TEST_P(TwoDaemonsTest, TheNewOneDiesAndTheOldOneTakesOver) {
   new_ = RunDaemon();
-  ASSERT_TRUE(Eventually([&] { return AllRegistered(2) && StandsBy(*old_, 3); })) << old_->err();
+  ASSERT_TRUE(Eventually([&] { return AllRegistered(2) && IsStandby(*old_, 3); })) << old_->err();
   new_->Kill();
   ASSERT_TRUE(Eventually([&] { return AllRegistered(3); })) << old_->err();
   EXPECT_TRUE(kubelet_->Allocate(kRail0, 1)) << "by the old one";
@@ -99,7 +99,7 @@ TEST_P(TwoDaemonsTest, TheNewOneDiesAndTheOldOneTakesOver) {
 
 TEST_P(TwoDaemonsTest, TheNewOneIsStoppedAndTheOldOneTakesOver) {
   new_ = RunDaemon();
-  ASSERT_TRUE(Eventually([&] { return AllRegistered(2) && StandsBy(*old_, 3); })) << old_->err();
+  ASSERT_TRUE(Eventually([&] { return AllRegistered(2) && IsStandby(*old_, 3); })) << old_->err();
   EXPECT_EQ(new_->Stop(), 0) << new_->err();
   ASSERT_TRUE(Eventually([&] { return AllRegistered(3); })) << old_->err();
   ExpectWhole(kubelet_.get(), "with the old one again");
@@ -139,7 +139,7 @@ TEST_P(TwoDaemonsTest, KubeletRestartsMeanwhile) {
 TEST_P(TwoDaemonsTest, KubeletAnswersAsItEndsAndTheOldOneComesLast) {
   answers_late_ = true;
   new_ = RunDaemon();
-  ASSERT_TRUE(Eventually([&] { return answer_is_held_ && StandsBy(*old_, 3); })) << old_->err();
+  ASSERT_TRUE(Eventually([&] { return answer_is_held_ && IsStandby(*old_, 3); })) << old_->err();
   old_->Signal(SIGSTOP);
   kubelet_->Stop();
   answers_late_ = false;
@@ -161,7 +161,7 @@ TEST_P(TwoDaemonsTest, OneAfterTheOther) {
     new_ = RunDaemon();
     const bool early = Random(2) == 0;  // the old one ends while the new one begins
     if (!early) {
-      ASSERT_TRUE(Eventually([&] { return StandsBy(*old_, 3); })) << old_->err();
+      ASSERT_TRUE(Eventually([&] { return IsStandby(*old_, 3); })) << old_->err();
     }
     EXPECT_EQ(old_->Stop(), 0) << old_->err();
     ExpectWhole(kubelet_.get(), "update " + std::to_string(update) + " of pod " + uid);

@@ -37,7 +37,7 @@ class AdmissionHintsTest : public ::testing::Test {
   void GivesGpu(const std::string& pod, std::size_t gpu) {
     Gives(pod, "nvidia.com/gpu", {machine_.accelerators[gpu]});
   }
-  void Look() { hints_.Update(topology_, ids_, now_); }
+  void Update() { hints_.Update(topology_, ids_, now_); }
   // What a pod that asks for one device would get of all.
   std::string Preferred() {
     resources::PreferHints hints;
@@ -52,11 +52,11 @@ class AdmissionHintsTest : public ::testing::Test {
   std::shared_ptr<const resources::ResourcePool> pool_;
   std::shared_ptr<const topology::Topology> topology_;
   std::shared_ptr<const topology::AcceleratorIds> ids_;
-  std::vector<kubelet::GivenDevices> given_;
+  std::vector<kubelet::AllocatedDevices> given_;
   bool fails_ = false;
   int asked_ = 0;
   bool hinted_ = false;
-  late_binding::AdmissionHints hints_{[this]() -> Result<std::vector<kubelet::GivenDevices>> {
+  late_binding::AdmissionHints hints_{[this]() -> Result<std::vector<kubelet::AllocatedDevices>> {
     ++asked_;
     if (fails_) return Fail(ErrorCode::kTimeout, "kubelet is busy");
     return given_;
@@ -67,7 +67,7 @@ class AdmissionHintsTest : public ::testing::Test {
 TEST_F(AdmissionHintsTest, TheGpuOfThePodWhicheverItIs) {
   for (std::size_t gpu = 0; gpu < machine_.accelerators.size(); ++gpu) {
     given_.clear();
-    Look();
+    Update();
     GivesGpu("new-" + std::to_string(gpu), gpu);
     EXPECT_EQ(Preferred(), vfs_[gpu / 2]) << "GPU " << gpu;
   }
@@ -75,7 +75,7 @@ TEST_F(AdmissionHintsTest, TheGpuOfThePodWhicheverItIs) {
 
 TEST_F(AdmissionHintsTest, PodsThatWereThereBeforeAreNotMeant) {
   GivesGpu("old", 0);
-  Look();
+  Update();
   GivesGpu("new", 5);
   EXPECT_EQ(Preferred(), vfs_[2]);
   now_ += seconds(60);
@@ -84,7 +84,7 @@ TEST_F(AdmissionHintsTest, PodsThatWereThereBeforeAreNotMeant) {
 }
 
 TEST_F(AdmissionHintsTest, OfTwoNewOnesTheOneThatLacksTheResource) {
-  Look();
+  Update();
   GivesGpu("done", 7);
   Gives("done", "a.io/roce", {vfs_[3]});
   GivesGpu("new", 4);
@@ -95,19 +95,19 @@ TEST_F(AdmissionHintsTest, OtherwiseTheGpusThatNobodyHas) {
   for (std::size_t gpu = 0; gpu < 8; ++gpu) {
     if (gpu != 6) GivesGpu("old-" + std::to_string(gpu), gpu);
   }
-  Look();
+  Update();
   EXPECT_EQ(Preferred(), vfs_[3]) << "the NIC was asked for first";
 }
 
 TEST_F(AdmissionHintsTest, AllTakenSaysNothing) {
   for (std::size_t gpu = 0; gpu < 8; ++gpu) GivesGpu("old-" + std::to_string(gpu), gpu);
-  Look();
+  Update();
   EXPECT_EQ(Preferred(), vfs_[0]);
   EXPECT_FALSE(hinted_);
 }
 
 TEST_F(AdmissionHintsTest, WithoutAnAnswerAnyWillDo) {
-  Look();
+  Update();
   fails_ = true;
   EXPECT_EQ(Preferred(), vfs_[0]);
   EXPECT_FALSE(hinted_);
@@ -115,29 +115,29 @@ TEST_F(AdmissionHintsTest, WithoutAnAnswerAnyWillDo) {
 
 TEST_F(AdmissionHintsTest, ABusyKubeletInBetweenMakesNoPodNew) {
   GivesGpu("old", 0);
-  Look();
+  Update();
   GivesGpu("new", 5);
   fails_ = true;
-  Look();
+  Update();
   fails_ = false;
   EXPECT_EQ(Preferred(), vfs_[2]);
 }
 
 TEST_F(AdmissionHintsTest, ABusyKubeletAtTheFirstLookIsNoReasonToForgetTheGpus) {
   fails_ = true;
-  Look();
+  Update();
   fails_ = false;
   GivesGpu("new", 2);
   EXPECT_EQ(Preferred(), vfs_[1]);
 }
 
 TEST_F(AdmissionHintsTest, KubeletIsNotAskedWhereNothingDependsOnIt) {
-  EXPECT_EQ(Preferred(), vfs_[0]) << "before the first look";
+  EXPECT_EQ(Preferred(), vfs_[0]) << "before the first update";
   hints_.Update(topology_, nullptr, now_);
   EXPECT_EQ(Preferred(), vfs_[0]);
   resources::ResourcePool one = *pool_;
   one.members.resize(1);
-  Look();
+  Update();
   const int before = asked_;
   EXPECT_TRUE(hints_.For(one, now_).empty());
   EXPECT_EQ(asked_, before);

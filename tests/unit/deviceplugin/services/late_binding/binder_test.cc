@@ -85,7 +85,7 @@ class BinderTest : public ::testing::Test {
       record.device_id = slot;
       record.siblings = slots;
       record.generation = 1;
-      record.handoff = HandoffPolicy::kRequired;
+      record.nccl_config = NcclConfigPolicy::kRequired;
       EXPECT_TRUE(WriteAllocation(root_, record));
     }
   }
@@ -118,8 +118,9 @@ class BinderTest : public ::testing::Test {
   std::vector<std::string> slots_;
   std::string entries_;
   // What the pod-resources API says.
-  std::vector<kubelet::GivenDevices> listed_;
-  late_binding::Binder binder_{root_, [this] { return Result<std::vector<kubelet::GivenDevices>>(listed_); }};
+  std::vector<kubelet::AllocatedDevices> listed_;
+  late_binding::Binder binder_{root_,
+                               [this] { return Result<std::vector<kubelet::AllocatedDevices>>(listed_); }};
   late_binding::Binder::Clock::time_point now_ = late_binding::Binder::Clock::now();
 };
 
@@ -208,7 +209,7 @@ TEST_F(BinderTest, AnotherSandboxOfTheSameSlot) {
   Attach("c2", *again);
   const auto third = Bind("p", {slots_[0]}, "c3");
   ASSERT_TRUE(third) << Describe(third.error());
-  EXPECT_NE(third->at(slots_[0]), first->at(slots_[0])) << "one that is at home before one to wait for";
+  EXPECT_NE(third->at(slots_[0]), first->at(slots_[0])) << "one on the host before one to wait for";
   EXPECT_EQ(third->at(slots_[0]), vfs_[3][1]);
 }
 
@@ -292,7 +293,7 @@ TEST_F(BurstTest, FiftyPodsAtOnceAndAChangeOfHealth) {
   std::condition_variable changed;
   bool asked = false;
   bool updated = false;
-  late_binding::Binder binder(root_, [&]() -> Result<std::vector<kubelet::GivenDevices>> {
+  late_binding::Binder binder(root_, [&]() -> Result<std::vector<kubelet::AllocatedDevices>> {
     const std::lock_guard one_at_a_time(kubelet);
     std::unique_lock lock(mutex);
     asked = true;
@@ -300,7 +301,7 @@ TEST_F(BurstTest, FiftyPodsAtOnceAndAChangeOfHealth) {
     EXPECT_TRUE(changed.wait_for(lock, kGenerous, [&] { return updated; })) << "the change of health waits";
     std::condition_variable never;
     never.wait_for(lock, std::chrono::milliseconds(500), [] { return false; });
-    return std::vector<kubelet::GivenDevices>{};
+    return std::vector<kubelet::AllocatedDevices>{};
   });
   const topology::TopologyConfig config;
   const auto topology = *topology::Topology::Read(root_, *inventory_, config);
@@ -351,7 +352,7 @@ TEST(SharedAnswerTest, IsNeverOlderThanTheQuestionAndSharedByAll) {
     const int number = ++begun;
     for (int i = 0; i < 1000; ++i) std::this_thread::yield();
     --at_once;
-    return std::vector<kubelet::GivenDevices>{{std::to_string(number), "", "", {}}};
+    return std::vector<kubelet::AllocatedDevices>{{std::to_string(number), "", "", {}}};
   });
   constexpr int kThreads = 16;
   constexpr int kQuestions = 50;
@@ -385,7 +386,7 @@ TEST_F(BinderTest, UnhealthyDevicesAreLeftOut) {
   EXPECT_EQ(none.error().code, ErrorCode::kBusy) << "try again later";
 }
 
-// Between the start of the daemon and its first look: kubelet tries again.
+// Between the start of the daemon and its first discovery: kubelet tries again.
 TEST_F(BinderTest, BeforeTheFirstLook) {
   Give("p", {slots_[0]}, {});
   late_binding::Binder young(root_);

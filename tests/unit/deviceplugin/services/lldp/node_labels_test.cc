@@ -79,9 +79,9 @@ class NodeLabelsTest : public ::testing::Test {
 TEST_F(NodeLabelsTest, AWholeNode) {
   const FakeMachine machine = MakePcieA100(sysfs_);
   sysfs_.AddVfs(machine.nics[0], 4);
-  lldp::LeafReport leaves{"n", Wall(0), {RailOn("rail0", "leaf 0", {"leaf*"}), RailOn("rail1", "")}};
-  leaves.rails[0].cabling = lldp::Cabling::kRight;
-  ASSERT_TRUE(lldp::kLeafFile.Write(sysfs_.root(), leaves));
+  lldp::LldpReport report{"n", Wall(0), {RailOn("rail0", "leaf 0", {"leaf*"}), RailOn("rail1", "")}};
+  report.rails[0].cabling = lldp::Cabling::kRight;
+  ASSERT_TRUE(lldp::kLldpFile.Write(sysfs_.root(), report));
   const lldp::NodeLabels labels = Labels(Fabric(4));
   const lldp::NodeLabels expected = {{"railhead.io/network", "roce"},
                                      {"railhead.io/rails", "4"},
@@ -90,7 +90,7 @@ TEST_F(NodeLabelsTest, AWholeNode) {
                                      {"railhead.io/gpus", "8"},
                                      {"railhead.io/gpu-nic-path", "PIX"},
                                      {"railhead.io/rail0.vfs", "4"},
-                                     {"railhead.io/rail0.leaf", lldp::KubernetesLabel("leaf 0")},
+                                     {"railhead.io/rail0.switch", lldp::KubernetesLabel("leaf 0")},
                                      {"railhead.io/rail1.vfs", "0"},
                                      {"railhead.io/rail2.vfs", "0"},
                                      {"railhead.io/rail3.vfs", "0"}};
@@ -116,12 +116,12 @@ TEST_F(NodeLabelsTest, WhatIsMissing) {
   EXPECT_EQ(Labels(R"({"version":1,"rails":[{"name":"a","pf":"none"}]})").at("railhead.io/network"), "none");
 }
 
-TEST_F(NodeLabelsTest, KubernetesTakesWhateverRailsAndLeavesAreCalled) {
+TEST_F(NodeLabelsTest, KubernetesTakesWhateverRailsAndSwitchesAreCalled) {
   sysfs_.AddPf({.address = "0000:43:00.0", .netdev = "pf0", .rdma = "mlx5_0"});
   const std::string odd = "r:" + std::string(80, 'x');
-  lldp::LeafReport leaves{"n", Wall(0), {RailOn(odd, "\x01\xff=,\n")}};
-  leaves.rails[0].rail = odd;
-  ASSERT_TRUE(lldp::kLeafFile.Write(sysfs_.root(), leaves));
+  lldp::LldpReport report{"n", Wall(0), {RailOn(odd, "\x01\xff=,\n")}};
+  report.rails[0].rail = odd;
+  ASSERT_TRUE(lldp::kLldpFile.Write(sysfs_.root(), report));
   const lldp::NodeLabels labels = Labels(R"({"version":1,"rails":[{"name":")" + odd + R"(","pf":"pf0"}]})");
   EXPECT_EQ(labels.size(), 7U);
   for (const auto& [name, value] : labels) {
@@ -163,19 +163,19 @@ TEST(FeatureFileTest, LeavesNothingBesideIt) {
 
 // Cables that are where they belong, that are not, and that changed places.
 
-std::vector<lldp::RailLeaf> Judged(std::vector<lldp::RailLeaf> rails) {
+std::vector<lldp::RailNeighbor> Judged(std::vector<lldp::RailNeighbor> rails) {
   JudgeCabling(rails);
   return rails;
 }
 
 TEST(CablingTest, Patterns) {
-  EXPECT_TRUE(lldp::MatchesLeaf({"leaf-1"}, "leaf-1"));
-  EXPECT_TRUE(lldp::MatchesLeaf({"x", "su?-leaf-1*"}, "su7-leaf-1.dc.example"));
-  EXPECT_TRUE(lldp::MatchesLeaf({"leaf[0-3]"}, "leaf3"));
-  EXPECT_FALSE(lldp::MatchesLeaf({"leaf[0-3]"}, "leaf4"));
-  EXPECT_FALSE(lldp::MatchesLeaf({"leaf-1"}, "LEAF-1"));
-  EXPECT_FALSE(lldp::MatchesLeaf({"leaf-1"}, "leaf-12"));
-  EXPECT_FALSE(lldp::MatchesLeaf({}, "leaf-1"));
+  EXPECT_TRUE(lldp::MatchesSwitch({"leaf-1"}, "leaf-1"));
+  EXPECT_TRUE(lldp::MatchesSwitch({"x", "su?-leaf-1*"}, "su7-leaf-1.dc.example"));
+  EXPECT_TRUE(lldp::MatchesSwitch({"leaf[0-3]"}, "leaf3"));
+  EXPECT_FALSE(lldp::MatchesSwitch({"leaf[0-3]"}, "leaf4"));
+  EXPECT_FALSE(lldp::MatchesSwitch({"leaf-1"}, "LEAF-1"));
+  EXPECT_FALSE(lldp::MatchesSwitch({"leaf-1"}, "leaf-12"));
+  EXPECT_FALSE(lldp::MatchesSwitch({}, "leaf-1"));
 }
 
 TEST(CablingTest, RightWrongUncheckedUnknown) {
@@ -201,8 +201,8 @@ TEST(CablingTest, TwoThatChangedPlaces) {
 TEST(CablingTest, OneInThePlaceOfAnother) {
   const auto rails = Judged({RailOn("rail0", "leaf1", {"leaf0"}), RailOn("rail1", "leaf2", {"leaf1"}),
                              RailOn("rail2", "leaf2", {"leaf2"})});
-  EXPECT_EQ(rails[0].because, "this is where rail1 belongs");
-  EXPECT_EQ(rails[1].because, "this is where rail2 belongs");
+  EXPECT_EQ(rails[0].because, "this is the switch of rail1");
+  EXPECT_EQ(rails[1].because, "this is the switch of rail2");
   EXPECT_EQ(rails[2].cabling, lldp::Cabling::kRight);
 }
 
@@ -210,12 +210,12 @@ TEST(CablingTest, OneInThePlaceOfAnother) {
 TEST(CablingTest, ThreeInARing) {
   const auto rails = Judged({RailOn("rail0", "leaf1", {"leaf0"}), RailOn("rail1", "leaf2", {"leaf1"}),
                              RailOn("rail2", "leaf0", {"leaf2"})});
-  EXPECT_EQ(rails[0].because, "this is where rail1 belongs");
-  EXPECT_EQ(rails[2].because, "this is where rail0 belongs");
+  EXPECT_EQ(rails[0].because, "this is the switch of rail1");
+  EXPECT_EQ(rails[2].because, "this is the switch of rail0");
 }
 
 TEST(CablingTest, WhyNothingIsHeardStays) {
-  std::vector<lldp::RailLeaf> rails = {RailOn("rail0", ""), RailOn("rail1", "leaf1")};
+  std::vector<lldp::RailNeighbor> rails = {RailOn("rail0", ""), RailOn("rail1", "leaf1")};
   rails[0].because = rails[1].because = "no carrier";
   JudgeCabling(rails);
   EXPECT_EQ(rails[0].because, "no carrier");
@@ -223,10 +223,10 @@ TEST(CablingTest, WhyNothingIsHeardStays) {
 }
 
 TEST(CablingTest, ASwitchWithoutANameIsItsChassis) {
-  lldp::RailLeaf rail = RailOn("rail0", "", {"02:00:*"});
-  LldpNeighbour nameless = Neighbour("");
+  lldp::RailNeighbor rail = RailOn("rail0", "", {"02:00:*"});
+  LldpNeighbor nameless = Neighbor("");
   nameless.chassis = "02:00:00:00:00:aa";
-  rail.neighbour = lldp::HeardNeighbour{nameless, Wall(0)};
+  rail.neighbor = lldp::HeardNeighbor{nameless, Wall(0)};
   EXPECT_EQ(Judged({rail})[0].cabling, lldp::Cabling::kRight);
 }
 

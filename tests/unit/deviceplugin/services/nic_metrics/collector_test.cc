@@ -59,7 +59,7 @@ class CollectorTest : public ReconcilerFixture {
   void SetUp() override {
     permissions_ = R"(,"devices":"any")";  // kubelet has given nothing to anybody
     ReconcilerFixture::SetUp();
-    ASSERT_NO_FATAL_FAILURE(offer_.pools = Pools());
+    ASSERT_NO_FATAL_FAILURE(advertisement_.pools = Pools());
     for (const char* pf : {"pf0", "pf1", "pf2"}) wire_.links[pf] = Counted(1000);
   }
 
@@ -72,7 +72,7 @@ class CollectorTest : public ReconcilerFixture {
     EXPECT_TRUE(resources) << Describe(resources.error());
     return BuildPools(resources->specs, **inventory);
   }
-  nic_metrics::NicReport Collect() { return collector_.Collect(offer_); }
+  nic_metrics::NicReport Collect() { return collector_.Collect(advertisement_); }
   // The failure of a test when it is not there.
   static const nic_metrics::NicSample& Find(const nic_metrics::NicReport& report, const std::string& device) {
     static const nic_metrics::NicSample kNone;
@@ -90,7 +90,7 @@ class CollectorTest : public ReconcilerFixture {
   }
 
   Wire wire_;
-  kubelet::Offer offer_;
+  kubelet::Advertisement advertisement_;
   nic_metrics::NicCollector collector_{
       sysfs_.root(), kernel_, [this](const NetNs& ns) -> Result<std::unique_ptr<nic_metrics::CounterSource>> {
         wire_.opened.push_back(ns.path());
@@ -130,7 +130,7 @@ TEST_F(CollectorTest, WhatAPodHasIsSaidToBeThePods) {
   EXPECT_EQ(vf.owner->pod, "worker-3");
   EXPECT_EQ(vf.owner->interface, "rail1");
   EXPECT_EQ(vf.owner->attachment, (AttachmentKey{"rails", "c1", "net1"}));
-  EXPECT_TRUE(vf.owner->handoff);
+  EXPECT_TRUE(vf.owner->nccl_config);
   EXPECT_EQ(vf.pf, "pf1");
   EXPECT_EQ(vf.vf, 0);
   EXPECT_EQ(vf.rail, "rail1");

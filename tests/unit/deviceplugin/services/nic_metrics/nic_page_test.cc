@@ -112,10 +112,10 @@ TEST(NicPageTest, HealthAndDrift) {
   EXPECT_EQ(page.Value("railhead_nic_health_reason", With(kPort, {{"rule", "link"}})), 1);
   EXPECT_EQ(page.Value("railhead_nic_health_reason", With(kPort, {{"rule", "aer"}})), 1);
   EXPECT_EQ(page.Find("railhead_nic_healthy", kVf), nullptr) << "nothing is known of it";
-  EXPECT_EQ(page.Value("railhead_nic_handoff_drifted", kVf), 1);
+  EXPECT_EQ(page.Value("railhead_nic_nccl_config_drifted", kVf), 1);
   sources.drifted.clear();
   page = ParseMetrics(NicPage(sources, ExpositionFormat::kText), false);
-  EXPECT_EQ(page.Value("railhead_nic_handoff_drifted", kVf), 0);
+  EXPECT_EQ(page.Value("railhead_nic_nccl_config_drifted", kVf), 0);
 }
 
 TEST(NicPageTest, EveryMetricIsDocumentedAndEveryDocumentedOneIsThere) {

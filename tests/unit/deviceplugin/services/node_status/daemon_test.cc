@@ -17,9 +17,9 @@ namespace {
 
 using Json = nlohmann::json;
 
-class IsolationDaemonTest : public KubeletTest {
+class NodeStatusDaemonTest : public KubeletTest {
  protected:
-  IsolationDaemonTest() {
+  NodeStatusDaemonTest() {
     (void)std::signal(SIGPIPE, SIG_IGN);
     server_.Admin("POST", "/api/v1/nodes", R"({"metadata": {"name": "gpu-001"}, "spec": {}, "status": {}})");
     sysfs_.Write("/etc/railhead/node-name", "gpu-001\n");
@@ -30,8 +30,8 @@ class IsolationDaemonTest : public KubeletTest {
     sysfs_.Write(account + "token", ReadFileAt(access.token_file));
     environment_ = {"KUBERNETES_SERVICE_HOST=127.0.0.1", "KUBERNETES_SERVICE_PORT=" + access.endpoint.port};
   }
-  void SetFabric(const std::string& isolation) {
-    sysfs_.Write("/etc/railhead/fabric.json", TwoRailFabric(R"(, "isolation": )" + isolation));
+  void SetFabric(const std::string& node_status) {
+    sysfs_.Write("/etc/railhead/fabric.json", TwoRailFabric(R"(, "nodeStatus": )" + node_status));
   }
   Json Node() { return Json::parse(server_.Admin("GET", "/api/v1/nodes/gpu-001").body); }
   std::string ConditionReason() {
@@ -44,11 +44,11 @@ class IsolationDaemonTest : public KubeletTest {
   DeviceManager kubelet_{directory_};
 };
 
-TEST_F(IsolationDaemonTest, ADrainedRailIsSeenInTheCluster) {
+TEST_F(NodeStatusDaemonTest, ADrainedRailIsSeenInTheCluster) {
   SetFabric(R"({"nodeCondition": true, "taint": true, "events": true})");
   ASSERT_TRUE(kubelet_.Start());
   const auto daemon = RunDaemon();
-  ASSERT_TRUE(Eventually([&] { return ConditionReason() == "AllRailsWhole"; })) << daemon->err();
+  ASSERT_TRUE(Eventually([&] { return ConditionReason() == "AllRailsHealthy"; })) << daemon->err();
   EXPECT_FALSE(node_status::HasRailsTaint(Node()["spec"].value("taints", Json())));
   ASSERT_TRUE(health::AddDrain(root_, {kPf0, "rail0", "cable", std::chrono::system_clock::now()}));
   ASSERT_TRUE(Eventually([&] { return ConditionReason() == "RailsDrained"; })) << daemon->err();
@@ -57,13 +57,13 @@ TEST_F(IsolationDaemonTest, ADrainedRailIsSeenInTheCluster) {
     return server_.Admin("GET", "/api/v1/events").body.find("is drained: cable") != std::string::npos;
   })) << daemon->err();
   ASSERT_TRUE(health::RemoveDrain(root_, kPf0));
-  ASSERT_TRUE(Eventually([&] { return ConditionReason() == "AllRailsWhole"; })) << daemon->err();
+  ASSERT_TRUE(Eventually([&] { return ConditionReason() == "AllRailsHealthy"; })) << daemon->err();
   EXPECT_FALSE(node_status::HasRailsTaint(Node()["spec"].value("taints", Json())));
   EXPECT_EQ(daemon->Stop(), 0) << daemon->err();
 }
 
 // Switched on, set otherwise, and off again while railheadd runs: a taint does not stay behind.
-TEST_F(IsolationDaemonTest, FollowsTheFabric) {
+TEST_F(NodeStatusDaemonTest, FollowsTheFabric) {
   SetFabric("{}");
   ASSERT_TRUE(kubelet_.Start());
   const auto daemon = RunDaemon();
@@ -84,14 +84,14 @@ TEST_F(IsolationDaemonTest, FollowsTheFabric) {
   EXPECT_EQ(daemon->Stop(), 0) << daemon->err();
 }
 
-TEST_F(IsolationDaemonTest, WithoutTheApiKubeletIsServedAllTheSame) {
+TEST_F(NodeStatusDaemonTest, WithoutTheApiKubeletIsServedAllTheSame) {
   SetFabric(R"({"nodeCondition": true})");
   environment_[1] = "KUBERNETES_SERVICE_PORT=1";
   ASSERT_TRUE(kubelet_.Start());
   const auto daemon = RunDaemon();
   EXPECT_TRUE(kubelet_.Devices(kResource, 8, Soon())) << daemon->err();
   ASSERT_TRUE(Eventually([&] {
-    return daemon->err().find("the cluster does not hear of bad rails") != std::string::npos;
+    return daemon->err().find("node status update failed") != std::string::npos;
   })) << daemon->err();
   EXPECT_EQ(daemon->Stop(), 0) << daemon->err();
 }

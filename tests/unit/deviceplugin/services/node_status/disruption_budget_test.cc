@@ -47,8 +47,8 @@ class DisruptionBudgetTest : public ::testing::Test {
     node.out = false;
   }
   void Sign(const Node& node) { (void)cluster_.Create(ipam::LeaseKey::Node(node.name), "{}"); }
-  bool Take(Node& node, const node_status::MaxUnavailable& limit) {
-    const auto taken = node.budget->Take(limit, 0);
+  bool Acquire(Node& node, const node_status::MaxUnavailable& limit) {
+    const auto taken = node.budget->Acquire(limit, 0);
     if (taken) node.out = *taken;
     return taken.value_or(false);
   }
@@ -74,14 +74,14 @@ TEST(MaxUnavailableTest, IsAtLeastOneNode) {
 TEST_F(DisruptionBudgetTest, OfAllNodesThatAskOnlySoManyAreOut) {
   Make(40);
   for (int round = 0; round < 3; ++round) {
-    for (Node& node : nodes_) Take(node, {0, 10});
+    for (Node& node : nodes_) Acquire(node, {0, 10});
     EXPECT_EQ(Out(), 4U);
   }
   const auto first = std::find_if(nodes_.begin(), nodes_.end(), [](const Node& node) { return node.out; });
-  ASSERT_TRUE(first->budget->Give());
+  ASSERT_TRUE(first->budget->Release());
   first->out = false;
   EXPECT_EQ(first->budget->usage()->used, 3U);
-  for (Node& node : nodes_) Take(node, {0, 10});
+  for (Node& node : nodes_) Acquire(node, {0, 10});
   EXPECT_EQ(Out(), 4U) << "the place that was given back is another's";
   EXPECT_EQ(nodes_.back().budget->usage()->used, 4U);
   EXPECT_EQ(nodes_.back().budget->usage()->limit, 4U);
@@ -89,41 +89,41 @@ TEST_F(DisruptionBudgetTest, OfAllNodesThatAskOnlySoManyAreOut) {
 
 TEST_F(DisruptionBudgetTest, APlaceOutlivesTheProcess) {
   Make(3);
-  ASSERT_TRUE(Take(nodes_[0], {1, 0}));
+  ASSERT_TRUE(Acquire(nodes_[0], {1, 0}));
   Restart(nodes_[0]);
-  EXPECT_FALSE(Take(nodes_[1], {1, 0}));
-  EXPECT_TRUE(Take(nodes_[0], {1, 0}));
-  ASSERT_TRUE(nodes_[0].budget->Give());
-  EXPECT_TRUE(Take(nodes_[1], {1, 0}));
+  EXPECT_FALSE(Acquire(nodes_[1], {1, 0}));
+  EXPECT_TRUE(Acquire(nodes_[0], {1, 0}));
+  ASSERT_TRUE(nodes_[0].budget->Release());
+  EXPECT_TRUE(Acquire(nodes_[1], {1, 0}));
 }
 
 // Its addresses were given to others: it is no node of the cluster any more.
 TEST_F(DisruptionBudgetTest, ThePlaceOfANodeThatIsGoneIsFreeAgain) {
   Make(12);
-  for (int i = 0; i < 3; ++i) ASSERT_TRUE(Take(nodes_[static_cast<std::size_t>(i)], {3, 0}));
-  EXPECT_FALSE(Take(nodes_[5], {3, 0}));
+  for (int i = 0; i < 3; ++i) ASSERT_TRUE(Acquire(nodes_[static_cast<std::size_t>(i)], {3, 0}));
+  EXPECT_FALSE(Acquire(nodes_[5], {3, 0}));
   const auto record = cluster_.Get(ipam::LeaseKey::Node(nodes_[1].name));
   ASSERT_TRUE(cluster_.Remove(**record));
-  EXPECT_TRUE(Take(nodes_[5], {3, 0}));
-  EXPECT_FALSE(Take(nodes_[6], {3, 0}));
+  EXPECT_TRUE(Acquire(nodes_[5], {3, 0}));
+  EXPECT_FALSE(Acquire(nodes_[6], {3, 0}));
 }
 
 TEST_F(DisruptionBudgetTest, ALowerLimitCountsThePlacesOfTheHigherOne) {
   Make(10);
-  for (int i = 0; i < 5; ++i) ASSERT_TRUE(Take(nodes_[static_cast<std::size_t>(i)], {5, 0}));
-  EXPECT_FALSE(Take(nodes_[7], {2, 0}));
+  for (int i = 0; i < 5; ++i) ASSERT_TRUE(Acquire(nodes_[static_cast<std::size_t>(i)], {5, 0}));
+  EXPECT_FALSE(Acquire(nodes_[7], {2, 0}));
   for (int i = 0; i < 4; ++i) {
-    ASSERT_TRUE(nodes_[static_cast<std::size_t>(i)].budget->Give());
-    EXPECT_EQ(Take(nodes_[7], {2, 0}), i == 3) << i;
+    ASSERT_TRUE(nodes_[static_cast<std::size_t>(i)].budget->Release());
+    EXPECT_EQ(Acquire(nodes_[7], {2, 0}), i == 3) << i;
   }
 }
 
 TEST_F(DisruptionBudgetTest, FieldsOfANewerVersionChangeNothing) {
   Make(2);
-  ASSERT_TRUE(Take(nodes_[0], {2, 0}));
+  ASSERT_TRUE(Acquire(nodes_[0], {2, 0}));
   const ipam::LeaseEntry own = cluster_.Blocks("0.0.0.0/32", 0, 10).front();
   ASSERT_TRUE(cluster_.Update(own, R"({"node": "node0", "since": 7})"));
-  EXPECT_TRUE(Take(nodes_[0], {2, 0}));
+  EXPECT_TRUE(Acquire(nodes_[0], {2, 0}));
   EXPECT_EQ(nodes_[0].budget->usage()->used, 1U);
 }
 
@@ -147,13 +147,13 @@ TEST_F(DisruptionBudgetTest, WhateverGetsLostTheLimitHolds) {
       case 1:
       case 2:
         node.out = false;  // who gives a place back is in use again
-        (void)node.budget->Give();
+        (void)node.budget->Release();
         break;
       case 3:
         node.store->DeliverDelayed();
         break;
       default:
-        taken += Take(node, {kLimit, 0}) ? 1 : 0;
+        taken += Acquire(node, {kLimit, 0}) ? 1 : 0;
     }
     std::set<std::string> holders;
     const auto places = cluster_.Blocks("0.0.0.0/32", 0, 100);

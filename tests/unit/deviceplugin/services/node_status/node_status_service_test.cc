@@ -1,4 +1,4 @@
-// What is told arrives at the API server's stand-in, whatever else happens there.
+// Node status arrives at the API server's stand-in, whatever else happens there.
 #include "deviceplugin/services/node_status/node_status_service.h"
 
 #include <gtest/gtest.h>
@@ -26,7 +26,7 @@ KubeServer& Server() {
   return server;
 }
 
-class IsolatorTest : public ::testing::Test {
+class NodeStatusWriterTest : public ::testing::Test {
  protected:
   void SetUp() override {
     const Json ready = {{"type", "Ready"}, {"status", "True"}};
@@ -36,26 +36,26 @@ class IsolatorTest : public ::testing::Test {
     Server().Admin("POST", "/api/v1/nodes", node.dump());
     events_before_ = Events().size();
   }
-  static node_status::IsolationSettings All() {
-    node_status::IsolationSettings settings;
+  static node_status::NodeStatusSettings All() {
+    node_status::NodeStatusSettings settings;
     settings.node_condition = settings.events = true;
     settings.taint.emplace();
     return settings;
   }
-  std::unique_ptr<node_status::Isolator> Make(const node_status::IsolationSettings& settings,
-                                              const KubeAccess& access) {
-    return std::make_unique<node_status::Isolator>(
+  std::unique_ptr<node_status::NodeStatusWriter> Make(const node_status::NodeStatusSettings& settings,
+                                                      const KubeAccess& access) {
+    return std::make_unique<node_status::NodeStatusWriter>(
         settings, std::make_unique<node_status::NodeApi>(access, kTimeout, "gpu-001"), 1);
   }
-  void Begin(const node_status::IsolationSettings& settings = All()) {
-    isolator_ = Make(settings, Server().Access());
+  void Begin(const node_status::NodeStatusSettings& settings = All()) {
+    writer_ = Make(settings, Server().Access());
   }
-  node_status::IsolationOutcome Step(int second, std::vector<node_status::RailState> rails = {
-                                                     Whole("rail0"), Whole("rail1")}) {
-    situation_.rails = std::move(rails);
-    return isolator_->Step(situation_,
-                           std::chrono::steady_clock::time_point(std::chrono::seconds(100000 + second)),
-                           std::chrono::system_clock::from_time_t(1772366400 + second));
+  node_status::NodeStatusOutcome Step(int second, std::vector<node_status::RailState> rails = {
+                                                      Healthy("rail0"), Healthy("rail1")}) {
+    status_.rails = std::move(rails);
+    return writer_->Step(status_,
+                         std::chrono::steady_clock::time_point(std::chrono::seconds(100000 + second)),
+                         std::chrono::system_clock::from_time_t(1772366400 + second));
   }
   static Json Node() { return Json::parse(Server().Admin("GET", kNode).body); }
   static Json Taints() { return Node()["spec"].value("taints", Json::array()); }
@@ -73,27 +73,27 @@ class IsolatorTest : public ::testing::Test {
   }
 
   const Json other_ = {{"key", "theirs"}, {"effect", "NoSchedule"}};
-  std::unique_ptr<node_status::Isolator> isolator_;
-  node_status::Situation situation_;
+  std::unique_ptr<node_status::NodeStatusWriter> writer_;
+  node_status::NodeStatus status_;
   std::size_t events_before_ = 0;
 };
 
 // Too many nodes are out of use; a taint from before stays.
-TEST_F(IsolatorTest, TheTaintWaitsForAPlaceInTheBudget) {
+TEST_F(NodeStatusWriterTest, TheTaintWaitsForAPlaceInTheBudget) {
   Begin();
-  situation_.may_taint = false;
-  EXPECT_FALSE(Step(0, {Whole("rail0"), Broken("rail1")}).problem);
+  status_.may_taint = false;
+  EXPECT_FALSE(Step(0, {Healthy("rail0"), Broken("rail1")}).problem);
   EXPECT_EQ(Condition()["status"], "False") << "people are told all the same";
   EXPECT_FALSE(node_status::HasRailsTaint(Taints()));
-  situation_.may_taint = true;
-  EXPECT_EQ(Step(1, {Whole("rail0"), Broken("rail1")}).tainted, true);
-  situation_.may_taint = false;
-  EXPECT_FALSE(Step(400, {Whole("rail0"), Broken("rail1")}).problem);
+  status_.may_taint = true;
+  EXPECT_EQ(Step(1, {Healthy("rail0"), Broken("rail1")}).tainted, true);
+  status_.may_taint = false;
+  EXPECT_FALSE(Step(400, {Healthy("rail0"), Broken("rail1")}).problem);
   EXPECT_TRUE(node_status::HasRailsTaint(Taints()));
   EXPECT_EQ(Step(401).tainted, false);
 }
 
-TEST_F(IsolatorTest, ABrokenRailIsSeenAndIsNoLonger) {
+TEST_F(NodeStatusWriterTest, ABrokenRailIsSeenAndIsNoLonger) {
   Begin();
   auto outcome = Step(0);
   EXPECT_FALSE(outcome.problem) << Describe(*outcome.problem);
@@ -101,11 +101,11 @@ TEST_F(IsolatorTest, ABrokenRailIsSeenAndIsNoLonger) {
   EXPECT_EQ(Taints(), Json::array({other_}));
   EXPECT_EQ(Condition("Ready")["status"], "True") << "others' conditions stay";
 
-  outcome = Step(10, {Whole("rail0"), Broken("rail1")});
+  outcome = Step(10, {Healthy("rail0"), Broken("rail1")});
   EXPECT_FALSE(outcome.problem);
   EXPECT_EQ(outcome.tainted, true);
   EXPECT_EQ(Condition()["status"], "False");
-  EXPECT_EQ(Condition()["reason"], "RailsNotWhole");
+  EXPECT_EQ(Condition()["reason"], "RailsUnhealthy");
   EXPECT_EQ(Condition()["lastTransitionTime"], "2026-03-01T12:00:10Z");
   EXPECT_EQ(Taints(), Json::array({other_, {{"key", node_status::kRailsTaint}, {"effect", "NoSchedule"}}}));
 
@@ -119,21 +119,21 @@ TEST_F(IsolatorTest, ABrokenRailIsSeenAndIsNoLonger) {
   EXPECT_EQ(Taints(), Json::array({other_}));
 }
 
-TEST_F(IsolatorTest, NothingIsSentBetweenHeartbeatsWhenNothingChanges) {
+TEST_F(NodeStatusWriterTest, NothingIsSentBetweenHeartbeatsWhenNothingChanges) {
   Begin();
   auto outcome = Step(0);
   EXPECT_GE(outcome.wait, std::chrono::seconds(270));
   EXPECT_LE(outcome.wait, std::chrono::seconds(330));
-  const auto calls = isolator_->Counts().calls;
+  const auto calls = writer_->Counts().requests;
   EXPECT_GE(Step(200).wait, std::chrono::seconds(70));
-  EXPECT_EQ(isolator_->Counts().calls, calls);
+  EXPECT_EQ(writer_->Counts().requests, calls);
   Step(331);
   EXPECT_EQ(Condition()["lastHeartbeatTime"], "2026-03-01T12:05:31Z");
   EXPECT_EQ(Condition()["lastTransitionTime"], "2026-03-01T12:00:00Z");
 }
 
-TEST_F(IsolatorTest, WhatIsAskedForIsDoneAndNoMore) {
-  node_status::IsolationSettings settings;
+TEST_F(NodeStatusWriterTest, WhatIsAskedForIsDoneAndNoMore) {
+  node_status::NodeStatusSettings settings;
   settings.node_condition = true;
   Begin(settings);
   EXPECT_FALSE(Step(0, {Broken("rail0")}).problem);
@@ -149,7 +149,7 @@ TEST_F(IsolatorTest, WhatIsAskedForIsDoneAndNoMore) {
   EXPECT_EQ(Taints(), Json::array({other_}));
 }
 
-TEST_F(IsolatorTest, AnotherProcessGoesOnWhereTheFirstStopped) {
+TEST_F(NodeStatusWriterTest, AnotherProcessGoesOnWhereTheFirstStopped) {
   Begin();
   Step(0, {Broken("rail0")});
   Begin();
@@ -159,7 +159,7 @@ TEST_F(IsolatorTest, AnotherProcessGoesOnWhereTheFirstStopped) {
   EXPECT_EQ(Taints().size(), 2U);
 }
 
-TEST_F(IsolatorTest, ATaintThatSomebodyTookAwayComesBackWithTheHeartbeat) {
+TEST_F(NodeStatusWriterTest, ATaintThatSomebodyTookAwayComesBackWithTheHeartbeat) {
   Begin();
   Step(0, {Broken("rail0")});
   Server().Admin("PATCH", kNode, R"({"spec": {"taints": null}})", "application/merge-patch+json");
@@ -167,7 +167,7 @@ TEST_F(IsolatorTest, ATaintThatSomebodyTookAwayComesBackWithTheHeartbeat) {
   EXPECT_EQ(Taints().size(), 1U);
 }
 
-TEST_F(IsolatorTest, AConflictIsReadAgain) {
+TEST_F(NodeStatusWriterTest, AConflictIsReadAgain) {
   Begin();
   ASSERT_FALSE(Step(0).problem);
   // The read is answered with an older version of the node.
@@ -180,8 +180,8 @@ TEST_F(IsolatorTest, AConflictIsReadAgain) {
   EXPECT_EQ(Taints().size(), 2U) << "theirs is not lost";
 }
 
-TEST_F(IsolatorTest, WhatFailsIsTriedAgainEverSlower) {
-  node_status::IsolationSettings settings;
+TEST_F(NodeStatusWriterTest, WhatFailsIsTriedAgainEverSlower) {
+  node_status::NodeStatusSettings settings;
   settings.node_condition = true;
   Begin(settings);
   Script(503, "", 6);
@@ -194,48 +194,48 @@ TEST_F(IsolatorTest, WhatFailsIsTriedAgainEverSlower) {
     EXPECT_LE(outcome.wait, std::chrono::seconds(66));
     before = outcome.wait;
   }
-  EXPECT_EQ(isolator_->Counts().failed_steps, 6U);
+  EXPECT_EQ(writer_->Counts().failures, 6U);
   const auto outcome = Step(100, {Broken("rail0")});
   EXPECT_FALSE(outcome.problem) << Describe(*outcome.problem);
   EXPECT_GE(outcome.wait, std::chrono::seconds(270));
 }
 
-TEST_F(IsolatorTest, EventsOfTheNodeAndOfPods) {
+TEST_F(NodeStatusWriterTest, EventsOfTheNodeAndOfPods) {
   Begin();
-  situation_.devices = {PfHealth(kPfA, "pf0"), VfHealth(kVfA, kPfA)};
+  status_.devices = {PfHealth(kPfA, "pf0"), VfHealth(kVfA, kPfA)};
   node_status::PodDevice pod;
   pod.pod_namespace = "team";
   pod.pod = "train-0";
-  situation_.in_pods[kVfA] = pod;
+  status_.in_pods[kVfA] = pod;
   Step(0);
   EXPECT_EQ(Events().size(), events_before_);
-  situation_.devices = {PfHealth(kPfA, "pf0", {NoCarrier()}), VfHealth(kVfA, kPfA, {NoCarrier()})};
+  status_.devices = {PfHealth(kPfA, "pf0", {NoCarrier()}), VfHealth(kVfA, kPfA, {NoCarrier()})};
   ASSERT_FALSE(Step(10).problem);
   Json events = Events();
   ASSERT_EQ(events.size(), events_before_ + 2);
   EXPECT_EQ(events[events_before_]["involvedObject"]["name"], "gpu-001");
   EXPECT_EQ(events[events_before_ + 1]["involvedObject"]["name"], "train-0");
-  EXPECT_EQ(isolator_->Counts().events_told, 2U);
+  EXPECT_EQ(writer_->Counts().events_sent, 2U);
   // A second time within ten minutes says nothing new.
-  situation_.devices = {PfHealth(kPfA, "pf0"), VfHealth(kVfA, kPfA)};
+  status_.devices = {PfHealth(kPfA, "pf0"), VfHealth(kVfA, kPfA)};
   Step(20);
-  situation_.devices = {PfHealth(kPfA, "pf0", {NoCarrier()}), VfHealth(kVfA, kPfA, {NoCarrier()})};
+  status_.devices = {PfHealth(kPfA, "pf0", {NoCarrier()}), VfHealth(kVfA, kPfA, {NoCarrier()})};
   Step(30);
   EXPECT_EQ(Events().size(), events_before_ + 4);
-  EXPECT_EQ(isolator_->Counts().events_limited, 2U);
+  EXPECT_EQ(writer_->Counts().events_limited, 2U);
 }
 
-TEST_F(IsolatorTest, AnEventWaitsForTheServerButNotForANamespaceThatIsGone) {
-  node_status::IsolationSettings settings;
+TEST_F(NodeStatusWriterTest, AnEventWaitsForTheServerButNotForANamespaceThatIsGone) {
+  node_status::NodeStatusSettings settings;
   settings.events = true;
   Begin(settings);
-  situation_.devices = {VfHealth(kVfA, kPfA)};
+  status_.devices = {VfHealth(kVfA, kPfA)};
   node_status::PodDevice pod;
   pod.pod_namespace = "gone";
   pod.pod = "train-0";
-  situation_.in_pods[kVfA] = pod;
+  status_.in_pods[kVfA] = pod;
   Step(0);
-  situation_.devices = {
+  status_.devices = {
       VfHealth(kVfA, kPfA, {Because(health::HealthRule::kUnbound, kVfA, "VF is bound to no driver")})};
   Script(503);
   EXPECT_TRUE(Step(10).problem);
@@ -245,54 +245,55 @@ TEST_F(IsolatorTest, AnEventWaitsForTheServerButNotForANamespaceThatIsGone) {
   EXPECT_EQ(Events().size(), events_before_ + 1) << "the node's";
 }
 
-TEST_F(IsolatorTest, WhoMayNotIsToldWhatToApply) {
-  isolator_ = Make(All(), Server().StrangersAccess());
+TEST_F(NodeStatusWriterTest, WhoMayNotIsToldWhatToApply) {
+  writer_ = Make(All(), Server().StrangersAccess());
   const auto outcome = Step(0);
   ASSERT_TRUE(outcome.problem);
   EXPECT_EQ(outcome.problem->code, ErrorCode::kPermission);
   EXPECT_NE(outcome.problem->hint.find("manifests/components/node-conditions"), std::string::npos);
 }
 
-TEST_F(IsolatorTest, ANodeThatIsNotThere) {
-  isolator_ = std::make_unique<node_status::Isolator>(
+TEST_F(NodeStatusWriterTest, ANodeThatIsNotThere) {
+  writer_ = std::make_unique<node_status::NodeStatusWriter>(
       All(), std::make_unique<node_status::NodeApi>(Server().Access(), kTimeout, "elsewhere"), 1);
   const auto outcome = Step(0);
   ASSERT_TRUE(outcome.problem);
   EXPECT_EQ(outcome.problem->code, ErrorCode::kNotFound);
 }
 
-TEST_F(IsolatorTest, TheLoopTellsWhenItIsWokenAndEndsAtOnce) {
+TEST_F(NodeStatusWriterTest, TheLoopReportsWhenItIsWokenAndEndsAtOnce) {
   std::mutex mutex;
-  std::optional<node_status::IsolationTurn> turn;
-  node_status::IsolationLoop loop(
+  std::optional<node_status::NodeStatusUpdate> update;
+  node_status::NodeStatusLoop loop(
       [&] {
         const std::lock_guard lock(mutex);
-        return turn;
+        return update;
       },
-      [](const node_status::IsolationOutcome&) {});
-  const auto say = [&](const std::shared_ptr<node_status::Isolator>& isolator, node_status::RailState rail) {
+      [](const node_status::NodeStatusOutcome&) {});
+  const auto say = [&](const std::shared_ptr<node_status::NodeStatusWriter>& writer,
+                       node_status::RailState rail) {
     {
       const std::lock_guard lock(mutex);
-      turn.emplace();
-      turn->isolator = isolator;
-      turn->situation.rails = {std::move(rail)};
+      update.emplace();
+      update->writer = writer;
+      update->status.rails = {std::move(rail)};
     }
     loop.Wake();
   };
-  const std::shared_ptr<node_status::Isolator> first = Make(All(), Server().Access());
+  const std::shared_ptr<node_status::NodeStatusWriter> first = Make(All(), Server().Access());
   EXPECT_TRUE(Condition().is_null());
-  say(first, Whole("rail0"));
+  say(first, Healthy("rail0"));
   EXPECT_TRUE(Eventually([] { return !Condition().is_null() && Condition()["status"] == "True"; }));
   say(first, Broken("rail0"));
   EXPECT_TRUE(Eventually([] { return Condition()["status"] == "False"; }));
-  EXPECT_EQ(loop.Status().whole_rails, 0);
+  EXPECT_EQ(loop.Summary().healthy_rails, 0);
   // Counters only rise, whoever counts.
-  const auto calls = loop.Status().counts.calls;
-  say(Make(All(), Server().Access()), Whole("rail0"));
+  const auto calls = loop.Summary().counts.requests;
+  say(Make(All(), Server().Access()), Healthy("rail0"));
   EXPECT_TRUE(Eventually([] { return Condition()["status"] == "True"; }));
-  EXPECT_GT(loop.Status().counts.calls, calls);
+  EXPECT_GT(loop.Summary().counts.requests, calls);
   say(nullptr, Broken("rail0"));
-  EXPECT_TRUE(Eventually([&] { return !loop.Status().whole_rails; }));
+  EXPECT_TRUE(Eventually([&] { return !loop.Summary().healthy_rails; }));
   EXPECT_EQ(Condition()["status"], "True") << "nobody is asked to tell";
   loop.Stop();
   EXPECT_TRUE(loop.AwaitEnd(kTimeout));

@@ -1,4 +1,4 @@
-// Which events there are between two looks, and how many of them are told.
+// Which events follow from two states, and how many of them are sent.
 #include "deviceplugin/services/node_status/node_status_writer.h"
 
 #include <gtest/gtest.h>
@@ -10,8 +10,8 @@
 namespace railhead::testing {
 namespace {
 
-node_status::Situation Now(std::vector<health::DeviceHealth> devices) {
-  node_status::Situation now;
+node_status::NodeStatus Now(std::vector<health::DeviceHealth> devices) {
+  node_status::NodeStatus now;
   now.devices = std::move(devices);
   node_status::PodDevice pod;
   pod.pod_namespace = "team";
@@ -41,7 +41,7 @@ TEST(EventsTest, OfThePodThatHasTheDeviceAndOfTheNode) {
   }
   const auto back = EventsBetween(ill, Now(well));
   ASSERT_EQ(back.size(), 2U);
-  EXPECT_EQ(back[0].message, "PF pf0 (0000:43:00.0) is well again");
+  EXPECT_EQ(back[0].message, "PF pf0 (0000:43:00.0) is healthy again");
   EXPECT_FALSE(back[1].warning);
 }
 
@@ -76,19 +76,19 @@ TEST(EventGateTest, TheSameOnceInTenMinutes) {
 TEST(EventGateTest, ABurstAndThenOneInHalfAMinute) {
   node_status::EventGate gate;
   const node_status::EventGate::Clock::time_point start{std::chrono::hours(1)};
-  int told = 0;
+  int sent = 0;
   int at_once = 0;
   // A link of every device flaps each second, for an hour.
   for (int second = 0; second < 3600; ++second) {
     for (int device = 0; device < 8; ++device) {
       node_status::HealthEvent event;
       event.message = std::to_string(second) + "/" + std::to_string(device);
-      told += gate.Take(event, start + std::chrono::seconds(second)) ? 1 : 0;
+      sent += gate.Take(event, start + std::chrono::seconds(second)) ? 1 : 0;
     }
-    if (second == 10) at_once = told;
+    if (second == 10) at_once = sent;
   }
   EXPECT_EQ(at_once, node_status::EventGate::kBurst);
-  EXPECT_EQ(told, node_status::EventGate::kBurst + 119) << "3599 s / 30 s";
+  EXPECT_EQ(sent, node_status::EventGate::kBurst + 119) << "3599 s / 30 s";
   node_status::HealthEvent later;
   later.message = "later";
   EXPECT_TRUE(gate.Take(later, start + std::chrono::hours(24)));

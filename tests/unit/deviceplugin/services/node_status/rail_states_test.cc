@@ -1,4 +1,4 @@
-// Which rails are whole, and what the node's condition and taint are then.
+// Which rails are healthy, and what the node's condition and taint are then.
 #include "deviceplugin/services/node_status/rail_states.h"
 
 #include <gtest/gtest.h>
@@ -14,23 +14,23 @@ using Json = nlohmann::json;
 
 const std::map<std::string, std::string> kPfs = {{"rail0", kPfA}, {"rail1", kPfB}};
 
-TEST(RailStatesTest, APfWithoutTroubleIsAWholeRail) {
+TEST(RailStatesTest, APfWithoutFaultIsAHealthyRail) {
   const auto rails = node_status::RailStates({"rail1", "rail0"}, kPfs,
                                              {PfHealth(kPfA, "pf0", {NoCarrier()}), PfHealth(kPfB, "")});
   ASSERT_TRUE(rails);
   ASSERT_EQ(rails->size(), 2U);
   EXPECT_EQ((*rails)[0].rail, "rail1") << "in the fabric's order";
   EXPECT_EQ((*rails)[0].pf, kPfB);
-  EXPECT_TRUE((*rails)[0].whole);
-  EXPECT_FALSE((*rails)[1].whole);
-  EXPECT_EQ(WholeRails(*rails), 1);
+  EXPECT_TRUE((*rails)[0].healthy);
+  EXPECT_FALSE((*rails)[1].healthy);
+  EXPECT_EQ(HealthyRails(*rails), 1);
 }
 
-TEST(RailStatesTest, ARailWithoutPfIsNotWhole) {
+TEST(RailStatesTest, ARailWithoutPfIsUnhealthy) {
   const auto rails = node_status::RailStates({"rail0", "rail7"}, kPfs, {PfHealth(kPfA, "pf0")});
   ASSERT_TRUE(rails);
-  EXPECT_FALSE((*rails)[1].whole);
-  EXPECT_EQ(ConditionOf(*rails).message, "1 of 2 rails are whole; rail7: the node has no PF for it");
+  EXPECT_FALSE((*rails)[1].healthy);
+  EXPECT_EQ(ConditionOf(*rails).message, "1 of 2 rails are healthy; rail7: the node has no PF for it");
 }
 
 TEST(RailStatesTest, NothingIsSaidBeforeHealthIsKnown) {
@@ -43,23 +43,24 @@ TEST(RailStatesTest, TroubleOfAVfIsNoneOfTheRail) {
   const auto rails =
       node_status::RailStates({"rail0"}, kPfs, {PfHealth(kPfA, "pf0"), VfHealth(kVfA, kPfA, {unbound})});
   ASSERT_TRUE(rails);
-  EXPECT_TRUE(rails->front().whole);
+  EXPECT_TRUE(rails->front().healthy);
 }
 
 TEST(ConditionTest, NamesTheRailsAndWhy) {
-  EXPECT_EQ(node_status::ConditionOf({Whole("rail0"), Whole("rail1")}),
-            (node_status::RailsCondition{true, "AllRailsWhole", "all 2 rails are whole"}));
-  EXPECT_EQ(node_status::ConditionOf({Whole("rail0"), Broken("rail1"), Broken("rail2")}),
+  EXPECT_EQ(node_status::ConditionOf({Healthy("rail0"), Healthy("rail1")}),
+            (node_status::RailsCondition{true, "AllRailsHealthy", "all 2 rails are healthy"}));
+  EXPECT_EQ(node_status::ConditionOf({Healthy("rail0"), Broken("rail1"), Broken("rail2")}),
             (node_status::RailsCondition{
-                false, "RailsNotWhole",
-                "1 of 3 rails are whole; rail1: PF of rail1 is bad; rail2: PF of rail2 is bad"}));
+                false, "RailsUnhealthy",
+                "1 of 3 rails are healthy; rail1: PF of rail1 is bad; rail2: PF of rail2 is bad"}));
 }
 
 TEST(ConditionTest, WhatAnOperatorWantedHasAReasonOfItsOwn) {
-  EXPECT_EQ(node_status::ConditionOf({Whole("rail0"), Broken("rail1", health::HealthRule::kDrained)}).reason,
-            "RailsDrained");
+  EXPECT_EQ(
+      node_status::ConditionOf({Healthy("rail0"), Broken("rail1", health::HealthRule::kDrained)}).reason,
+      "RailsDrained");
   EXPECT_EQ(node_status::ConditionOf({Broken("rail0"), Broken("rail1", health::HealthRule::kDrained)}).reason,
-            "RailsNotWhole");
+            "RailsUnhealthy");
 }
 
 TEST(ConditionTest, ALongMessageIsCut) {
@@ -68,19 +69,19 @@ TEST(ConditionTest, ALongMessageIsCut) {
   EXPECT_LT(ConditionOf(rails).message.size(), 1024U);
 }
 
-// For every number of whole rails and every threshold.
-TEST(TaintWantedTest, WhileFewerRailsAreWholeThanWanted) {
-  for (int whole = 0; whole <= 8; ++whole) {
+// For every number of healthy rails and every threshold.
+TEST(TaintWantedTest, WhileFewerRailsAreHealthyThanWanted) {
+  for (int healthy = 0; healthy <= 8; ++healthy) {
     std::vector<node_status::RailState> rails;
     for (int i = 0; i < 8; ++i) {
       const std::string name = "rail" + std::to_string(i);
-      rails.push_back(i < whole ? Whole(name) : Broken(name));
+      rails.push_back(i < healthy ? Healthy(name) : Broken(name));
     }
-    EXPECT_EQ(WantsTaint({}, rails), whole < 8);
+    EXPECT_EQ(WantsTaint({}, rails), healthy < 8);
     for (int below = 1; below <= 8; ++below) {
       node_status::TaintSettings settings;
       settings.when_rails_below = below;
-      EXPECT_EQ(WantsTaint(settings, rails), whole < below) << whole << " " << below;
+      EXPECT_EQ(WantsTaint(settings, rails), healthy < below) << healthy << " " << below;
     }
   }
 }
@@ -141,15 +142,15 @@ TEST(TaintsTest, OnceIsEnough) {
   }
 }
 
-// fabric.json's object `isolation`.
+// fabric.json's object `nodeStatus`.
 
-node_status::IsolationSettings Parsed(const std::string& text) {
-  const auto settings = node_status::ParseIsolation(text, "fabric.json", 8);
+node_status::NodeStatusSettings Parsed(const std::string& text) {
+  const auto settings = node_status::ParseNodeStatusSettings(text, "fabric.json", 8);
   EXPECT_TRUE(settings) << text << ": " << settings.error().message;
-  return settings.value_or(node_status::IsolationSettings{});
+  return settings.value_or(node_status::NodeStatusSettings{});
 }
 
-TEST(IsolationSettingsTest, NothingIsSpokenOfUnlessAsked) {
+TEST(NodeStatusSettingsTest, NothingIsSpokenOfUnlessAsked) {
   EXPECT_FALSE(Parsed("").Any());
   EXPECT_FALSE(Parsed("{}").Any());
   EXPECT_FALSE(
@@ -159,7 +160,7 @@ TEST(IsolationSettingsTest, NothingIsSpokenOfUnlessAsked) {
   EXPECT_TRUE(Parsed(R"({"events": true})").Any());
 }
 
-TEST(IsolationSettingsTest, TheTaint) {
+TEST(NodeStatusSettingsTest, TheTaint) {
   EXPECT_EQ(Parsed(R"({"taint": true})").taint, node_status::TaintSettings{});
   const auto settings = Parsed(R"({"taint": {"effect": "PreferNoSchedule", "whenRailsBelow": 7}})");
   ASSERT_TRUE(settings.taint);
@@ -172,30 +173,30 @@ TEST(IsolationSettingsTest, TheTaint) {
   EXPECT_TRUE(none.Any());
 }
 
-TEST(IsolationSettingsTest, HowManyNodesMayBeOut) {
+TEST(NodeStatusSettingsTest, HowManyNodesMayBeOut) {
   EXPECT_EQ(Parsed("{}").max_unavailable, (node_status::MaxUnavailable{0, 10}));
   EXPECT_EQ(Parsed(R"({"maxUnavailable": 5})").max_unavailable, (node_status::MaxUnavailable{5, 0}));
   EXPECT_EQ(Parsed(R"({"maxUnavailable": "25%"})").max_unavailable, (node_status::MaxUnavailable{0, 25}));
 }
 
-TEST(IsolationSettingsTest, MistakesAreToldWithTheirPlace) {
+TEST(NodeStatusSettingsTest, MistakesAreToldWithTheirPlace) {
   const std::vector<std::pair<const char*, const char*>> cases = {
-      {R"({"nodeConditions": true})", "/isolation/nodeConditions"},
-      {R"({"taint": "NoSchedule"})", "/isolation/taint"},
-      {R"({"taint": {"effect": "Never"}})", "/isolation/taint/effect"},
-      {R"({"taint": {"whenRailsBelow": 0}})", "/isolation/taint/whenRailsBelow"},
+      {R"({"nodeConditions": true})", "/nodeStatus/nodeConditions"},
+      {R"({"taint": "NoSchedule"})", "/nodeStatus/taint"},
+      {R"({"taint": {"effect": "Never"}})", "/nodeStatus/taint/effect"},
+      {R"({"taint": {"whenRailsBelow": 0}})", "/nodeStatus/taint/whenRailsBelow"},
       {R"({"taint": {"whenRailsBelow": 9}})", "the fabric has only 8 rails"},
-      {R"({"maxUnavailable": 0})", "/isolation/maxUnavailable"},
-      {R"({"maxUnavailable": "0%"})", "/isolation/maxUnavailable"},
-      {R"({"maxUnavailable": "101%"})", "/isolation/maxUnavailable"},
-      {R"({"maxUnavailable": "5"})", "/isolation/maxUnavailable"},
-      {R"({"maxUnavailable": true})", "/isolation/maxUnavailable"},
-      {R"({"kubernetes": {"kubeconfig": "here"}})", "/isolation/kubernetes/kubeconfig"},
-      {"7", "/isolation"},
+      {R"({"maxUnavailable": 0})", "/nodeStatus/maxUnavailable"},
+      {R"({"maxUnavailable": "0%"})", "/nodeStatus/maxUnavailable"},
+      {R"({"maxUnavailable": "101%"})", "/nodeStatus/maxUnavailable"},
+      {R"({"maxUnavailable": "5"})", "/nodeStatus/maxUnavailable"},
+      {R"({"maxUnavailable": true})", "/nodeStatus/maxUnavailable"},
+      {R"({"kubernetes": {"kubeconfig": "here"}})", "/nodeStatus/kubernetes/kubeconfig"},
+      {"7", "/nodeStatus"},
   };
   for (const auto& [text, word] : cases) {
     std::vector<Error> all;
-    const auto settings = node_status::ParseIsolation(text, "fabric.json", 8, &all);
+    const auto settings = node_status::ParseNodeStatusSettings(text, "fabric.json", 8, &all);
     ASSERT_FALSE(settings) << text;
     ASSERT_EQ(all.size(), 1U) << text;
     EXPECT_NE(all[0].message.find(word), std::string::npos) << all[0].message;

@@ -1,4 +1,4 @@
-// Rails, devices and pods for tests of isolation.
+// Rails, devices and pods for tests of node status.
 #pragma once
 
 #include <string>
@@ -44,18 +44,18 @@ inline health::HealthReason NoCarrier() {
   return Because(health::HealthRule::kLink, kPfA, "PF pf0 (0000:43:00.0) has no carrier");
 }
 
-inline node_status::RailState Whole(const std::string& rail) {
+inline node_status::RailState Healthy(const std::string& rail) {
   node_status::RailState state;
   state.rail = rail;
   state.pf = "pf-of-" + rail;
-  state.whole = true;
+  state.healthy = true;
   return state;
 }
 
 inline node_status::RailState Broken(const std::string& rail,
                                      health::HealthRule rule = health::HealthRule::kLink) {
-  node_status::RailState state = Whole(rail);
-  state.whole = false;
+  node_status::RailState state = Healthy(rail);
+  state.healthy = false;
   state.reasons = {Because(rule, rail, "PF of " + rail + " is bad")};
   return state;
 }

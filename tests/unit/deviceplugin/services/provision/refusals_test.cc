@@ -70,7 +70,7 @@ TEST_F(RefusalsTest, AVfInAPodIsNoTroubleWhereNothingIsToBeDone) {
 }
 
 // ADD may have given it another MAC: what counts is the one that DEL will give back.
-TEST_F(RefusalsTest, AVfInAPodHasTheMacThatItComesHomeWith) {
+TEST_F(RefusalsTest, AVfInAPodHasTheMacThatRestoreGivesIt) {
   ASSERT_FALSE(Apply0(R"({"vfs": 2, "mac": "derived"})").error);
   vfs_ = VfsOf(kPf0);
   Attach(vfs_[1], "train-0");

@@ -1,4 +1,4 @@
-// What stations send each other, and who is answered.
+// What endpoints send each other, and who is answered.
 #include "deviceplugin/services/reachability/echo_server.h"
 
 #include <gtest/gtest.h>
@@ -85,9 +85,9 @@ TEST(AnswerLimitsTest, NoPeerIsLimitedByAnotherSender) {
         for (auto& [peer, its] : alone) its.SetPeers(*event.peers);
         continue;
       }
-      const bool may = limits.May(Sender(event.sender), event.time);
+      const bool may = limits.Allow(Sender(event.sender), event.time);
       if (!limits.IsPeer(Sender(event.sender))) continue;
-      RC_ASSERT(may == alone.at(event.sender).May(Sender(event.sender), event.time));
+      RC_ASSERT(may == alone.at(event.sender).Allow(Sender(event.sender), event.time));
     }
   }));
 }
@@ -104,7 +104,7 @@ TEST(AnswerLimitsTest, NobodyGetsMoreThanHisShare) {
         limits.SetPeers(*event.peers);
         continue;
       }
-      if (!limits.May(Sender(event.sender), event.time)) continue;
+      if (!limits.Allow(Sender(event.sender), event.time)) continue;
       (limits.IsPeer(Sender(event.sender)) ? to_peers : to_others).emplace_back(event.time, event.sender);
     }
     for (std::size_t first = 0; first < to_others.size(); ++first) {
@@ -134,20 +134,20 @@ TEST(AnswerLimitsTest, WhoKeepsToHisShareIsAnswered) {
   Clock::time_point now;
   int others = 0;
   for (int second = 0; second < 20; ++second) {
-    for (int i = 0; i < kOfPeer; ++i) EXPECT_TRUE(limits.May(Sender(0), now));
-    EXPECT_FALSE(limits.May(Sender(0), now));
+    for (int i = 0; i < kOfPeer; ++i) EXPECT_TRUE(limits.Allow(Sender(0), now));
+    EXPECT_FALSE(limits.Allow(Sender(0), now));
     for (std::uint32_t i = 1; i <= reachability::AnswerLimits::kOthers; ++i)
-      others += limits.May(Sender(i), now) ? 1 : 0;
+      others += limits.Allow(Sender(i), now) ? 1 : 0;
     now += seconds(1);
   }
   EXPECT_EQ(others, 20 * kOfOthers);
 }
 
-// Probes and answers that somebody forges, against stations that share keys: on the loopback interface, where
-// each address of 127.0.0.0/8 is a host.
+// Probes and answers that somebody forges, against endpoints that share keys: on the loopback interface,
+// where each address of 127.0.0.0/8 is a host.
 
 constexpr std::uint64_t kSession = 7;
-const IpAddress kStation = *IpAddress::Parse("127.0.0.1");
+const IpAddress kEndpoint = *IpAddress::Parse("127.0.0.1");
 const IpAddress kPeer = *IpAddress::Parse("127.0.0.2");
 const IpAddress kPod = *IpAddress::Parse("127.0.0.9");
 
@@ -172,7 +172,7 @@ UniqueFd Open(const IpAddress& own) {
 class Forger {
  public:
   explicit Forger(const SharedKeys* with)
-      : socket_(Open(kStation)), with_(with), thread_([this] { Loop(); }) {}
+      : socket_(Open(kEndpoint)), with_(with), thread_([this] { Loop(); }) {}
   ~Forger() {
     stop_ = true;
     thread_.join();
@@ -193,8 +193,9 @@ class Forger {
       if (!message) continue;
       message->answer = true;
       message->heard = 1'000'000;
-      const auto answer = with_ == nullptr ? BytesOf(*message)
-                                           : SignedBytesOf(*message, *with_, {kStation, from.End()->address});
+      const auto answer = with_ == nullptr
+                              ? BytesOf(*message)
+                              : SignedBytesOf(*message, *with_, {kEndpoint, from.End()->address});
       (void)::sendto(socket_.get(), answer.data(), answer.size(), 0, from.data(), from.size);
       ++answered_;
     }
@@ -213,30 +214,30 @@ class SignedProbeTest : public ::testing::Test {
   static bool IsAnswered(const IpAddress& own, const reachability::UdpEnd& to, const SharedKeys* keys,
                          milliseconds limit = milliseconds(300)) {
     const UniqueFd socket = Open(own);
-    std::vector<reachability::Shot> shots(1);
-    shots[0].socket = socket.get();
-    shots[0].to = to;
-    shots[0].session = kSession;
-    const auto fired = Fire(&shots, limit, keys);
+    std::vector<reachability::Probe> probes(1);
+    probes[0].socket = socket.get();
+    probes[0].to = to;
+    probes[0].session = kSession;
+    const auto fired = SendProbes(&probes, limit, keys);
     EXPECT_TRUE(fired);
-    return shots[0].rtt.has_value();
+    return probes[0].rtt.has_value();
   }
-  // A station that has `keys`, and knows kPeer.
+  // An endpoint that has `keys`, and knows kPeer.
   reachability::UdpEnd Serve(const Keys& keys) {
     echo_ = *reachability::EchoServer::Start();
-    UniqueFd socket = Open(kStation);
+    UniqueFd socket = Open(kEndpoint);
     const reachability::UdpEnd end = reachability::OwnEnd(socket.get());
     echo_->SetKeys(keys);
     echo_->Serve("rail0", {*IpPrefix::Parse("127.0.0.0/8"), {kPeer}, 1000}, std::move(socket));
     return end;
   }
-  [[nodiscard]] bool IsHeard() const { return echo_->Heard("rail0", kPeer).has_value(); }
+  [[nodiscard]] bool IsHeard() const { return echo_->LastProbeFrom("rail0", kPeer).has_value(); }
 
   std::unique_ptr<reachability::EchoServer> echo_;
   static constexpr milliseconds kLong{20'000};  // for what comes
 };
 
-// Who forges answers for a station that is gone.
+// Who forges answers for an endpoint that is gone.
 TEST_F(SignedProbeTest, ForgedAnswersDoNotCount) {
   const Keys keys = KeysOf(kFirst);
   const Keys others = KeysOf(kSecond);
@@ -250,27 +251,27 @@ TEST_F(SignedProbeTest, ForgedAnswersDoNotCount) {
   }
 }
 
-// Who sends probes in the name of a station.
+// Who sends probes in the name of an endpoint.
 TEST_F(SignedProbeTest, ForgedProbesAreNeitherAnsweredNorCounted) {
   const Keys keys = KeysOf(kFirst);
-  const reachability::UdpEnd station = Serve(keys);
-  EXPECT_FALSE(IsAnswered(kPeer, station, nullptr));
-  EXPECT_FALSE(IsAnswered(kPeer, station, KeysOf(kSecond).get()));
+  const reachability::UdpEnd endpoint = Serve(keys);
+  EXPECT_FALSE(IsAnswered(kPeer, endpoint, nullptr));
+  EXPECT_FALSE(IsAnswered(kPeer, endpoint, KeysOf(kSecond).get()));
   EXPECT_FALSE(IsHeard());
-  EXPECT_TRUE(IsAnswered(kPeer, station, keys.get(), kLong));
+  EXPECT_TRUE(IsAnswered(kPeer, endpoint, keys.get(), kLong));
   EXPECT_TRUE(IsHeard());
 }
 
 // A pod sees the signed probes that its node sends from the pod's namespace.
 TEST_F(SignedProbeTest, WhatIsSignedForOneAddressIsNothingFromAnother) {
   const Keys keys = KeysOf(kFirst);
-  const reachability::UdpEnd station = Serve(keys);
-  const auto seen = reachability::SignedBytesOf({false, kSession, 99, 0, 0}, *keys, {kPod, kStation});
+  const reachability::UdpEnd endpoint = Serve(keys);
+  const auto seen = reachability::SignedBytesOf({false, kSession, 99, 0, 0}, *keys, {kPod, kEndpoint});
   const UniqueFd socket = Open(kPeer);
-  const reachability::UdpSocketAddress to(station);
+  const reachability::UdpSocketAddress to(endpoint);
   ASSERT_GT(::sendto(socket.get(), seen.data(), seen.size(), 0, to.data(), to.size), 0);
   // Answered in order: after this one the other was judged.
-  EXPECT_TRUE(IsAnswered(kPod, station, keys.get(), kLong));
+  EXPECT_TRUE(IsAnswered(kPod, endpoint, keys.get(), kLong));
   EXPECT_FALSE(IsHeard());
 }
 
@@ -286,20 +287,20 @@ TEST_F(SignedProbeTest, EachStepOfAChangeKeepsAllNodesReachable) {
                                    nullptr};
   for (std::size_t step = 0; step + 1 < steps.size(); ++step) {
     for (const auto& [asks, answers] : {std::pair(step, step + 1), {step + 1, step}, {step, step}}) {
-      const reachability::UdpEnd station = Serve(steps[answers]);
-      EXPECT_TRUE(IsAnswered(kPeer, station, steps[asks].get(), kLong)) << asks << " asks " << answers;
+      const reachability::UdpEnd endpoint = Serve(steps[answers]);
+      EXPECT_TRUE(IsAnswered(kPeer, endpoint, steps[asks].get(), kLong)) << asks << " asks " << answers;
     }
   }
 }
 
 TEST_F(SignedProbeTest, AnAnswerIsNoLongerThanItsProbe) {
   const Keys keys = KeysOf(kFirst + "unsigned\n");
-  const reachability::UdpEnd station = Serve(keys);
+  const reachability::UdpEnd endpoint = Serve(keys);
   const UniqueFd socket = Open(kPeer);
-  const reachability::UdpSocketAddress to(station);
+  const reachability::UdpSocketAddress to(endpoint);
   for (const auto& probe :
        {reachability::BytesOf({false, kSession, 1, 0, 0}),
-        reachability::SignedBytesOf({false, kSession, 2, 0, 0}, *keys, {kPeer, kStation})}) {
+        reachability::SignedBytesOf({false, kSession, 2, 0, 0}, *keys, {kPeer, kEndpoint})}) {
     ASSERT_GT(::sendto(socket.get(), probe.data(), probe.size(), 0, to.data(), to.size), 0);
     pollfd waiting{socket.get(), POLLIN, 0};
     ASSERT_EQ(::poll(&waiting, 1, 20'000), 1);

@@ -1,4 +1,4 @@
-// Whom a round probes, and what two visits say, as values.
+// Whom a round probes, and what two bursts say, as values.
 #include "deviceplugin/services/reachability/peer_table.h"
 
 #include <gtest/gtest.h>
@@ -23,26 +23,26 @@ class PeerTableTest : public ::testing::Test {
  protected:
   void Begin(int nodes) { table_.SetPeers(Nodes(nodes), "node1000", Wall::now()); }
   // One of which all is well but for what a test changes.
-  reachability::Visit Well() {
-    reachability::Visit visit;
-    visit.answered.assign(kPaths, reachability::PeerTable::kPerPath);
-    visit.large_sent = visit.large_answered = true;
-    visit.sent = visit.all_answered = kPaths * reachability::PeerTable::kPerPath + 1;
-    heard_ += visit.sent;
-    visit.heard = heard_;
-    visit.peer_was_heard = true;
-    return visit;
+  reachability::BurstResult Well() {
+    reachability::BurstResult burst;
+    burst.answered.assign(kPaths, reachability::PeerTable::kPerPath);
+    burst.large_sent = burst.large_answered = true;
+    burst.sent = burst.all_answered = kPaths * reachability::PeerTable::kPerPath + 1;
+    heard_ += burst.sent;
+    burst.heard = heard_;
+    burst.peer_was_heard = true;
+    return burst;
   }
-  static reachability::Visit Nothing(bool heard) {
-    reachability::Visit visit;
-    visit.answered.assign(kPaths, 0);
-    visit.large_sent = true;
-    visit.sent = kPaths * reachability::PeerTable::kPerPath + 1;
-    visit.peer_was_heard = heard;
-    return visit;
+  static reachability::BurstResult Nothing(bool heard) {
+    reachability::BurstResult burst;
+    burst.answered.assign(kPaths, 0);
+    burst.large_sent = true;
+    burst.sent = kPaths * reachability::PeerTable::kPerPath + 1;
+    burst.peer_was_heard = heard;
+    return burst;
   }
-  reachability::PeerState After(const reachability::Visit& visit) {
-    (void)table_.Take(0, visit, Wall::now());
+  reachability::PeerState After(const reachability::BurstResult& burst) {
+    (void)table_.AddResult(0, burst, Wall::now());
     return table_.At(0).state;
   }
 
@@ -51,7 +51,7 @@ class PeerTableTest : public ::testing::Test {
   std::uint32_t heard_ = 0;
 };
 
-TEST_F(PeerTableTest, IsReachableAfterOneVisitAndSilentAfterTwo) {
+TEST_F(PeerTableTest, IsReachableAfterOneBurstAndSilentAfterTwo) {
   Begin(2);
   EXPECT_EQ(table_.At(0).state, reachability::PeerState::kUnknown);
   EXPECT_EQ(After(Well()), reachability::PeerState::kReachable);
@@ -65,10 +65,10 @@ TEST_F(PeerTableTest, IsReachableAfterOneVisitAndSilentAfterTwo) {
 TEST_F(PeerTableTest, TellsOfRdmaThatIsLostWhereUdpPasses) {
   Begin(2);
   const auto with_rdma = [&](std::uint32_t answered) {
-    reachability::Visit visit = Well();
-    visit.rdma_sent = 4;
-    visit.rdma_answered = answered;
-    return visit;
+    reachability::BurstResult burst = Well();
+    burst.rdma_sent = 4;
+    burst.rdma_answered = answered;
+    return burst;
   };
   EXPECT_EQ(After(with_rdma(4)), reachability::PeerState::kReachable);
   EXPECT_EQ(After(with_rdma(1)), reachability::PeerState::kReachable)
@@ -90,13 +90,13 @@ TEST_F(PeerTableTest, TellsTheWayThatIsLost) {
   After(Well());
   After(Well());
   const auto half = [&] {
-    reachability::Visit visit = Nothing(true);
-    visit.answered.assign(kPaths, 1);
-    visit.large_answered = true;
-    visit.all_answered = 9;
+    reachability::BurstResult burst = Nothing(true);
+    burst.answered.assign(kPaths, 1);
+    burst.large_answered = true;
+    burst.all_answered = 9;
     heard_ += 9;
-    visit.heard = heard_;
-    return visit;
+    burst.heard = heard_;
+    return burst;
   };
   After(half());
   EXPECT_EQ(After(half()), reachability::PeerState::kLossy);
@@ -108,13 +108,13 @@ TEST_F(PeerTableTest, TellsTheWayThatIsLost) {
 TEST_F(PeerTableTest, TellsAnswersThatAreLost) {
   Begin(2);
   const auto half = [&] {
-    reachability::Visit visit = Nothing(true);
-    visit.answered.assign(kPaths, 1);
-    visit.large_answered = true;
-    visit.all_answered = 9;
-    heard_ += visit.sent;
-    visit.heard = heard_;
-    return visit;
+    reachability::BurstResult burst = Nothing(true);
+    burst.answered.assign(kPaths, 1);
+    burst.large_answered = true;
+    burst.all_answered = 9;
+    heard_ += burst.sent;
+    burst.heard = heard_;
+    return burst;
   };
   After(half());
   EXPECT_EQ(After(half()), reachability::PeerState::kLossy);
@@ -134,10 +134,10 @@ TEST_F(PeerTableTest, APeerThatCountsAnewLosesNothing) {
 TEST_F(PeerTableTest, FindsTheMtuThatPasses) {
   Begin(2);
   const auto hole = [&] {
-    reachability::Visit visit = Well();
-    visit.large_answered = false;
-    visit.passed = 1500;
-    return visit;
+    reachability::BurstResult burst = Well();
+    burst.large_answered = false;
+    burst.passed = 1500;
+    return burst;
   };
   After(hole());
   EXPECT_EQ(After(hole()), reachability::PeerState::kMtu);
@@ -151,15 +151,15 @@ TEST_F(PeerTableTest, FindsTheMtuThatPasses) {
 TEST_F(PeerTableTest, TellsABrokenPathFromLoss) {
   Begin(2);
   const auto path = [&] {
-    reachability::Visit visit = Well();
-    visit.answered[3] = visit.answered[5] = 0;
-    return visit;
+    reachability::BurstResult burst = Well();
+    burst.answered[3] = burst.answered[5] = 0;
+    return burst;
   };
   After(path());
   EXPECT_EQ(After(path()), reachability::PeerState::kPaths);
   EXPECT_EQ(table_.At(0).bad_paths, 2U);
   // Other ports each time: that is loss.
-  reachability::Visit other = Well();
+  reachability::BurstResult other = Well();
   other.answered[0] = other.answered[1] = other.answered[2] = 0;
   EXPECT_EQ(After(other), reachability::PeerState::kLossy);
   EXPECT_EQ(table_.At(0).bad_paths, 0U);
@@ -167,12 +167,12 @@ TEST_F(PeerTableTest, TellsABrokenPathFromLoss) {
 
 TEST_F(PeerTableTest, OneLostPacketIsNothing) {
   Begin(2);
-  reachability::Visit visit = Well();
-  visit.answered[0] = 1;
-  After(visit);
-  visit = Well();
-  visit.answered[7] = 1;
-  EXPECT_EQ(After(visit), reachability::PeerState::kReachable);
+  reachability::BurstResult burst = Well();
+  burst.answered[0] = 1;
+  After(burst);
+  burst = Well();
+  burst.answered[7] = 1;
+  EXPECT_EQ(After(burst), reachability::PeerState::kReachable);
 }
 
 TEST_F(PeerTableTest, AllTakeTurns) {
@@ -190,10 +190,10 @@ TEST_F(PeerTableTest, AllTakeTurns) {
 TEST_F(PeerTableTest, ThoseThatAreNotWellComeInEveryRound) {
   Begin(51);
   for (const std::size_t ill : {3U, 30U}) {
-    (void)table_.Take(ill, Nothing(false), Wall::now());
-    (void)table_.Take(ill, Nothing(false), Wall::now());
+    (void)table_.AddResult(ill, Nothing(false), Wall::now());
+    (void)table_.AddResult(ill, Nothing(false), Wall::now());
   }
-  (void)table_.Take(8, Nothing(false), Wall::now());  // not judged yet
+  (void)table_.AddResult(8, Nothing(false), Wall::now());  // not judged yet
   for (int round = 0; round < 20; ++round) {
     const auto chosen = table_.Choose(2, random_);
     EXPECT_EQ(chosen.size(), 5U);
@@ -205,8 +205,8 @@ TEST_F(PeerTableTest, ThoseThatAreNotWellComeInEveryRound) {
 TEST_F(PeerTableTest, ManyThatAreNotWellDoNotMakeAFlood) {
   Begin(101);
   for (std::size_t peer = 0; peer < 100; ++peer) {
-    (void)table_.Take(peer, Nothing(false), Wall::now());
-    (void)table_.Take(peer, Nothing(false), Wall::now());
+    (void)table_.AddResult(peer, Nothing(false), Wall::now());
+    (void)table_.AddResult(peer, Nothing(false), Wall::now());
   }
   std::set<std::size_t> seen;
   for (int round = 0; round < 13; ++round) {
@@ -228,7 +228,7 @@ TEST_F(PeerTableTest, KeepsThoseThatStay) {
   EXPECT_EQ(table_.At(0).state, reachability::PeerState::kReachable);
   nodes[kept] = IpAddress::V4(0x0a6400fe);
   table_.SetPeers(nodes, "node1000", Wall::now());
-  EXPECT_EQ(table_.At(0).state, reachability::PeerState::kUnknown) << "another address is another station";
+  EXPECT_EQ(table_.At(0).state, reachability::PeerState::kUnknown) << "another address is another endpoint";
 }
 
 }  // namespace

@@ -8,7 +8,7 @@
 #include "netns/base/text.h"
 #include "tests/support/metrics/documented_metrics.h"
 #include "tests/support/metrics/metrics_parser.h"
-#include "tests/unit/deviceplugin/services/reachability/reach_values.h"
+#include "tests/unit/deviceplugin/services/reachability/reachability_values.h"
 
 namespace railhead::testing {
 namespace {
@@ -20,40 +20,40 @@ using State = health::ObservedRail::State;
 constexpr const char* kPf = "0000:40:00.0";
 
 // Of kPf, which has rails in these states.
-health::ObservedRail VerdictOf(const std::vector<reachability::ReachState>& states) {
-  reachability::ReachReport report{"n", ReachWall(0), {}, {}};
-  for (const reachability::ReachState state : states) {
+health::ObservedRail VerdictOf(const std::vector<reachability::ReachabilityState>& states) {
+  reachability::ReachabilityReport report{"n", ReachabilityWall(0), {}, {}};
+  for (const reachability::ReachabilityState state : states) {
     report.rails.push_back(RailOf("rail" + std::to_string(report.rails.size()), state, {}));
     report.rails.back().device = kPf;
-    report.rails.back().probed = state != reachability::ReachState::kUnknown;
+    report.rails.back().probed = state != reachability::ReachabilityState::kUnknown;
     report.rails.back().because = "because of " + report.rails.back().rail;
   }
   reachability::RailVerdicts verdicts;
-  verdicts.Take(report);
+  verdicts.Update(report);
   return verdicts.Of(kPf).value();
 }
 
 TEST(RailVerdictsTest, OfOneRail) {
-  EXPECT_EQ(VerdictOf({reachability::ReachState::kDead}),
+  EXPECT_EQ(VerdictOf({reachability::ReachabilityState::kDead}),
             (health::ObservedRail{State::kDead, "because of rail0"}));
-  EXPECT_EQ(VerdictOf({reachability::ReachState::kDegraded}).state, State::kAlive);
-  EXPECT_EQ(VerdictOf({reachability::ReachState::kReachable}).state, State::kAlive);
-  EXPECT_EQ(VerdictOf({reachability::ReachState::kUnknown}).state, State::kUnknown);
+  EXPECT_EQ(VerdictOf({reachability::ReachabilityState::kDegraded}).state, State::kAlive);
+  EXPECT_EQ(VerdictOf({reachability::ReachabilityState::kReachable}).state, State::kAlive);
+  EXPECT_EQ(VerdictOf({reachability::ReachabilityState::kUnknown}).state, State::kUnknown);
   EXPECT_EQ(reachability::RailVerdicts().Of(kPf), std::nullopt);
 }
 
 // What one node does wrong looks to it as if all others did.
 TEST(RailVerdictsTest, OfARailThatIsIllTowardsMost) {
   const auto verdict = [](const std::vector<reachability::PeerState>& states) {
-    std::vector<reachability::PeerReach> peers;
+    std::vector<reachability::PeerReachability> peers;
     for (const reachability::PeerState state : states)
       peers.push_back(PeerOf(NodeNumber(static_cast<int>(peers.size())), state));
-    reachability::ReachReport report{
-        "n", ReachWall(0), {RailOf("rail0", reachability::ReachState::kDegraded, peers)}, {}};
+    reachability::ReachabilityReport report{
+        "n", ReachabilityWall(0), {RailOf("rail0", reachability::ReachabilityState::kDegraded, peers)}, {}};
     report.rails[0].probed = true;
     report.rails[0].because = "why";
     reachability::RailVerdicts verdicts;
-    verdicts.Take(report);
+    verdicts.Update(report);
     return verdicts.Of(report.rails[0].device).value();
   };
   using Peer = reachability::PeerState;
@@ -73,32 +73,38 @@ TEST(RailVerdictsTest, OfARailThatIsIllTowardsMost) {
 
 // In whichever order: out of use is it only with all of them.
 TEST(RailVerdictsTest, OfRailsThatShareAPf) {
-  EXPECT_EQ(VerdictOf({reachability::ReachState::kDead, reachability::ReachState::kReachable}).state,
-            State::kAlive);
-  EXPECT_EQ(VerdictOf({reachability::ReachState::kReachable, reachability::ReachState::kDead}).state,
-            State::kAlive);
-  EXPECT_EQ(VerdictOf({reachability::ReachState::kUnknown, reachability::ReachState::kReachable}).state,
-            State::kAlive);
-  EXPECT_EQ(VerdictOf({reachability::ReachState::kDead, reachability::ReachState::kUnknown}).state,
-            State::kUnknown);
-  EXPECT_EQ(VerdictOf({reachability::ReachState::kUnknown, reachability::ReachState::kDead}).state,
-            State::kUnknown);
-  EXPECT_EQ(VerdictOf({reachability::ReachState::kDead, reachability::ReachState::kDead}),
+  EXPECT_EQ(
+      VerdictOf({reachability::ReachabilityState::kDead, reachability::ReachabilityState::kReachable}).state,
+      State::kAlive);
+  EXPECT_EQ(
+      VerdictOf({reachability::ReachabilityState::kReachable, reachability::ReachabilityState::kDead}).state,
+      State::kAlive);
+  EXPECT_EQ(
+      VerdictOf({reachability::ReachabilityState::kUnknown, reachability::ReachabilityState::kReachable})
+          .state,
+      State::kAlive);
+  EXPECT_EQ(
+      VerdictOf({reachability::ReachabilityState::kDead, reachability::ReachabilityState::kUnknown}).state,
+      State::kUnknown);
+  EXPECT_EQ(
+      VerdictOf({reachability::ReachabilityState::kUnknown, reachability::ReachabilityState::kDead}).state,
+      State::kUnknown);
+  EXPECT_EQ(VerdictOf({reachability::ReachabilityState::kDead, reachability::ReachabilityState::kDead}),
             (health::ObservedRail{State::kDead, "because of rail0; because of rail1"}));
 }
 
 // What railheadd tells of a node's reach: metrics as docs/reference/metrics.md has them, and the log.
 
-MetricsText PageOf(const reachability::ReachReport& report) {
+MetricsText PageOf(const reachability::ReachabilityReport& report) {
   Exposition page(ExpositionFormat::kText);
-  AppendReach(&page, report);
+  AppendReachability(&page, report);
   MetricsText read = ParseMetrics(std::move(page).Finish(), false);
   EXPECT_EQ(read.errors, std::vector<std::string>{});
   return read;
 }
 
-reachability::PodReach PodOn(const std::string& rail, reachability::ReachState state) {
-  reachability::PodReach pod;
+reachability::PodReachability PodOn(const std::string& rail, reachability::ReachabilityState state) {
+  reachability::PodReachability pod;
   pod.pod_namespace = "training";
   pod.pod = "job-0";
   pod.interface = "net1";
@@ -108,28 +114,28 @@ reachability::PodReach PodOn(const std::string& rail, reachability::ReachState s
   return pod;
 }
 
-TEST(ReachMetricsTest, ARailThatIsProbedByRdma) {
-  reachability::ReachReport report = ReportOf(0, 3, {{{0, 2}, reachability::PeerState::kNoRdma}});
-  reachability::RailReach& rail = report.rails[0];
+TEST(ReachabilityMetricsTest, ARailThatIsProbedByRdma) {
+  reachability::ReachabilityReport report = ReportOf(0, 3, {{{0, 2}, reachability::PeerState::kNoRdma}});
+  reachability::RailReachability& rail = report.rails[0];
   rail.rdma_probes = 80;
   rail.rdma_answers = 40;
   EXPECT_TRUE(PageOf(report).families["railhead_rail_rdma_probes"].samples.empty()) << "nobody wants it";
-  rail.rdma = reachability::RdmaReach{"", "its PF has no RDMA device", 0};
+  rail.rdma = reachability::RdmaReachability{"", "its PF has no RDMA device", 0};
   EXPECT_TRUE(PageOf(report).families["railhead_rail_rdma_probes"].samples.empty());
-  rail.rdma = reachability::RdmaReach{"mlx5_0", "", 3};
+  rail.rdma = reachability::RdmaReachability{"mlx5_0", "", 3};
   MetricsText page = PageOf(report);
   EXPECT_EQ(page.Value("railhead_rail_rdma_probes_total", {{"rail", "rail0"}}), 80);
   EXPECT_EQ(page.Value("railhead_rail_rdma_probe_answers_total", {{"rail", "rail0"}}), 40);
   EXPECT_EQ(page.Value("railhead_rail_peers", {{"rail", "rail0"}, {"state", "noRdma"}}), 1);
 }
 
-TEST(ReachMetricsTest, ARail) {
-  reachability::ReachReport report =
+TEST(ReachabilityMetricsTest, ARail) {
+  reachability::ReachabilityReport report =
       ReportOf(0, 6, {{{0, 2}, reachability::PeerState::kSilent}, {{0, 3}, reachability::PeerState::kPaths}});
-  report.rails[0].state = reachability::ReachState::kDegraded;
+  report.rails[0].state = reachability::ReachabilityState::kDegraded;
   report.rails[0].peers[0].rtt = std::chrono::microseconds(30);
   report.rails[0].stale = 3;
-  report.pods = {PodOn("rail0", reachability::ReachState::kDead)};
+  report.pods = {PodOn("rail0", reachability::ReachabilityState::kDead)};
   MetricsText page = PageOf(report);
   const std::map<std::string, std::string> rail = {{"rail", "rail0"}};
   EXPECT_EQ(page.Value("railhead_rail_reachable", rail), 1) << "some of it";
@@ -155,17 +161,17 @@ TEST(ReachMetricsTest, ARail) {
   EXPECT_EQ(page.errors, std::vector<std::string>{});
 }
 
-TEST(ReachMetricsTest, WhatIsNotKnownIsNotThere) {
-  reachability::ReachReport report{
-      "n", ReachWall(0), {}, {PodOn("rail0", reachability::ReachState::kUnknown)}};
-  report.rails.push_back(RailOf("rail0", reachability::ReachState::kUnknown, {}));
+TEST(ReachabilityMetricsTest, WhatIsNotKnownIsNotThere) {
+  reachability::ReachabilityReport report{
+      "n", ReachabilityWall(0), {}, {PodOn("rail0", reachability::ReachabilityState::kUnknown)}};
+  report.rails.push_back(RailOf("rail0", reachability::ReachabilityState::kUnknown, {}));
   report.rails[0].gateway.reset();
-  report.rails[0].station.reset();
+  report.rails[0].probe_address.reset();
   const MetricsText page = PageOf(report);
   for (const auto& [name, family] : page.families) EXPECT_TRUE(family.samples.empty()) << name;
 }
 
-TEST(ReachMetricsTest, TheWorstPeersAreNamed) {
+TEST(ReachabilityMetricsTest, TheWorstPeersAreNamed) {
   BadPairs bad;
   for (int i = 1; i <= 40; ++i)
     bad[{0, i}] = i % 2 == 0 ? reachability::PeerState::kLossy : reachability::PeerState::kSilent;
@@ -176,7 +182,7 @@ TEST(ReachMetricsTest, TheWorstPeersAreNamed) {
   for (const MetricSample& sample : named) EXPECT_EQ(sample.labels.at("state"), "silent");
 }
 
-TEST(ReachMetricsTest, AreDocumented) {
+TEST(ReachabilityMetricsTest, AreDocumented) {
   const auto documented = DocumentedMetrics(MetricsPageName::kDaemon);
   const MetricsText page = PageOf(ReportOf(0, 2, {}));
   EXPECT_EQ(page.families.size(), 12U);
@@ -189,15 +195,15 @@ TEST(ReachMetricsTest, AreDocumented) {
   }
 }
 
-class ReachLogTest : public ::testing::Test {
+class ReachabilityLogTest : public ::testing::Test {
  protected:
   // "level message key=value ...", without the time.
-  static std::vector<std::string> Logged(const reachability::ReachReport& before,
-                                         const reachability::ReachReport& now) {
+  static std::vector<std::string> Logged(const reachability::ReachabilityReport& before,
+                                         const reachability::ReachabilityReport& now) {
     ::testing::internal::CaptureStderr();
     {
       Log log("info");
-      LogReach(&log, before, now);
+      LogReachability(&log, before, now);
     }
     std::vector<std::string> lines;
     for (const std::string& line : Split(::testing::internal::GetCapturedStderr(), '\n')) {
@@ -213,78 +219,81 @@ class ReachLogTest : public ::testing::Test {
   using Lines = std::vector<std::string>;
 };
 
-TEST_F(ReachLogTest, WhyRdmaIsNotProbedOnce) {
-  reachability::ReachReport report = ReportOf(0, 3, {});
-  const reachability::ReachReport before = report;
-  report.rails[0].rdma = reachability::RdmaReach{"", "its PF has no RDMA device", 0};
+TEST_F(ReachabilityLogTest, WhyRdmaIsNotProbedOnce) {
+  reachability::ReachabilityReport report = ReportOf(0, 3, {});
+  const reachability::ReachabilityReport before = report;
+  report.rails[0].rdma = reachability::RdmaReachability{"", "its PF has no RDMA device", 0};
   EXPECT_EQ(Logged(before, report),
             Lines{"warning a rail is not probed by RDMA; rail0; its PF has no RDMA device"});
   EXPECT_EQ(Logged(report, report), Lines{});
 }
 
-TEST_F(ReachLogTest, NothingNew) {
-  const reachability::ReachReport report = ReportOf(0, 6, {{{0, 2}, reachability::PeerState::kSilent}});
+TEST_F(ReachabilityLogTest, NothingNew) {
+  const reachability::ReachabilityReport report =
+      ReportOf(0, 6, {{{0, 2}, reachability::PeerState::kSilent}});
   EXPECT_EQ(Logged(report, report), Lines{});
   EXPECT_EQ(Logged({}, {}), Lines{});
 }
 
-TEST_F(ReachLogTest, ARailThatFailsAndComesBack) {
-  const reachability::ReachReport well = ReportOf(0, 6, {});
+TEST_F(ReachabilityLogTest, ARailThatFailsAndComesBack) {
+  const reachability::ReachabilityReport well = ReportOf(0, 6, {});
   BadPairs bad;
   for (int i = 1; i < 6; ++i)
     bad[{0, i}] = i == 5 ? reachability::PeerState::kLossy : reachability::PeerState::kSilent;
-  reachability::ReachReport ill = ReportOf(0, 6, bad);
-  ill.rails[0].state = reachability::ReachState::kDead;
+  reachability::ReachabilityReport ill = ReportOf(0, 6, bad);
+  ill.rails[0].state = reachability::ReachabilityState::kDead;
   ill.rails[0].because = "nobody answers";
   ill.rails[0].gateway->answers = false;
   EXPECT_EQ(Logged(well, ill), (Lines{"warning a rail reaches nothing; rail0; nobody answers",
                                       "warning a rail's gateway does not answer; rail0; 10.0.0.254",
-                                      "warning peers of a rail are not reached as they should be; rail0; "
+                                      "warning peers of a rail are faulty; rail0; "
                                       "gpu-[001-004] silent, gpu-005 lossy"}));
   EXPECT_EQ(Logged(ill, well),
-            (Lines{"info a rail reaches all; rail0", "info a rail's gateway answers again; rail0; 10.0.0.254",
-                   "info peers of a rail are reached again; rail0; gpu-[001-005] reachable"}));
-  ill.rails[0].state = reachability::ReachState::kDegraded;
-  EXPECT_EQ(Logged(well, ill)[0], "warning a rail does not reach all; rail0; nobody answers");
-  ill.rails[0].state = reachability::ReachState::kUnknown;
-  EXPECT_EQ(Logged(well, ill)[0], "info it is not known any more what a rail reaches; rail0; nobody answers");
+            (Lines{"info a rail reaches its gateway and all peers; rail0",
+                   "info a rail's gateway answers again; rail0; 10.0.0.254",
+                   "info peers of a rail are reachable again; rail0; gpu-[001-005] reachable"}));
+  ill.rails[0].state = reachability::ReachabilityState::kDegraded;
+  EXPECT_EQ(Logged(well, ill)[0],
+            "warning a rail does not reach its gateway or some peers; rail0; nobody answers");
+  ill.rails[0].state = reachability::ReachabilityState::kUnknown;
+  EXPECT_EQ(Logged(well, ill)[0], "info the reachability of a rail is unknown; rail0; nobody answers");
 }
 
-TEST_F(ReachLogTest, WhatIsFirstKnownIsNewsOfTheRailOnly) {
-  EXPECT_EQ(Logged({}, ReportOf(0, 6, {})), Lines{"info a rail reaches all; rail0"});
+TEST_F(ReachabilityLogTest, WhatIsFirstKnownIsNewsOfTheRailOnly) {
+  EXPECT_EQ(Logged({}, ReportOf(0, 6, {})), Lines{"info a rail reaches its gateway and all peers; rail0"});
 }
 
-TEST_F(ReachLogTest, APod) {
-  reachability::ReachReport before;
-  reachability::ReachReport now;
-  now.pods = {PodOn("rail0", reachability::ReachState::kReachable)};
+TEST_F(ReachabilityLogTest, APod) {
+  reachability::ReachabilityReport before;
+  reachability::ReachabilityReport now;
+  now.pods = {PodOn("rail0", reachability::ReachabilityState::kReachable)};
   EXPECT_EQ(Logged(before, now), Lines{}) << "a pod that starts as it should is no news";
   before = now;
-  now.pods[0].state = reachability::ReachState::kDead;
+  now.pods[0].state = reachability::ReachabilityState::kDead;
   now.pods[0].because = "nobody answers";
   EXPECT_EQ(
       Logged(before, now),
-      Lines{"warning a pod's interface reaches nothing of its rail; rail0; training/job-0; nobody answers"});
+      Lines{"warning a pod's interface reaches nothing on its rail; rail0; training/job-0; nobody answers"});
   before = now;
   EXPECT_EQ(Logged(before, now), Lines{});
-  now.pods[0].state = reachability::ReachState::kDegraded;
+  now.pods[0].state = reachability::ReachabilityState::kDegraded;
   EXPECT_EQ(Logged(before, now).size(), 1U);
   before = now;
-  now.pods[0].state = reachability::ReachState::kReachable;
+  now.pods[0].state = reachability::ReachabilityState::kReachable;
   now.pods[0].because.clear();
   EXPECT_EQ(Logged(before, now),
-            Lines{"info a pod's interface has no fault any more; rail0; training/job-0"});
+            Lines{"info a pod's interface reaches its rail again; rail0; training/job-0"});
 }
 
 // Once, though the rounds until the next look all have it.
-TEST_F(ReachLogTest, AStaleNeighbour) {
-  reachability::ReachReport before;
-  before.pods = {PodOn("rail0", reachability::ReachState::kReachable)};
-  reachability::ReachReport now = before;
+TEST_F(ReachabilityLogTest, AStaleNeighbour) {
+  reachability::ReachabilityReport before;
+  before.pods = {PodOn("rail0", reachability::ReachabilityState::kReachable)};
+  reachability::ReachabilityReport now = before;
   now.pods[0].stale = {*IpAddress::Parse("10.0.0.254"), *IpAddress::Parse("10.0.0.2")};
-  EXPECT_EQ(Logged(before, now),
-            Lines{"warning a pod's address had an old MAC address at others: mended by announcing it again; "
-                  "rail0; training/job-0; 10.0.0.254, 10.0.0.2"});
+  EXPECT_EQ(Logged(before, now), Lines{"warning hosts had a stale MAC address for a pod; railheadd fixed it "
+                                       "by announcing the address again; "
+                                       "rail0; training/job-0; 10.0.0.254, 10.0.0.2"});
   EXPECT_EQ(Logged(now, now), Lines{});
   EXPECT_EQ(Logged(now, before), Lines{});
 }

@@ -1,4 +1,4 @@
-// The settings of probes, and the stations that send them.
+// The settings of probes, and the endpoints that send them.
 #include "deviceplugin/services/reachability/reachability_settings.h"
 
 #include <gtest/gtest.h>
@@ -8,100 +8,102 @@
 namespace railhead::testing {
 namespace {
 
-TEST(ConnectivitySettingsTest, IsOffUnlessAsked) {
-  EXPECT_FALSE(reachability::ParseConnectivity("", "f")->enabled);
-  EXPECT_FALSE(reachability::ParseConnectivity("false", "f")->enabled);
-  const auto given = reachability::ParseConnectivity(
+TEST(ReachabilitySettingsTest, IsOffUnlessAsked) {
+  EXPECT_FALSE(reachability::ParseReachabilitySettings("", "f")->enabled);
+  EXPECT_FALSE(reachability::ParseReachabilitySettings("false", "f")->enabled);
+  const auto given = reachability::ParseReachabilitySettings(
       R"({"intervalSeconds": 5, "peers": 2, "port": 999, "podSeconds": 0})", "f");
   ASSERT_TRUE(given);
   EXPECT_TRUE(given->enabled);
   EXPECT_EQ(given->interval, std::chrono::seconds(5));
   EXPECT_EQ(given->pods.count(), 0);
   EXPECT_EQ(given->port, 999);
-  EXPECT_EQ(given->paths, reachability::ConnectivitySettings().paths);
+  EXPECT_EQ(given->paths, reachability::ReachabilitySettings().paths);
 }
 
-TEST(ConnectivitySettingsTest, NamesWhatIsWrong) {
+TEST(ReachabilitySettingsTest, NamesWhatIsWrong) {
   std::vector<Error> all;
-  EXPECT_FALSE(reachability::ParseConnectivity(R"({"paths": 0, "prot": 1})", "fabric.json", &all));
+  EXPECT_FALSE(reachability::ParseReachabilitySettings(R"({"paths": 0, "prot": 1})", "fabric.json", &all));
   ASSERT_EQ(all.size(), 2U);
-  EXPECT_NE(all[0].message.find("/connectivity/paths"), std::string::npos) << all[0].message;
-  EXPECT_NE(all[1].message.find("/connectivity/prot"), std::string::npos) << all[1].message;
+  EXPECT_NE(all[0].message.find("/reachability/paths"), std::string::npos) << all[0].message;
+  EXPECT_NE(all[1].message.find("/reachability/prot"), std::string::npos) << all[1].message;
 }
 
-Result<Fabric> WithStations(const std::string& stations) {
+Result<Fabric> WithProbeAddresses(const std::string& addresses) {
   return ParseFabric(R"({"version": 1, "rails": [{"name": "rail0", "pf": "pf0", "subnet": "10.100.0.0/24",
-      "gateway": "10.100.0.254", "stations": )" +
-                         stations + "}]}",
+      "gateway": "10.100.0.254", "probeAddresses": )" +
+                         addresses + "}]}",
                      "fabric.json");
 }
 
-TEST(StationsTest, AreKeptFromPods) {
-  const auto fabric = WithStations(R"({"node0": "10.100.0.1", "node1": "10.100.0.2"})");
+TEST(ProbeAddressesTest, AreKeptFromPods) {
+  const auto fabric = WithProbeAddresses(R"({"node0": "10.100.0.1", "node1": "10.100.0.2"})");
   ASSERT_TRUE(fabric);
   const Rail& rail = fabric->rails[0];
-  EXPECT_EQ(rail.stations.at("node1"), *IpAddress::Parse("10.100.0.2"));
+  EXPECT_EQ(rail.probe_addresses.at("node1"), *IpAddress::Parse("10.100.0.2"));
   EXPECT_EQ(rail.Excluded().size(), 2U);
   EXPECT_TRUE(rail.Excluded()[0].Contains(*IpAddress::Parse("10.100.0.1")));
 }
 
-TEST(StationsTest, FitTheRail) {
+TEST(ProbeAddressesTest, FitTheRail) {
   for (const char* wrong : {R"({"a": "10.101.0.1"})", R"({"a": "10.100.0.254"})", R"({"a": "x"})",
                             R"({"a": 1})", R"({"a": "10.100.0.1", "b": "10.100.0.1"})"}) {
-    const auto fabric = WithStations(wrong);
+    const auto fabric = WithProbeAddresses(wrong);
     ASSERT_FALSE(fabric) << wrong;
-    EXPECT_NE(fabric.error().message.find("/rails/0/stations"), std::string::npos) << fabric.error().message;
+    EXPECT_NE(fabric.error().message.find("/rails/0/probeAddresses"), std::string::npos)
+        << fabric.error().message;
   }
 }
 
-Result<Fabric> WithNodes(const std::string& stations, const std::string& subnet = "10.100.0.0/24") {
+Result<Fabric> WithNodes(const std::string& addresses, const std::string& subnet = "10.100.0.0/24") {
   return ParseFabric(
       R"({"version": 1, "nodes": {"a": 0, "b": 7}, "rails": [{"name": "rail0", "pf": "pf0", "subnet": ")" +
-          subnet + R"(", "stations": )" + stations + "}]}",
+          subnet + R"(", "probeAddresses": )" + addresses + "}]}",
       "fabric.json");
 }
 
-TEST(StationsTest, OfARangeGoByIndex) {
+TEST(ProbeAddressesTest, OfARangeGoByIndex) {
   for (const char* range : {R"("10.100.0.200-10.100.0.250")", R"("10.100.0.200/29")"}) {
     const auto fabric = WithNodes(range);
     ASSERT_TRUE(fabric) << fabric.error().message;
-    const auto stations = fabric->StationsOf(fabric->rails[0]);
-    EXPECT_EQ(stations, (std::map<std::string, IpAddress>{{"a", *IpAddress::Parse("10.100.0.200")},
-                                                          {"b", *IpAddress::Parse("10.100.0.207")}}));
+    const auto addresses = fabric->ProbeAddressesOf(fabric->rails[0]);
+    EXPECT_EQ(addresses, (std::map<std::string, IpAddress>{{"a", *IpAddress::Parse("10.100.0.200")},
+                                                           {"b", *IpAddress::Parse("10.100.0.207")}}));
     EXPECT_TRUE(fabric->rails[0].Excluded().at(0).Contains(*IpAddress::Parse("10.100.0.205")))
         << "for nodes to come";
   }
   const auto v6 = WithNodes(R"("fd00::100/120")", "fd00::/64");
   ASSERT_TRUE(v6) << v6.error().message;
-  EXPECT_EQ(v6->StationsOf(v6->rails[0]).at("b"), *IpAddress::Parse("fd00::107"));
+  EXPECT_EQ(v6->ProbeAddressesOf(v6->rails[0]).at("b"), *IpAddress::Parse("fd00::107"));
 }
 
-TEST(StationsTest, OfARangeFitTheRailAndItsNodes) {
+TEST(ProbeAddressesTest, OfARangeFitTheRailAndItsNodes) {
   for (const auto& [wrong, why] : std::map<std::string, std::string>{
            {R"("10.100.0.200-10.100.0.206")", "no address for node 'b' with index 7"},
            {R"("10.100.0.250-10.100.1.10")", "outside"},
            {R"("10.100.0.0/28")", "first or last"},
            {R"("10.100.0.248/29")", "first or last"},
            {R"("x")", "is no address, range or prefix"},
-           {"5", "/stations"}}) {
+           {"5", "/probeAddresses"}}) {
     const auto fabric = WithNodes(wrong);
     ASSERT_FALSE(fabric) << wrong;
-    EXPECT_NE(fabric.error().message.find("/rails/0/stations"), std::string::npos) << fabric.error().message;
+    EXPECT_NE(fabric.error().message.find("/rails/0/probeAddresses"), std::string::npos)
+        << fabric.error().message;
     EXPECT_NE(fabric.error().message.find(why), std::string::npos) << fabric.error().message;
   }
-  const auto unlisted = WithStations(R"("10.100.0.200-10.100.0.250")");
+  const auto unlisted = WithProbeAddresses(R"("10.100.0.200-10.100.0.250")");
   ASSERT_FALSE(unlisted);
   EXPECT_NE(unlisted.error().message.find("needs `nodes`"), std::string::npos) << unlisted.error().message;
-  EXPECT_NE(WithStations(R"("10.100.0.250-10.100.0.254")").error().message.find("gateway"),
+  EXPECT_NE(WithProbeAddresses(R"("10.100.0.250-10.100.0.254")").error().message.find("gateway"),
             std::string::npos);
 }
 
-TEST(StationMacTest, IsTheSameAlwaysAndNobodyElses) {
-  const MacAddress mac = StationMac("node0", "rail0");
-  EXPECT_EQ(mac, StationMac("node0", "rail0"));
-  EXPECT_NE(mac, StationMac("node1", "rail0"));
-  EXPECT_NE(mac, StationMac("node0", "rail1"));
-  EXPECT_EQ(mac.bytes[0] & 3U, 2U) << "one station's, locally administered";
+TEST(ProbeEndpointMacTest, IsTheSameAlwaysAndNobodyElses) {
+  const MacAddress mac = ProbeEndpointMac("node0", "rail0");
+  EXPECT_EQ(mac, ProbeEndpointMac("node0", "rail0"));
+  EXPECT_NE(mac, ProbeEndpointMac("node1", "rail0"));
+  EXPECT_NE(mac, ProbeEndpointMac("node0", "rail1"));
+  EXPECT_EQ(mac.bytes[0] & 3U, 2U) << "one endpoint's, locally administered";
   EXPECT_EQ(mac.ToString(), "7e:10:1a:33:e1:85") << "nodes of two releases answer each other";
 }
 

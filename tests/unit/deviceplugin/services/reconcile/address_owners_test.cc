@@ -4,7 +4,7 @@
 #include <filesystem>
 #include <optional>
 
-#include "cni/state/rival_claims.h"
+#include "cni/state/conflict_log.h"
 #include "ipam/store/allocate.h"
 #include "ipam/store/ledger.h"
 #include "ipam/store/store.h"
@@ -64,8 +64,8 @@ TEST_F(AddressTest, OfNobodyAreReleasedWhenTheyAreOld) {
   EXPECT_EQ(Did(), "");
 }
 
-// Each pass tells what is new of stations whose claims ADDs ignored, and which pod it is.
-TEST_F(AddressTest, APassNamesThePodThatClaimsManyAddresses) {
+// Each pass reports new hosts whose answers ADDs ignored, and which pod each is.
+TEST_F(AddressTest, APassNamesThePodThatAnswersForManyAddresses) {
   ASSERT_TRUE(Add(AllRails()));
   const Journal journal(sysfs_.root());
   auto entry = journal.Find({"rails", "c1", "net1"});
@@ -73,23 +73,23 @@ TEST_F(AddressTest, APassNamesThePodThatClaimsManyAddresses) {
   (*entry)->cni_args = {{"K8S_POD_NAMESPACE", "jobs"}, {"K8S_POD_NAME", "liar"}};
   ASSERT_TRUE(journal.Write(**entry));
   reconcile::Reconciler reconciler(sysfs_.root(), kernel_, reconcile::SinglePass());
-  RivalClaim claim{{"rails", "c2", "net1"}, Bdf(0, 1), *IpAddress::Parse("10.0.0.9"), {}, {}, {}, true};
+  ConflictRecord record{{"rails", "c2", "net1"}, Bdf(0, 1), *IpAddress::Parse("10.0.0.9"), {}, {}, {}, true};
   const auto log = [&](const MacAddress& source, int times) {
     for (int i = 0; i < times; ++i) {
-      claim.source = claim.mac = source;
-      claim.boottime = BoottimeNow() + std::chrono::milliseconds(1 + i);
-      LogRivalClaim(sysfs_.root(), claim);
+      record.source = record.mac = source;
+      record.boottime = BoottimeNow() + std::chrono::milliseconds(1 + i);
+      LogConflict(sysfs_.root(), record);
     }
   };
   log((*entry)->devices.at(1).before.mac, 2);
   const auto report = reconciler.Run();
-  ASSERT_EQ(report.claimants.size(), 1U);
-  EXPECT_EQ(report.claimants[0].pod, "jobs/liar");
-  EXPECT_EQ(report.claimants[0].claims, 2U);
-  EXPECT_TRUE(reconciler.Run().claimants.empty()) << "told already";
-  claim.ignored = false;
+  ASSERT_EQ(report.conflict_sources.size(), 1U);
+  EXPECT_EQ(report.conflict_sources[0].pod, "jobs/liar");
+  EXPECT_EQ(report.conflict_sources[0].answers, 2U);
+  EXPECT_TRUE(reconciler.Run().conflict_sources.empty()) << "told already";
+  record.ignored = false;
   log(*MacAddress::Parse("02:00:00:00:00:07"), 1);
-  EXPECT_TRUE(reconciler.Run().claimants.empty()) << "a conflict is ADD's to tell";
+  EXPECT_TRUE(reconciler.Run().conflict_sources.empty()) << "a conflict is ADD's to tell";
 }
 
 // A wall clock that is set tells nothing of how long an ADD has been at work.

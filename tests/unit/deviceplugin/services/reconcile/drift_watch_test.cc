@@ -25,7 +25,7 @@ class DriftWatchTest : public ReconcilerFixture {
   }
   // What the one attachment's drift is; "": none.
   std::string Drift() {
-    const reconcile::DriftReport report = watch_.Look();
+    const reconcile::DriftReport report = watch_.Check();
     EXPECT_TRUE(report.problems.empty()) << Describe(report.problems.front());
     EXPECT_EQ(report.watched, 1U);
     return report.drifted.empty() ? "" : report.drifted.begin()->second;
@@ -45,18 +45,18 @@ TEST_F(DriftWatchTest, WhenAllIsWellNothingIsTouchedAndNoLockTaken) {
 
 TEST_F(DriftWatchTest, APortThatIsDownIsToldOnceAndItsEnd) {
   PortDown(true);
-  reconcile::DriftReport report = watch_.Look();
+  reconcile::DriftReport report = watch_.Check();
   ASSERT_TRUE(report.began.contains(key_));
   EXPECT_NE(report.began[key_].find("mlx5_pf1v0: port 1 is not ACTIVE"), std::string::npos)
       << report.began[key_];
-  report = watch_.Look();
+  report = watch_.Check();
   EXPECT_TRUE(report.began.empty());
   EXPECT_TRUE(report.drifted.contains(key_));
   PortDown(false);
-  report = watch_.Look();
+  report = watch_.Check();
   EXPECT_TRUE(report.drifted.empty());
   EXPECT_EQ(report.over, std::vector<AttachmentKey>{key_});
-  EXPECT_TRUE(watch_.Look().over.empty());
+  EXPECT_TRUE(watch_.Check().over.empty());
 }
 
 // Its GID has another index from then on.
@@ -78,7 +78,7 @@ TEST_F(DriftWatchTest, AnInterfaceThatWasTaken) {
 }
 
 TEST_F(DriftWatchTest, FilesThatLaterContainersWouldGet) {
-  Remove("/run/railhead/handoff/c1/nccl.conf");
+  Remove("/run/railhead/nccl/c1/nccl.conf");
   EXPECT_NE(Drift().find("nccl.conf is missing"), std::string::npos);
 }
 
@@ -94,18 +94,18 @@ TEST_F(DriftWatchTest, WhatHasNoPodAnyMoreIsLeftToTheReconciler) {
   EXPECT_EQ(Drift(), "");
 }
 
-TEST_F(DriftWatchTest, AttachmentsWithoutHandoffAreNotWatched) {
+TEST_F(DriftWatchTest, AttachmentsWithoutNcclConfigAreNotWatched) {
   ASSERT_TRUE(Del(AllRails()));
-  ASSERT_TRUE(Add({.config = Usual(1) + R"(,"handoff":"off")"}));
-  EXPECT_EQ(watch_.Look().watched, 0U);
+  ASSERT_TRUE(Add({.config = Usual(1) + R"(,"ncclConfig":"off")"}));
+  EXPECT_EQ(watch_.Check().watched, 0U);
 }
 
 TEST_F(DriftWatchTest, AVerdictForPeople) {
-  const auto handoffs = railctl::FindHandoffs(sysfs_.root(), "c");
-  ASSERT_TRUE(handoffs);
-  ASSERT_EQ(handoffs->size(), 1U);
-  EXPECT_NE(handoffs->front().nccl_conf.find("NCCL_IB_HCA=="), std::string::npos);
-  EXPECT_EQ(railctl::FindHandoffs(sysfs_.root(), "d").error().code, ErrorCode::kNotFound);
+  const auto configs = railctl::FindNcclConfigs(sysfs_.root(), "c");
+  ASSERT_TRUE(configs);
+  ASSERT_EQ(configs->size(), 1U);
+  EXPECT_NE(configs->front().nccl_conf.find("NCCL_IB_HCA=="), std::string::npos);
+  EXPECT_EQ(railctl::FindNcclConfigs(sysfs_.root(), "d").error().code, ErrorCode::kNotFound);
 }
 
 TEST(OverridesTest, WhatDiffersFromTheFile) {
@@ -116,7 +116,7 @@ TEST(OverridesTest, WhatDiffersFromTheFile) {
   ASSERT_EQ(overrides.size(), 2U);
   EXPECT_EQ(overrides[0].variable, "NCCL_IB_HCA");
   EXPECT_EQ(overrides[0].value, "mlx5");
-  EXPECT_EQ(overrides[0].told, "=mlx5_4,mlx5_9");
+  EXPECT_EQ(overrides[0].configured, "=mlx5_4,mlx5_9");
   EXPECT_EQ(overrides[1].variable, "NCCL_IB_GID_INDEX");
   EXPECT_EQ(overrides[1].pid, 7);
   EXPECT_EQ(overrides[1].where, "nccl.conf");

@@ -10,7 +10,7 @@
 #include <filesystem>
 #include <thread>
 
-#include "cni/attachment/announce_repeat.h"
+#include "cni/attachment/announcement_resend.h"
 #include "cni/attachment/nccl_step.h"
 #include "cni/nccl/nccl_config.h"
 #include "cni/state/displaced_names.h"
@@ -141,7 +141,7 @@ TEST_F(LeftoverTest, ALiveWritersFileStaysWhateverTheClockSays) {
       EXPECT_FALSE(IsThere(path));
     }
   }
-  for (const char* parent : {"attachments", "handoff"})
+  for (const char* parent : {"attachments", "nccl"})
     EXPECT_FALSE(IsThere(std::string("/run/railhead/") + parent + "/c7"));
 }
 
@@ -149,7 +149,7 @@ TEST_F(LeftoverTest, ALiveWritersFileStaysWhateverTheClockSays) {
 TEST_F(LeftoverTest, NothingIsRemovedBehindALink) {
   const TempRoot outside;
   outside.Write("/x.new", "somebody's");
-  for (const char* parent : {"attachments", "handoff"}) {
+  for (const char* parent : {"attachments", "nccl"}) {
     const std::string link = std::string("/run/railhead/") + parent + "/c7";
     fs::create_directories(Path(link).substr(0, Path(link).rfind('/')));
     fs::create_directory_symlink(outside.directory(), Path(link));
@@ -172,7 +172,7 @@ TEST_F(LeftoverTest, ASocketInTheMakingStaysWhateverTheClockSays) {
       EXPECT_EQ(Did(), "");
       EXPECT_TRUE(IsThere(path)) << age;
     }
-    EXPECT_EQ(Did(), "half-written " + Path(path) + ": its writer was killed\n");
+    EXPECT_EQ(Did(), "partial-file " + Path(path) + ": its writer was killed\n");
   }
 }
 
@@ -187,7 +187,7 @@ TEST_F(LeftoverTest, PassesDisturbNoWriter) {
     while (!done) {
       reconcile::ReconcileReport report;
       reconcile::ReconcilePass pass{root, kernel_, journal, options, stopped, report};
-      reconcile::ReconcileHalfWritten(pass);
+      reconcile::ReconcilePartialFiles(pass);
       EXPECT_FALSE(report.Failed()) << Told(report);
     }
   });
@@ -211,7 +211,7 @@ TEST_F(LeftoverTest, WhatAKilledDaemonLeftOfItsOwn) {
       "/var/lib/railhead/allocations/" + Bdf(0) + ".json.new",
       "/var/run/k8s.cni.cncf.io/devinfo/dp/a.io-x-" + Bdf(0) + "-device.json.new",
       "/run/cdi/railheadd-" + Bdf(0) + ".json.new",
-      "/run/railhead/leaves.json.new",
+      "/run/railhead/lldp.json.new",
       "/var/lib/railhead/drains.json.new",
       "/run/railhead/bind.sock.77"};
   const std::vector<std::string> kept{"/var/lib/railhead/allocations/" + Bdf(0) + ".json",
@@ -227,7 +227,7 @@ TEST_F(LeftoverTest, WhatAKilledDaemonLeftOfItsOwn) {
     EXPECT_TRUE(IsThere(left[0]));
     for (std::size_t i = 1; i < left.size(); ++i) EXPECT_FALSE(IsThere(left[i])) << left[i];
   }
-  EXPECT_EQ(Did(), "half-written " + Path(left[0]) + ": its writer was killed\n");
+  EXPECT_EQ(Did(), "partial-file " + Path(left[0]) + ": its writer was killed\n");
   for (const auto& path : kept) EXPECT_TRUE(IsThere(path)) << path;
   EXPECT_EQ(Did(), "");
 }
@@ -297,28 +297,27 @@ TEST_F(LeftoverTest, ACdiSpecThatIsBeingWrittenIsLeftAlone) {
     EXPECT_EQ(Did(), "");
     EXPECT_TRUE(IsThere(path));
   }
-  EXPECT_EQ(Did(), "half-written " + Path(path) + ": its writer was killed\n");
+  EXPECT_EQ(Did(), "partial-file " + Path(path) + ": its writer was killed\n");
   EXPECT_FALSE(IsThere(path));
 }
 
-TEST_F(LeftoverTest, HandoffsOfSandboxesWithoutAnEntry) {
+TEST_F(LeftoverTest, NcclConfigsOfSandboxesWithoutAnEntry) {
   ASSERT_TRUE(Add(AllRails()));
-  WriteFileAt(Path("/run/railhead/handoff/c1/nccl.conf.new"), "half");
-  WriteFileAt(Path("/run/railhead/handoff/c9/nccl.conf"), "NCCL_IB_HCA==x\n");
-  WriteFileAt(Path("/run/railhead/handoff/c9/nccl.conf.new"), "half");
+  WriteFileAt(Path("/run/railhead/nccl/c1/nccl.conf.new"), "half");
+  WriteFileAt(Path("/run/railhead/nccl/c9/nccl.conf"), "NCCL_IB_HCA==x\n");
+  WriteFileAt(Path("/run/railhead/nccl/c9/nccl.conf.new"), "half");
   {
     const auto busy = attachment::LockSandbox(sysfs_.root(), "c9", seconds(0));
     ASSERT_TRUE(busy);
-    std::string half_written;
-    for (const char* path :
-         {"/run/railhead/handoff/c1/nccl.conf.new", "/run/railhead/handoff/c9/nccl.conf.new"})
-      half_written.append("half-written ").append(Path(path)).append(": its writer was killed\n");
-    EXPECT_EQ(Did(), half_written);
-    EXPECT_TRUE(IsThere("/run/railhead/handoff/c9/nccl.conf"));
+    std::string partial_files;
+    for (const char* path : {"/run/railhead/nccl/c1/nccl.conf.new", "/run/railhead/nccl/c9/nccl.conf.new"})
+      partial_files.append("partial-file ").append(Path(path)).append(": its writer was killed\n");
+    EXPECT_EQ(Did(), partial_files);
+    EXPECT_TRUE(IsThere("/run/railhead/nccl/c9/nccl.conf"));
   }
-  EXPECT_EQ(Did(), "handoff c9: no attachment has it\n");
-  EXPECT_FALSE(IsThere("/run/railhead/handoff/c9"));
-  EXPECT_FALSE(IsThere("/run/railhead/handoff/c1/nccl.conf.new"));
+  EXPECT_EQ(Did(), "nccl-config c9: no attachment has it\n");
+  EXPECT_FALSE(IsThere("/run/railhead/nccl/c9"));
+  EXPECT_FALSE(IsThere("/run/railhead/nccl/c1/nccl.conf.new"));
   EXPECT_TRUE(Check(AllRails()));
   EXPECT_EQ(Did(), "");
 }
@@ -335,13 +334,13 @@ TEST_F(LeftoverTest, FilesOfAnAddAtWorkAreItsOwn) {
   EXPECT_EQ(ChangedSince(before), "");
 }
 
-TEST_F(LeftoverTest, DeviceHandoffsAreEmptiedNotRemoved) {
-  Allocate({Bdf(0), Bdf(1), Bdf(2)}, Delivery::kMount);
+TEST_F(LeftoverTest, DeviceNcclConfigsAreEmptiedNotRemoved) {
+  Allocate({Bdf(0), Bdf(1), Bdf(2)}, DeviceNodeMode::kMount);
   ASSERT_TRUE(Add(AllRails()));
-  const std::string live = nccl::DeviceHandoffPath(sysfs_.root(), Bdf(0));
-  const std::string dead = nccl::DeviceHandoffPath(sysfs_.root(), Bdf(0, 1));
-  ASSERT_TRUE(nccl::WriteDeviceHandoff(sysfs_.root(), Bdf(0, 1), "NCCL_IB_HCA==x\n"));
-  EXPECT_EQ(Did(), "device-handoff " + Bdf(0, 1) + ": no attachment has it\n");
+  const std::string live = nccl::DeviceNcclConfigPath(sysfs_.root(), Bdf(0));
+  const std::string dead = nccl::DeviceNcclConfigPath(sysfs_.root(), Bdf(0, 1));
+  ASSERT_TRUE(nccl::WriteDeviceNcclConfig(sysfs_.root(), Bdf(0, 1), "NCCL_IB_HCA==x\n"));
+  EXPECT_EQ(Did(), "device-nccl-config " + Bdf(0, 1) + ": no attachment has it\n");
   EXPECT_TRUE(fs::exists(dead)) << "a container may have it mounted";
   EXPECT_EQ(ReadFileAt(dead), "");
   EXPECT_NE(ReadFileAt(live), "");
@@ -350,14 +349,14 @@ TEST_F(LeftoverTest, DeviceHandoffsAreEmptiedNotRemoved) {
 
 TEST_F(LeftoverTest, AnnouncementsThatNobodyNeeds) {
   ASSERT_TRUE(Add(AllRails()));
-  ASSERT_TRUE(attachment::WriteRepeatRequest(sysfs_.root(), {"rails", "c1", "net1"}));
-  ASSERT_TRUE(attachment::WriteRepeatRequest(sysfs_.root(), {"rails", "c9", "net1"}));
+  ASSERT_TRUE(attachment::WriteResendRequest(sysfs_.root(), {"rails", "c1", "net1"}));
+  ASSERT_TRUE(attachment::WriteResendRequest(sysfs_.root(), {"rails", "c9", "net1"}));
   WriteFileAt(Path("/run/railhead/announce/0123456789abcdef.new"), "half");
   const auto report = Once();
   EXPECT_EQ(report.actions.size(), 2U) << Told(report);
   const auto left = FilesBelow(Path("/run/railhead/announce"));
   ASSERT_EQ(left.size(), 1U);
-  EXPECT_EQ(attachment::ReadRepeatRequest(Path("/run/railhead/announce/" + left[0])).value()->container_id,
+  EXPECT_EQ(attachment::ReadResendRequest(Path("/run/railhead/announce/" + left[0])).value()->container_id,
             "c1");
 }
 

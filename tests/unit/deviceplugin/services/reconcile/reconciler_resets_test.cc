@@ -21,7 +21,7 @@ class ReconcilerResetsTest : public ReconcilerFixture {
     ReconcilerFixture::SetUp();
   }
   [[nodiscard]] Call Of(const std::string& pod_namespace, int n = 0) const {
-    return {.config = Usual(n) + R"(,"handoff":"off")",
+    return {.config = Usual(n) + R"(,"ncclConfig":"off")",
             .args = "IgnoreUnknown=1;K8S_POD_NAMESPACE=" + pod_namespace + ";K8S_POD_NAME=train"};
   }
   void AddAndDel(const Call& call) {

@@ -71,7 +71,7 @@ TEST_F(ReconcilerTest, AnEmptyNodeIsWell) {
 }
 
 // Whatever the ADD had done, the node is as before it.
-TEST_F(ReconcilerTest, AnAddKilledAtEveryCallGoesHome) {
+TEST_F(ReconcilerTest, AnAddKilledAtEveryCallIsRestored) {
   const Call call = AllRails();
   const auto before = World();
   const int calls = CountAdd(call, 85);
@@ -336,7 +336,7 @@ TEST_F(ReconcilerTest, AnEarlierBootLeavesNothing) {
   const std::string told = Did();
   EXPECT_NE(told.find("attachment c1/rails@net1: is of an earlier boot\n"), std::string::npos) << told;
   EXPECT_FALSE(IsThere("/run/railhead/attachments/c1"));
-  EXPECT_FALSE(IsThere("/run/railhead/handoff/c1"));
+  EXPECT_FALSE(IsThere("/run/railhead/nccl/c1"));
   EXPECT_FALSE(IsThere("/run/cdi/railhead-" + Bdf(0) + ".json"));
   EXPECT_EQ(HeldAddresses().find("c1@"), std::string::npos) << "its IPAM plugin was told";
   EXPECT_TRUE(Check(now));

@@ -204,7 +204,7 @@ TEST_F(HttpServerTest, ASlowPageHoldsNobodyUp) {
 TEST_F(HttpServerTest, SlowRequestsDoNotPileUp) {
   const std::string address = Start("127.0.0.1:0");
   std::vector<UniqueFd> waiting;
-  for (std::size_t i = 0; i < http::SlowLane::kMostWaiting; ++i) {
+  for (std::size_t i = 0; i < http::BackgroundQueue::kMostWaiting; ++i) {
     waiting.push_back(Connect(address));
     Write(waiting.back(), "GET /slow HTTP/1.1\r\n\r\n");
     // Read before the next one comes.
@@ -281,9 +281,9 @@ TEST_F(HttpServerTest, OneThatIsNotWantedGivesItsAddressUpAndTakesItBack) {
   const std::string address = Start("127.0.0.1:0");
   Start(address);
   EXPECT_NE(Address(2).find("failed"), std::string::npos);
-  servers_[0]->Want(false);
+  servers_[0]->SetEnabled(false);
   EXPECT_EQ(Address(3), address) << "the second one has it";
-  servers_[0]->Want(true);
+  servers_[0]->SetEnabled(true);
   EXPECT_NE(Address(4).find("failed"), std::string::npos);
   servers_.pop_back();
   EXPECT_EQ(Address(5), address) << "the first one has it again";

@@ -147,7 +147,7 @@ TEST_F(KubeConfigTest, TheFactory) {
     EXPECT_TRUE(address_leasing::CheckStoreSettings(type, settings, "store"));
   }
   for (const auto& [type, settings, word] : std::vector<std::tuple<std::string, std::string, std::string>>{
-           {"zookeeper", "", "'zookeeper' is no kind"},
+           {"zookeeper", "", "'zookeeper' is not a type"},
            {"etcd", "", "store: /addresses/store/etcd/endpoints"},
            {"etcd", R"({"endpoints":["http://a:1"],"kubeconfig":"/x"})",
             "store: /addresses/store/etcd/kubeconfig: unknown field"},

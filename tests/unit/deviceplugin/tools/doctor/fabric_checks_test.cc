@@ -45,20 +45,21 @@ TEST(FabricChecksTest, RailsThatTheNodeLacks) {
 
 TEST(CablingCheckTest, WrongUnknownAndUnchecked) {
   doctor::NodeFacts node = GoodNode();
-  lldp::LeafReport leaves = GoodLeaves();
-  leaves.rails[1].cabling = lldp::Cabling::kWrong;
-  leaves.rails[1].because = "swapped with rail0";
-  node.leaves = leaves;
-  Expect(doctor::CheckCabling(node), Status::kWarning, "rail1 hangs on leaf1, port swp1: swapped with rail0");
-  leaves = GoodLeaves();
-  leaves.rails[1].cabling = lldp::Cabling::kUnknown;
-  leaves.rails[1].neighbour.reset();
-  leaves.rails[1].because = "no carrier";
-  node.leaves = leaves;
-  Expect(doctor::CheckCabling(node), Status::kNote, "rail1: nothing is heard of its switch, no carrier");
-  leaves.rails[1].expected.clear();
-  leaves.rails[0].cabling = lldp::Cabling::kUnchecked;
-  node.leaves = leaves;
+  lldp::LldpReport report = GoodLldpReport();
+  report.rails[1].cabling = lldp::Cabling::kWrong;
+  report.rails[1].because = "swapped with rail0";
+  node.lldp_report = report;
+  Expect(doctor::CheckCabling(node), Status::kWarning,
+         "rail1 is connected to leaf1, port swp1: swapped with rail0");
+  report = GoodLldpReport();
+  report.rails[1].cabling = lldp::Cabling::kUnknown;
+  report.rails[1].neighbor.reset();
+  report.rails[1].because = "no carrier";
+  node.lldp_report = report;
+  Expect(doctor::CheckCabling(node), Status::kNote, "rail1: its switch sends no LLDP frames, no carrier");
+  report.rails[1].expected.clear();
+  report.rails[0].cabling = lldp::Cabling::kUnchecked;
+  node.lldp_report = report;
   Expect(doctor::CheckCabling(node), Status::kOk, "rail0: leaf0");
 }
 
@@ -94,9 +95,9 @@ TEST(ArpTest, SeveralRails) {
 TEST(ProbesTest, WhoeverCanForgeThemIsTold) {
   doctor::NodeFacts node = GoodNode();
   Fabric fabric = *node.fabric;
-  const auto with = [&](const std::string& connectivity, const std::string& health,
+  const auto with = [&](const std::string& reachability, const std::string& health,
                         const doctor::Fact<bool>& is_signed) {
-    fabric.connectivity = connectivity;
+    fabric.reachability = reachability;
     fabric.health = health;
     node.fabric = fabric;
     node.probes_signed = is_signed;

@@ -37,7 +37,7 @@ TEST(CdiTest, OtherRuntimesAndPools) {
   node.cdi = cdi;
   Expect(doctor::CheckCdi(node), Status::kOk, "CRI-O");
   Fabric fabric = *node.fabric;
-  fabric.pools[0].delivery = Delivery::kMount;
+  fabric.pools[0].device_nodes = DeviceNodeMode::kMount;
   node.fabric = fabric;
   Expect(doctor::CheckCdi(node), Status::kSkipped, "no pool delivers by CDI");
 }
@@ -229,10 +229,10 @@ TEST(RecordsTest, UnreadableEntriesAndSubstituteNames) {
   records.store_extensions = 2;
   node.records = records;
   Expect(doctor::CheckRecords(node), Status::kNote, "2 times; nothing was lost");
-  records.claimants.push_back({*MacAddress::Parse("02:00:00:00:00:07"), {}, 5, "jobs/liar", {}});
+  records.conflict_sources.push_back({*MacAddress::Parse("02:00:00:00:00:07"), {}, 5, "jobs/liar", {}});
   node.records = records;
-  Expect(doctor::CheckRecords(node), Status::kWarning, "02:00:00:00:00:07 (pod jobs/liar) claims");
-  records.claimants.clear();
+  Expect(doctor::CheckRecords(node), Status::kWarning, "02:00:00:00:00:07 (pod jobs/liar) answers for");
+  records.conflict_sources.clear();
   records.store_error = Error{ErrorCode::kIo, "page 7 is missing", "railctl ipam", 0};
   node.records = records;
   Expect(doctor::CheckRecords(node), Status::kFailure, "the address store cannot be read: page 7 is missing");

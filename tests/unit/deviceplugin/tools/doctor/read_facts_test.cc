@@ -19,7 +19,7 @@ class ReadFactsTest : public ::testing::Test {
  protected:
   ReadFactsTest() {
     MakeDoctorNode(sysfs_);
-    SaveLeaves(std::chrono::system_clock::now());
+    SaveLldpReport(std::chrono::system_clock::now());
     kernel_ = doctor::QuestionsFor(sysfs_.root());
     kernel_.dcb = [](const std::string&) { return std::optional<DcbState>(GoodDcb()); };
     kernel_.rdma_order = [] {
@@ -38,11 +38,11 @@ class ReadFactsTest : public ::testing::Test {
     return checks->front()->judge(Read());
   }
   // As railheadd has found them.
-  void SaveLeaves(std::chrono::system_clock::time_point time) {
-    lldp::LeafReport leaves = GoodLeaves();
-    leaves.node = "node0";
-    leaves.time = time;
-    ASSERT_TRUE(lldp::kLeafFile.Write(sysfs_.root(), leaves));
+  void SaveLldpReport(std::chrono::system_clock::time_point time) {
+    lldp::LldpReport report = GoodLldpReport();
+    report.node = "node0";
+    report.time = time;
+    ASSERT_TRUE(lldp::kLldpFile.Write(sysfs_.root(), report));
   }
 
   FakeSysfs sysfs_;
@@ -229,9 +229,9 @@ TEST_F(ReadFactsTest, NodeSettings) {
 
 TEST_F(ReadFactsTest, CablingAsRailheaddHasFoundIt) {
   Expect(Judge("fabric.cabling"), Status::kOk, "rail0: leaf0");
-  SaveLeaves(std::chrono::system_clock::now() - std::chrono::hours(1));
+  SaveLldpReport(std::chrono::system_clock::now() - std::chrono::hours(1));
   Expect(Judge("fabric.cabling"), Status::kSkipped, "does not run");
-  sysfs_.Remove("/run/railhead/leaves.json");
+  sysfs_.Remove("/run/railhead/lldp.json");
   Expect(Judge("fabric.cabling"), Status::kSkipped, "has not run since the boot");
 }
 

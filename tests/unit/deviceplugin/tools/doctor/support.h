@@ -59,20 +59,20 @@ inline doctor::PfFacts GoodPf(int number) {
   return pf;
 }
 
-inline lldp::LeafReport GoodLeaves() {
-  lldp::LeafReport leaves;
+inline lldp::LldpReport GoodLldpReport() {
+  lldp::LldpReport report;
   for (const std::string& n : {std::string("0"), std::string("1")}) {
-    lldp::RailLeaf rail;
+    lldp::RailNeighbor rail;
     rail.rail = "rail" + n;
     rail.carrier = true;
     rail.expected = {"leaf" + n};
-    rail.neighbour.emplace();
-    rail.neighbour->neighbour.chassis = "leaf" + n;
-    rail.neighbour->neighbour.port = "swp1";
+    rail.neighbor.emplace();
+    rail.neighbor->neighbor.chassis = "leaf" + n;
+    rail.neighbor->neighbor.port = "swp1";
     rail.cabling = lldp::Cabling::kRight;
-    leaves.rails.push_back(rail);
+    report.rails.push_back(rail);
   }
-  return leaves;
+  return report;
 }
 
 inline doctor::NodeFacts GoodNode() {
@@ -97,7 +97,7 @@ inline doctor::NodeFacts GoodNode() {
       std::vector<doctor::AcceleratorFacts>{{At("0000:01:00.0"), 0x10de, "nvidia", std::string("identity")}};
   node.bridges = std::vector<doctor::BridgeFacts>{
       {At("0000:02:00.0"), std::optional<std::uint16_t>(0x01), At("0000:03:00.0"), At("0000:01:00.0")}};
-  node.leaves = GoodLeaves();
+  node.lldp_report = GoodLldpReport();
   node.rdma_exclusive = true;
   node.kubelet = doctor::KubeletFacts{"/var/lib/kubelet", true};
   node.hidden_netns = std::vector<std::string>{};

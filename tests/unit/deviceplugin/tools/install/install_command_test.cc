@@ -117,14 +117,14 @@ struct Wrong {
 };
 
 TEST_F(InstallCommandTest, AWrongConfigurationChangesNothing) {
-  const std::string delivery = R"({"version": 1, "rails": [{"name": "rail0", "pf": 0, "softRoce": true}],
-      "pools": [{"resource": "railhead.io/roce", "rails": ["rail0"], "delivery": "mount"}]})";
+  const std::string mounted = R"({"version": 1, "rails": [{"name": "rail0", "pf": 0, "softRoce": true}],
+      "pools": [{"resource": "railhead.io/roce", "rails": ["rail0"], "deviceNodes": "mount"}]})";
   const std::vector<Wrong> all = {
       {"{", "{}", "n", "fabric.json"},
       {R"({"version": 1, "rails": [{"name": "rail0", "pf": 0, "vlam": 1}]})", "{}", "n", "vlan"},
       {R"({"version": 1, "rails": [{"name": "rail0", "pf": 0}], "health": {"intervalSeconds": 0}})", "{}",
        "n", "/health/intervalSeconds"},
-      {delivery, "{}", "n", "/pools/0/delivery"},
+      {mounted, "{}", "n", "/pools/0/deviceNodes"},
       {kFabric, R"({"paths": 1})", "n", "topology.json"},
       {kFabric, "{}", "two words", "no node's name"}};
   temp_.Write("/etc/railhead/fabric.json", "before");

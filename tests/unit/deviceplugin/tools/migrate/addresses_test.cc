@@ -16,8 +16,8 @@ migrate::Outcome WithIpam(const std::string& ipam, const migrate::Options& optio
       options);
 }
 
-std::string Fate(const migrate::Outcome& outcome, const std::string& key) {
-  return FateOf(outcome, kSource, "/spec/config/ipam" + key);
+std::string OutcomeAt(const migrate::Outcome& outcome, const std::string& key) {
+  return KeyOutcomeOf(outcome, kSource, "/spec/config/ipam" + key);
 }
 
 // The rail but for what it is.
@@ -41,11 +41,12 @@ TEST(Addresses, WhereaboutsRangeBecomesTheRailsSubnet) {
       "exclude": ["10.57.1.0-10.57.1.255", "10.57.2.7", "10.57.0.0-10.57.0.9", "10.57.10.0-10.57.255.255"]})"));
   EXPECT_EQ(ConfigOfFile(outcome, kFile)["ipam"],
             Json::parse(R"({"type": "railhead-ipam", "dns": {"nameservers": ["10.0.0.2"]}})"));
-  EXPECT_EQ(Fate(outcome, "/range").rfind("decide to /rails/0/subnet", 0), 0U) << "whose addresses are they?";
-  EXPECT_EQ(Fate(outcome, "/range_end"),
+  EXPECT_EQ(OutcomeAt(outcome, "/range").rfind("needsDecision to /rails/0/subnet", 0), 0U)
+      << "whose addresses are they?";
+  EXPECT_EQ(OutcomeAt(outcome, "/range_end"),
             "changed to /rails/0/exclude of fabric.json, which has the rest of the subnet");
-  EXPECT_EQ(Fate(outcome, "/kubernetes/kubeconfig").rfind("dropped", 0), 0U);
-  EXPECT_EQ(Fate(outcome, "/dns/nameservers"), "kept as it is, of railhead-ipam");
+  EXPECT_EQ(OutcomeAt(outcome, "/kubernetes/kubeconfig").rfind("dropped", 0), 0U);
+  EXPECT_EQ(OutcomeAt(outcome, "/dns/nameservers"), "kept as it is, of railhead-ipam");
 }
 
 TEST(Addresses, LeasedBlocksTakeTheDecision) {
@@ -53,7 +54,7 @@ TEST(Addresses, LeasedBlocksTakeTheDecision) {
   options.lease_blocks = true;
   const auto outcome = WithIpam(kWhereabouts, options);
   EXPECT_EQ(FileOf(outcome, "fabric.json")["addresses"]["store"]["type"], "kubernetes");
-  EXPECT_EQ(Fate(outcome, "/range"),
+  EXPECT_EQ(OutcomeAt(outcome, "/range"),
             "changed to /rails/0/subnet of fabric.json, of which nodes lease blocks");
   EXPECT_FALSE(outcome.report.NeedsDecision());
 }
@@ -62,8 +63,8 @@ TEST(Addresses, NodeSlicesAreBlocksOfNodes) {
   const auto outcome = WithIpam(
       R"({"type": "whereabouts", "range": "10.57.0.0/16", "node_slice_size": "/26", "enable_overlapping_ranges": false})");
   EXPECT_EQ(AddressesOfRail(outcome), Json::parse(R"({"subnet": "10.57.0.0/16", "nodeBlock": 26})"));
-  EXPECT_EQ(Fate(outcome, "/range"), "changed to /rails/0/subnet of fabric.json");
-  EXPECT_EQ(Fate(outcome, "/node_slice_size").rfind("decide to /rails/0/nodeBlock", 0), 0U);
+  EXPECT_EQ(OutcomeAt(outcome, "/range"), "changed to /rails/0/subnet of fabric.json");
+  EXPECT_EQ(OutcomeAt(outcome, "/node_slice_size").rfind("needsDecision to /rails/0/nodeBlock", 0), 0U);
 }
 
 TEST(Addresses, TwoFamiliesStayInTheNetwork) {
@@ -71,7 +72,7 @@ TEST(Addresses, TwoFamiliesStayInTheNetwork) {
       R"({"type": "whereabouts", "ipRanges": [{"range": "10.57.0.0/16"}, {"range": "fd00::/64", "exclude": ["fd00::1/128"]}]})");
   EXPECT_EQ(AddressesOfRail(outcome), Json::object());
   EXPECT_EQ(ConfigOfFile(outcome, kFile)["ipam"]["ipRanges"][1]["range"], "fd00::/64");
-  EXPECT_EQ(Fate(outcome, "/ipRanges/0/range").rfind("decide", 0), 0U);
+  EXPECT_EQ(OutcomeAt(outcome, "/ipRanges/0/range").rfind("needsDecision", 0), 0U);
 }
 
 TEST(Addresses, HostLocalIsOneNodes) {
@@ -101,7 +102,7 @@ TEST(Addresses, HostLocalsSilentGatewayIsNamed) {
   EXPECT_EQ(ConfigOfFile(outcome, kFile)["ipam"],
             Json::parse(R"({"type": "railhead-ipam", "subnet": "10.56.0.0/24", "gateway": "10.56.0.1",
       "resolvConf": "/etc/resolv.conf"})"));
-  EXPECT_NE(Fate(outcome, "/subnet").find("gateway 10.56.0.1"), std::string::npos);
+  EXPECT_NE(OutcomeAt(outcome, "/subnet").find("gateway 10.56.0.1"), std::string::npos);
 }
 
 TEST(Addresses, RoutesByOtherRoutersStayInTheNetwork) {
@@ -122,14 +123,14 @@ TEST(Addresses, StaticIsAskedAsBefore) {
 TEST(Addresses, DhcpNeedsADecisionAndWritesNothing) {
   const auto outcome = WithIpam(R"({"type": "dhcp", "daemonSocketPath": "/run/cni/dhcp.sock"})");
   EXPECT_TRUE(FileOf(outcome, kFile).is_null());
-  EXPECT_EQ(Fate(outcome, "/type").rfind("decide dhcp asks on the interface in the pod", 0), 0U);
-  EXPECT_EQ(Fate(outcome, "/daemonSocketPath"), "decide goes with dhcp");
+  EXPECT_EQ(OutcomeAt(outcome, "/type").rfind("needsDecision dhcp asks on the interface in the pod", 0), 0U);
+  EXPECT_EQ(OutcomeAt(outcome, "/daemonSocketPath"), "needsDecision goes with dhcp");
 }
 
 TEST(Addresses, AnUnknownKeyNeedsADecision) {
   const auto outcome =
       WithIpam(R"({"type": "whereabouts", "range": "10.57.0.0/16", "rangeStart": "10.57.0.10"})");
-  EXPECT_NE(Fate(outcome, "/rangeStart").find("did you mean range_start?"), std::string::npos);
+  EXPECT_NE(OutcomeAt(outcome, "/rangeStart").find("did you mean range_start?"), std::string::npos);
 }
 
 TEST(Addresses, OtherIpamPluginsAreAskedAsBefore) {
@@ -137,7 +138,7 @@ TEST(Addresses, OtherIpamPluginsAreAskedAsBefore) {
   EXPECT_EQ(ConfigOfFile(nv, kFile)["ipam"]["poolName"], "pool1");
   EXPECT_FALSE(nv.report.NeedsDecision());
   const auto other = WithIpam(R"({"type": "our-own"})");
-  EXPECT_EQ(Fate(other, "/type").rfind("decide", 0), 0U);
+  EXPECT_EQ(OutcomeAt(other, "/type").rfind("needsDecision", 0), 0U);
   EXPECT_EQ(ConfigOfFile(WithIpam("{}"), kFile)["ipam"], Json::object());
 }
 

@@ -13,8 +13,8 @@ migrate::Outcome Network(const std::string& config) {
   return Migrated({NetworkObject("net", "nvidia.com/net0", config).dump()});
 }
 
-std::string Fate(const migrate::Outcome& outcome, const std::string& key) {
-  return FateOf(outcome, kSource, "/spec/config" + key);
+std::string OutcomeAt(const migrate::Outcome& outcome, const std::string& key) {
+  return KeyOutcomeOf(outcome, kSource, "/spec/config" + key);
 }
 
 TEST(Chain, SriovCnisOptionsAreRailheads) {
@@ -27,9 +27,9 @@ TEST(Chain, SriovCnisOptionsAreRailheads) {
       "vlanQoS": 5, "vlanProto": "802.1ad", "mac": "02:00:00:00:00:07", "spoofchk": "off", "trust": "on",
       "link_state": "enable", "min_tx_rate": 100, "max_tx_rate": 200, "capabilities": {"mac": true},
       "ipam": {}})"));
-  EXPECT_EQ(Fate(outcome, "/vlan"), "kept as it is");
-  EXPECT_EQ(Fate(outcome, "/type"), "changed to railhead");
-  EXPECT_EQ(Fate(outcome, "/logFile"), "dropped because railhead answers with errors and writes no log");
+  EXPECT_EQ(OutcomeAt(outcome, "/vlan"), "kept as it is");
+  EXPECT_EQ(OutcomeAt(outcome, "/type"), "changed to railhead");
+  EXPECT_EQ(OutcomeAt(outcome, "/logFile"), "dropped because railhead answers with errors and writes no log");
 }
 
 TEST(Chain, WhatSriovCniTakesForOffIsOff) {
@@ -37,16 +37,17 @@ TEST(Chain, WhatSriovCniTakesForOffIsOff) {
   const Json config = ConfigOfFile(outcome, kFile);
   EXPECT_EQ(config["spoofchk"], "off");
   EXPECT_FALSE(config.contains("trust"));
-  EXPECT_EQ(Fate(outcome, "/spoofchk"), "changed to off, which is what sriov-cni makes of 'On'");
-  EXPECT_EQ(Fate(outcome, "/trust"), "dropped because it is empty");
-  EXPECT_EQ(Fate(outcome, "/vlan"), "dropped null is as if it were absent");
+  EXPECT_EQ(OutcomeAt(outcome, "/spoofchk"), "changed to off, which is what sriov-cni makes of 'On'");
+  EXPECT_EQ(OutcomeAt(outcome, "/trust"), "dropped because it is empty");
+  EXPECT_EQ(OutcomeAt(outcome, "/vlan"), "dropped null means absent");
 }
 
 TEST(Chain, AnUnknownKeyNeedsADecision) {
   const auto outcome = Network(R"({"type": "sriov", "vlann": 3, "l2enable": {"a": [1]}})");
-  EXPECT_NE(Fate(outcome, "/vlann").find("decide sriov does not know it and ignores it: did you mean vlan?"),
+  EXPECT_NE(OutcomeAt(outcome, "/vlann")
+                .find("needsDecision sriov does not know it and ignores it: did you mean vlan?"),
             std::string::npos);
-  EXPECT_EQ(Fate(outcome, "/l2enable/a").rfind("decide", 0), 0U);
+  EXPECT_EQ(OutcomeAt(outcome, "/l2enable/a").rfind("needsDecision", 0), 0U);
   EXPECT_TRUE(outcome.report.NeedsDecision());
   EXPECT_FALSE(ConfigOfFile(outcome, kFile).contains("vlann"));
 }
@@ -63,12 +64,12 @@ TEST(Chain, RdmaTuningAndSbrBecomeOnePlugin) {
             Json::parse(R"({"cniVersion": "1.0.0", "name": "fast", "type": "railhead",
       "mac": "02:00:00:00:00:02", "mtu": 4200, "txQLen": 2000, "allmulti": true, "table": 150,
       "capabilities": {"mac": true}, "sysctl": {"net.ipv4.conf.IFNAME.arp_ignore": "1"}, "ipam": {}})"));
-  EXPECT_EQ(Fate(outcome, "/plugins/0/mac"), "dropped because tuning sets another one");
-  EXPECT_EQ(Fate(outcome, "/plugins/1/rdmaQoS/tos").rfind("decide", 0), 0U);
-  EXPECT_EQ(Fate(outcome, "/plugins/1/args/cni/rdmaDeviceName").rfind("decide", 0), 0U);
-  EXPECT_EQ(Fate(outcome, "/plugins/1/args/cni/debug").rfind("dropped", 0), 0U);
-  EXPECT_EQ(Fate(outcome, "/plugins/2/promisc"), "dropped because it changes nothing");
-  EXPECT_EQ(Fate(outcome, "/plugins/3/table"), "kept as it is");
+  EXPECT_EQ(OutcomeAt(outcome, "/plugins/0/mac"), "dropped because tuning sets another one");
+  EXPECT_EQ(OutcomeAt(outcome, "/plugins/1/rdmaQoS/tos").rfind("needsDecision", 0), 0U);
+  EXPECT_EQ(OutcomeAt(outcome, "/plugins/1/args/cni/rdmaDeviceName").rfind("needsDecision", 0), 0U);
+  EXPECT_EQ(OutcomeAt(outcome, "/plugins/1/args/cni/debug").rfind("dropped", 0), 0U);
+  EXPECT_EQ(OutcomeAt(outcome, "/plugins/2/promisc"), "dropped because it changes nothing");
+  EXPECT_EQ(OutcomeAt(outcome, "/plugins/3/table"), "kept as it is");
 }
 
 TEST(Chain, OtherPluginsStayBehindIt) {
@@ -80,28 +81,28 @@ TEST(Chain, OtherPluginsStayBehindIt) {
       "plugins": [{"type": "railhead", "sysctl": {"net.core.somaxconn": "5"}, "ipam": {}},
         {"type": "tuning", "sysctl": {"kernel.shmmax": "1"}}, {"type": "bandwidth", "ingressRate": 5},
         {"type": "our-own", "x": [{"y": 1}]}]})"));
-  EXPECT_EQ(Fate(outcome, "/plugins/2/type"), "kept in the chain as it is");
-  EXPECT_EQ(Fate(outcome, "/plugins/3/type").rfind("decide stays in the chain", 0), 0U);
-  EXPECT_EQ(Fate(outcome, "/plugins/0/name"), "dropped because the list's own counts");
+  EXPECT_EQ(OutcomeAt(outcome, "/plugins/2/type"), "kept in the chain as it is");
+  EXPECT_EQ(OutcomeAt(outcome, "/plugins/3/type").rfind("needsDecision stays in the chain", 0), 0U);
+  EXPECT_EQ(OutcomeAt(outcome, "/plugins/0/name"), "dropped because the list's own counts");
 }
 
 TEST(Chain, HostDeviceByNameNeedsADecision) {
   const auto outcome = Network(R"({"type": "host-device", "device": "ens1f0", "pciBusID": "0000:43:00.1"})");
   EXPECT_EQ(ConfigOfFile(outcome, kFile)["pciBusID"], "0000:43:00.1");
-  EXPECT_EQ(Fate(outcome, "/device").rfind("decide", 0), 0U);
-  EXPECT_NE(Fate(outcome, "/type").find("\"device\": \"pf\""), std::string::npos);
+  EXPECT_EQ(OutcomeAt(outcome, "/device").rfind("needsDecision", 0), 0U);
+  EXPECT_NE(OutcomeAt(outcome, "/type").find("\"device\": \"pf\""), std::string::npos);
 }
 
 TEST(Chain, InfinibandIsNotCarriedOver) {
   const auto outcome = Network(R"({"type": "ib-sriov", "pkey": "0x1"})");
   EXPECT_TRUE(FileOf(outcome, kFile).is_null());
-  EXPECT_EQ(Fate(outcome, "/pkey").rfind("decide", 0), 0U);
+  EXPECT_EQ(OutcomeAt(outcome, "/pkey").rfind("needsDecision", 0), 0U);
 }
 
 TEST(Chain, AVersionThatIsNotSpokenBecomesOneThatIs) {
   const auto outcome = Network(R"({"cniVersion": "0.2.0", "type": "sriov"})");
   EXPECT_EQ(ConfigOfFile(outcome, kFile)["cniVersion"], "1.0.0");
-  EXPECT_EQ(Fate(outcome, "/cniVersion"), "changed to 1.0.0, since '0.2.0' is not spoken");
+  EXPECT_EQ(OutcomeAt(outcome, "/cniVersion"), "changed to 1.0.0, since '0.2.0' is not spoken");
 }
 
 TEST(Chain, WhatRailheadWouldRefuseIsRefused) {

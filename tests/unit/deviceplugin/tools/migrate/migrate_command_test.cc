@@ -36,7 +36,7 @@ class MigrateCommandTest : public ::testing::Test {
 TEST_F(MigrateCommandTest, WritesWhatConfigCheckTakes) {
   const ProcessOutput output = Run("migrate", {"--to", "/out/new", "--node", "gpu-1"});
   EXPECT_EQ(output.status, 0) << output.err << output.out;
-  EXPECT_NE(output.out.find("All is carried over."), std::string::npos) << output.out;
+  EXPECT_NE(output.out.find("All keys are carried over."), std::string::npos) << output.out;
   EXPECT_EQ(temp_.Read("/out/new/report.md"), output.out);
   EXPECT_EQ(FilesBelow(temp_.directory() + "/out/new"),
             (std::vector<std::string>{"fabric.json", "nad_train_net.json", "report.md"}));
@@ -57,7 +57,7 @@ TEST_F(MigrateCommandTest, SaysTheSameAsJsonAndWritesNothingWithoutOutput) {
   EXPECT_EQ(report["ok"], true);
   EXPECT_EQ(report["needsDecision"], false);
   EXPECT_EQ(report["documents"].size(), 3U);
-  EXPECT_EQ(report["documents"][1]["keys"][0]["fate"], "kept");
+  EXPECT_EQ(report["documents"][1]["keys"][0]["outcome"], "kept");
   EXPECT_EQ(report["files"], (Json{"fabric.json", "nad_train_net.json", "report.md"}));
   EXPECT_FALSE(temp_.Exists("/out"));
 }

@@ -29,10 +29,10 @@ TEST(Migration, WhatAllNetworksOfARailSayIsTheRails) {
   EXPECT_EQ(Rail(outcome, 0)["vlanQoS"], 3);
   EXPECT_FALSE(ConfigOfFile(outcome, "nad_train_a.json").contains("vlan"));
   EXPECT_EQ(ConfigOfFile(outcome, "nad_train_a.json")["trust"], "on");
-  EXPECT_EQ(FateOf(outcome, "train/a", "/spec/config/vlan"), "changed to /rails/0/vlan of fabric.json");
+  EXPECT_EQ(KeyOutcomeOf(outcome, "train/a", "/spec/config/vlan"), "changed to /rails/0/vlan of fabric.json");
   EXPECT_FALSE(Rail(outcome, 1).contains("vlan")) << "its networks differ";
   EXPECT_EQ(ConfigOfFile(outcome, "nad_train_d.json")["vlan"], 101);
-  EXPECT_EQ(FateOf(outcome, "train/d", "/spec/config/vlan"), "kept as it is");
+  EXPECT_EQ(KeyOutcomeOf(outcome, "train/d", "/spec/config/vlan"), "kept as it is");
 }
 
 // Without the rule, railhead would refuse the migrated network. With each entry removed from it, too.
@@ -117,10 +117,10 @@ TEST(Migration, NetworksAloneSayAllByThemselves) {
                                  NetworkObject("c", "", R"({"type": "macvlan"})").dump()});
   EXPECT_TRUE(FileOf(outcome, "fabric.json").is_null());
   EXPECT_EQ(ConfigOfFile(outcome, "nad_train_a.json")["vlan"], 100);
-  EXPECT_EQ(
-      FateOf(outcome, "train/a", "/metadata/annotations/k8s.v1.cni.cncf.io~1resourceName").rfind("decide", 0),
-      0U);
-  EXPECT_NE(FateOf(outcome, "train/b", "/metadata/name").find("would attach all of the pod's devices"),
+  EXPECT_EQ(KeyOutcomeOf(outcome, "train/a", "/metadata/annotations/k8s.v1.cni.cncf.io~1resourceName")
+                .rfind("needsDecision", 0),
+            0U);
+  EXPECT_NE(KeyOutcomeOf(outcome, "train/b", "/metadata/name").find("would attach all of the pod's devices"),
             std::string::npos);
   ASSERT_EQ(outcome.report.untouched.size(), 1U);
   EXPECT_NE(outcome.report.untouched[0].find("train/c"), std::string::npos);
@@ -132,15 +132,20 @@ TEST(Migration, ResourcesThatAreLeftOutNeedADecision) {
        "selectors": [{"PFNames": ["ens1f0#0-3"], "vendors": ["15b3"], "isRdma": true, "needVhostNet": false}]},
       {"resourceName": "b", "selectors": {"pfNames": ["ens1f0#4-7"]}},
       {"resourceName": "c", "selectors": {"vendors": ["8086"]}, "additionalInfo": {"*": {"x": "y"}}}]})"});
-  const auto fate = [&](const std::string& key) { return FateOf(outcome, "input", "/ResourceList" + key); };
-  EXPECT_NE(fate("/0/selectors/0/PFNames").find("decide the range of VFs of ens1f0"), std::string::npos);
-  EXPECT_EQ(fate("/0/selectors/0/isRdma"), "changed to \"handoff\": \"required\" in /pools/0 of fabric.json");
-  EXPECT_EQ(fate("/0/selectors/0/needVhostNet"), "dropped because it asks for nothing");
-  EXPECT_EQ(fate("/0/selectors/0/vendors").rfind("dropped because a pool takes all VFs", 0), 0U);
-  EXPECT_EQ(fate("/0/excludeTopology").rfind("decide", 0), 0U);
-  EXPECT_NE(fate("/1/resourceName").find("decide rail0 is in the pool intel.com/a, too"), std::string::npos);
-  EXPECT_EQ(fate("/2/selectors/vendors").rfind("decide left out: no selector names its PFs", 0), 0U);
-  EXPECT_EQ(fate("/2/additionalInfo/*/x").rfind("decide left out", 0), 0U);
+  const auto of_key = [&](const std::string& key) {
+    return KeyOutcomeOf(outcome, "input", "/ResourceList" + key);
+  };
+  EXPECT_NE(of_key("/0/selectors/0/PFNames").find("needsDecision the range of VFs of ens1f0"),
+            std::string::npos);
+  EXPECT_EQ(of_key("/0/selectors/0/isRdma"),
+            "changed to \"ncclConfig\": \"required\" in /pools/0 of fabric.json");
+  EXPECT_EQ(of_key("/0/selectors/0/needVhostNet"), "dropped because it asks for nothing");
+  EXPECT_EQ(of_key("/0/selectors/0/vendors").rfind("dropped because a pool takes all VFs", 0), 0U);
+  EXPECT_EQ(of_key("/0/excludeTopology").rfind("needsDecision", 0), 0U);
+  EXPECT_NE(of_key("/1/resourceName").find("needsDecision rail0 is in the pool intel.com/a, too"),
+            std::string::npos);
+  EXPECT_EQ(of_key("/2/selectors/vendors").rfind("needsDecision left out: no selector names its PFs", 0), 0U);
+  EXPECT_EQ(of_key("/2/additionalInfo/*/x").rfind("needsDecision left out", 0), 0U);
 }
 
 TEST(Migration, HeldAddressesStayTheirPods) {
@@ -152,9 +157,10 @@ TEST(Migration, HeldAddressesStayTheirPods) {
   documents.held.push_back({"/copy/net", "net", {*IpAddress::Parse("10.99.0.8")}});
   const auto outcome = migrate::Migrate(documents, {});
   ASSERT_TRUE(outcome) << Describe(outcome.error());
-  EXPECT_EQ(FateOf(*outcome, "/run/addresses/net", "addresses").rfind("kept 1 address in use", 0), 0U);
-  EXPECT_EQ(FateOf(*outcome, "/run/addresses/net2", "addresses").rfind("decide", 0), 0U);
-  EXPECT_NE(FateOf(*outcome, "/copy/net", "addresses").find("10.99.0.8 is in no subnet"), std::string::npos);
+  EXPECT_EQ(KeyOutcomeOf(*outcome, "/run/addresses/net", "addresses").rfind("kept 1 address in use", 0), 0U);
+  EXPECT_EQ(KeyOutcomeOf(*outcome, "/run/addresses/net2", "addresses").rfind("needsDecision", 0), 0U);
+  EXPECT_NE(KeyOutcomeOf(*outcome, "/copy/net", "addresses").find("10.99.0.8 is in no subnet"),
+            std::string::npos);
   const auto& steps = outcome->report.steps;
   EXPECT_EQ(std::count(steps.begin(), steps.end(),
                        "On the node of /run/addresses/net: `railctl ipam import host-local --network net "
@@ -174,7 +180,8 @@ TEST(Migration, WhatTheApiServerAndOthersWrote) {
   const Json metadata = FileOf(outcome, "nad_train_a.json")["metadata"];
   EXPECT_EQ(metadata, Json::parse(R"({"name": "a", "namespace": "train", "labels": {"team": "x"},
       "annotations": {"k8s.v1.cni.cncf.io/resourceName": "nvidia.com/net0"}})"));
-  EXPECT_EQ(FateOf(outcome, "train/a", "/metadata/ownerReferences/0/kind").rfind("decide", 0), 0U);
+  EXPECT_EQ(KeyOutcomeOf(outcome, "train/a", "/metadata/ownerReferences/0/kind").rfind("needsDecision", 0),
+            0U);
 }
 
 // Documents whose keys are of all kinds.

@@ -56,16 +56,16 @@ Json ConfigOfFile(const migrate::Outcome& outcome, const std::string& name) {
   return Json::parse(object["spec"]["config"].get<std::string>(), nullptr, false);
 }
 
-std::string FateOf(const migrate::Outcome& outcome, const std::string& source, const std::string& key) {
-  std::vector<std::string> fates;
+std::string KeyOutcomeOf(const migrate::Outcome& outcome, const std::string& source, const std::string& key) {
+  std::vector<std::string> results;
   for (const auto& document : outcome.report.documents) {
     if (!document.source.ends_with(source)) continue;
     for (const auto& one : document.keys) {
-      if (one.key == key) fates.push_back(std::string(WordOf(one.fate)) + " " + one.what);
+      if (one.key == key) results.push_back(std::string(WordOf(one.outcome)) + " " + one.what);
     }
   }
-  EXPECT_EQ(fates.size(), 1U) << source << ": " << key;
-  return fates.empty() ? "" : fates.front();
+  EXPECT_EQ(results.size(), 1U) << source << ": " << key;
+  return results.empty() ? "" : results.front();
 }
 
 std::vector<std::string> KeysOf(const Json& document) {

@@ -27,7 +27,7 @@ nlohmann::json FileOf(const migrate::Outcome& outcome, const std::string& name);
 nlohmann::json ConfigOfFile(const migrate::Outcome& outcome, const std::string& name);
 // "changed to railhead"; the failure of a test when the key is not there exactly once in
 // the document whose source ends with `source`.
-std::string FateOf(const migrate::Outcome& outcome, const std::string& source, const std::string& key);
+std::string KeyOutcomeOf(const migrate::Outcome& outcome, const std::string& source, const std::string& key);
 
 // All keys of a document, found by nobody of the migration.
 std::vector<std::string> KeysOf(const nlohmann::json& document);

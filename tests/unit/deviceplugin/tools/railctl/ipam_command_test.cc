@@ -54,7 +54,7 @@ class IpamCommandTest : public ::testing::Test {
 TEST_F(IpamCommandTest, NothingIsHeldWithoutAStore) {
   EXPECT_EQ(Run({"list"}).status, 0);
   EXPECT_EQ(RunJson({"list", "-o", "json"})["addresses"].size(), 0U);
-  EXPECT_EQ(Run({"check"}).out, "0 addresses, well\n");
+  EXPECT_EQ(Run({"check"}).out, "0 addresses, no problem found\n");
   EXPECT_FALSE(Exists(temp_.root().Path("/var/lib/railhead"))) << "looking makes nothing";
 }
 
@@ -83,7 +83,7 @@ TEST_F(IpamCommandTest, ShowsByAddressAndContainer) {
   EXPECT_EQ(RunJson({"show", "bb", "-o", "json"})["addresses"].size(), 1U);
   const auto none = Run({"show", "10.1.0.99"});
   EXPECT_EQ(none.status, 1);
-  EXPECT_NE(none.err.find("'10.1.0.99' is no address or container in the store"), std::string::npos)
+  EXPECT_NE(none.err.find("the store has no address or container '10.1.0.99'"), std::string::npos)
       << none.err;
 }
 
@@ -94,7 +94,7 @@ TEST_F(IpamCommandTest, LeaksAreFoundAndExplained) {
   Attach("attached");
   const auto unsure = Run({"check"});
   EXPECT_EQ(unsure.status, 0) << "without a runtime's cache nobody can tell";
-  EXPECT_NE(unsure.out.find("leaks cannot be told"), std::string::npos) << unsure.out;
+  EXPECT_NE(unsure.out.find("leaks cannot be found"), std::string::npos) << unsure.out;
   Remember("remembered");
   const auto found = Run({"check"});
   EXPECT_EQ(found.status, 1);
@@ -116,10 +116,10 @@ TEST_F(IpamCommandTest, ReleasesWhatIsLeakedAndOnlyByForceWhatMayBeInUse) {
       << refused.err;
   EXPECT_NE(refused.err.find("--force"), std::string::npos);
   EXPECT_EQ(Run({"release", lost}).status, 0);
-  EXPECT_EQ(Run({"release", lost}).status, 1) << "it rests";
-  EXPECT_EQ(RunJson({"show", lost, "-o", "json"})["addresses"][0]["state"], "resting");
+  EXPECT_EQ(Run({"release", lost}).status, 1) << "it cools down";
+  EXPECT_EQ(RunJson({"show", lost, "-o", "json"})["addresses"][0]["state"], "cooling down");
   EXPECT_EQ(Run({"release", used, "--force"}).status, 0);
-  EXPECT_EQ(RunJson({"show", used, "-o", "json"})["addresses"][0]["state"], "resting");
+  EXPECT_EQ(RunJson({"show", used, "-o", "json"})["addresses"][0]["state"], "cooling down");
 }
 
 TEST_F(IpamCommandTest, Events) {
@@ -133,7 +133,7 @@ TEST_F(IpamCommandTest, Events) {
   EXPECT_EQ(events[0]["event"], "quarantined");
   EXPECT_EQ(events[0]["address"], used);
   EXPECT_NE(Run({"events"})
-                .out.find(used + " of 10.1.0.0/24 is in use by another machine and is not given for 3600 s"),
+                .out.find(used + " of 10.1.0.0/24 is in use by another machine and in quarantine for 3600 s"),
             std::string::npos);
   EXPECT_EQ(RunJson({"show", used, "-o", "json"})["addresses"][0]["state"], "quarantined");
 }
@@ -146,7 +146,7 @@ TEST_F(IpamCommandTest, ExportsEverything) {
 }
 
 TEST_F(IpamCommandTest, Blocks) {
-  EXPECT_EQ(Run({"blocks"}).out.rfind("this node leases nothing", 0), 0U);
+  EXPECT_EQ(Run({"blocks"}).out.rfind("this node leases no blocks", 0), 0U);
   const ipam::ClockReading now = Now();
   ipam::NodeBlock block;
   block.pool = kPool;
@@ -170,7 +170,7 @@ TEST_F(IpamCommandTest, Blocks) {
   ASSERT_TRUE(write());
   const auto json = RunJson({"blocks", "-o", "json"});
   EXPECT_EQ(json["node"], "node0");
-  EXPECT_EQ(json["given"], true);
+  EXPECT_EQ(json["usable"], true);
   ASSERT_EQ(json["blocks"].size(), 1U);
   EXPECT_EQ(json["blocks"][0]["last"], "10.1.0.23");
   EXPECT_EQ(json["blocks"][0]["inUse"], 0);
@@ -179,7 +179,7 @@ TEST_F(IpamCommandTest, Blocks) {
   ASSERT_TRUE(write());
   const auto fenced = Run({"blocks"});
   EXPECT_EQ(fenced.status, 1);
-  EXPECT_NE(fenced.out.find("nothing is given from them: "), std::string::npos) << fenced.out;
+  EXPECT_NE(fenced.out.find("no address is allocated from them: "), std::string::npos) << fenced.out;
 }
 
 TEST_F(IpamCommandTest, TakesOverFromHostLocal) {
@@ -220,7 +220,7 @@ TEST_F(IpamCommandTest, TakesOverFromWhereabouts) {
   Remember("here");
   const auto import = [&] { return Run({"import", "whereabouts", "--network", "blue", path}); };
   const std::string told =
-      "1 addresses are held by their pods, 1 of other nodes are not given for 168 hours, 0 refused\n";
+      "1 addresses are held by their pods, 1 of other nodes are in quarantine for 168 hours, 0 refused\n";
   EXPECT_EQ(import().out, told);
   EXPECT_EQ(import().out, told) << "again, it changes nothing";
   EXPECT_EQ(RunJson({"show", "10.1.0.5", "-o", "json"})["addresses"][0]["state"], "held");

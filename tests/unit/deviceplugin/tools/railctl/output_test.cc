@@ -17,16 +17,16 @@
 #include "deviceplugin/services/health/state_file.h"
 #include "deviceplugin/services/lldp/lldp_report.h"
 #include "deviceplugin/services/provision/report.h"
-#include "deviceplugin/services/reachability/reach_report.h"
+#include "deviceplugin/services/reachability/reachability_report.h"
 #include "deviceplugin/services/reconcile/reconciler.h"
 #include "deviceplugin/support/kubernetes/kube_api.h"
 #include "deviceplugin/tools/doctor/checks.h"
 #include "deviceplugin/tools/install/install.h"
 #include "deviceplugin/tools/migrate/documents.h"
-#include "deviceplugin/tools/precheck/judges.h"
+#include "deviceplugin/tools/preflight/preflight_checks.h"
 #include "deviceplugin/tools/railctl/commands.h"
 #include "deviceplugin/tools/rdma_test/report.h"
-#include "deviceplugin/tools/reach_view/reach_faults.h"
+#include "deviceplugin/tools/reachability_view/reachability_faults.h"
 #include "deviceplugin/tools/topology_view/node_report.h"
 #include "tests/support/daemon/two_rails.h"
 #include "tests/support/process.h"
@@ -64,13 +64,14 @@ class ReportFormTest : public ::testing::Test {
 
 using Reports =
     ::testing::Types<Error, doctor::Report, health::DeviceHealth, health::Drain, health::HealthRecord,
-                     install::InstalledFile, install::InstalledProgram, lldp::LeafReport, lldp::RailLeaf,
-                     migrate::MigrationReport, precheck::Report, provision::VfsOutcome, provision::VfsPlan,
+                     install::InstalledFile, install::InstalledProgram, lldp::LldpReport, lldp::RailNeighbor,
+                     migrate::MigrationReport, preflight::Report, provision::VfsOutcome, provision::VfsPlan,
                      railctl::AddressReport, railctl::KnownAddress, rdma_test::Report,
-                     rdma_test::ReportedTest, reach_view::RailMatrix, reach_view::ReachFault,
-                     reachability::PeerReach, reachability::PodReach, reachability::RailReach,
-                     reachability::ReachReport, reconcile::ReconcileReport, reconcile::TimingsReport,
-                     topology_view::ShownAccelerator, topology_view::ShownNic, topology_view::ShownNode>;
+                     rdma_test::ReportedTest, reachability_view::RailMatrix,
+                     reachability_view::ReachabilityFault, reachability::PeerReachability,
+                     reachability::PodReachability, reachability::RailReachability,
+                     reachability::ReachabilityReport, reconcile::ReconcileReport, reconcile::TimingsReport,
+                     topology_view::AcceleratorView, topology_view::NicView, topology_view::NodeView>;
 TYPED_TEST_SUITE(ReportFormTest, Reports);
 
 TYPED_TEST(ReportFormTest, YamlAndTextSayWhatJsonSays) {
@@ -176,16 +177,16 @@ class FormsTest : public TwoRails {
     sysfs_.Write("/run/railhead/attachments/c1/rails@net1.json", "{");
     ASSERT_TRUE(health::AddDrain(root_, {kPf1, "rail1", "1e3", std::chrono::system_clock::now()}));
     AnyRecord any(1);
-    reachability::ReachReport reach;
+    reachability::ReachabilityReport reach;
     reach.node = "gpu-001";
     reach.time = std::chrono::system_clock::now();
-    reach.rails.push_back(any.Of<reachability::RailReach>());
+    reach.rails.push_back(any.Of<reachability::RailReachability>());
     reach.rails[0].rail = "rail0";
     reach.rails[0].peers.clear();
-    ASSERT_TRUE(WriteReachReport(root_, reach));
-    const lldp::RailLeaf leaf{"rail0",   kPf0, "pf0", true, {}, std::nullopt, {}, lldp::Cabling::kUnknown,
-                              "no frame"};
-    ASSERT_TRUE(lldp::kLeafFile.Write(root_, {"gpu-001", reach.time, {leaf}}));
+    ASSERT_TRUE(WriteReachabilityReport(root_, reach));
+    const lldp::RailNeighbor neighbor{
+        "rail0", kPf0, "pf0", true, {}, std::nullopt, {}, lldp::Cabling::kUnknown, "no frame"};
+    ASSERT_TRUE(lldp::kLldpFile.Write(root_, {"gpu-001", reach.time, {neighbor}}));
     ASSERT_TRUE(health::kHealthFile.Write(root_, {{{kPf0, false, kPf0, "pf0", true, reach.time, {}}},
                                                   {{reach.time, kPf0, true, 0, true, {}, {}}}}));
   }
@@ -202,8 +203,8 @@ class FormsTest : public TwoRails {
       {"doctor", "--list"},
       {"drain"},
       {"drain", "rail1"},
-      {"handoff", "show"},
-      {"handoff", "verify"},
+      {"nccl", "show"},
+      {"nccl", "verify"},
       {"health"},
       {"health", "--history"},
       {"install", "config", "--from", "/new", "--to", "/to"},
@@ -214,13 +215,13 @@ class FormsTest : public TwoRails {
       {"ipam", "events"},
       {"ipam", "blocks"},
       {"journal", "list"},
-      {"leaves"},
+      {"labels"},
+      {"lldp"},
       {"migrate", "--from", "/suite"},
-      {"net"},
-      {"node-facts"},
-      {"precheck", "--skip", "doctor"},
-      {"replay", std::string(INCIDENTS) + "/cable-cut.jsonl"},
-      {"topo"},
+      {"reachability"},
+      {"preflight", "--skip", "doctor"},
+      {"health", "replay", std::string(INCIDENTS) + "/cable-cut.jsonl"},
+      {"topology"},
       {"vfs", "plan"},
   };
 };
@@ -254,8 +255,8 @@ TEST_F(FormsTest, WithoutHeadersOnlyTheHeadingsAreLeftOut) {
                                                   {"drain"},
                                                   {"health"},
                                                   {"journal", "list"},
-                                                  {"leaves"},
-                                                  {"net"}}) {
+                                                  {"lldp"},
+                                                  {"reachability"}}) {
     for (const char* form : {"table", "wide"}) {
       const auto whole = Timeless(Run(command, {"-o", form}).out);
       const auto bare = Timeless(Run(command, {"-o", form, "--no-headers"}).out);

@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "cni/state/journal.h"
-#include "deviceplugin/services/reachability/reach_report.h"
+#include "deviceplugin/services/reachability/reachability_report.h"
 #include "netns/base/node.h"
 #include "tests/support/process.h"
 #include "tests/support/temp_root.h"
@@ -85,22 +85,22 @@ class CommandsTest : public ::testing::Test {
  protected:
   void SetUp() override {
     temp_.Write("/proc/sys/kernel/random/boot_id", "1111-2222\n");
-    reachability::ReachReport report;
+    reachability::ReachabilityReport report;
     report.node = "gpu-001";
     report.time = std::chrono::system_clock::now();
-    reachability::RailReach& rail = report.rails.emplace_back();
+    reachability::RailReachability& rail = report.rails.emplace_back();
     rail.rail = "rail0";
-    rail.state = reachability::ReachState::kDegraded;
+    rail.state = reachability::ReachabilityState::kDegraded;
     rail.because = kEvil;
-    reachability::PodReach& pod = report.pods.emplace_back();
+    reachability::PodReachability& pod = report.pods.emplace_back();
     pod.pod_namespace = "ml";
     pod.pod = kEvil;
     pod.interface = "net1";
     pod.rail = "rail0";
-    pod.state = reachability::ReachState::kDead;
+    pod.state = reachability::ReachabilityState::kDead;
     pod.because = kEvil;
     std::filesystem::create_directories(temp_.directory() + "/run/railhead");
-    ASSERT_TRUE(WriteReachReport(temp_.root(), report));
+    ASSERT_TRUE(WriteReachabilityReport(temp_.root(), report));
     temp_.Write("/run/railhead/attachments/c1/rails@net1.json", "{" + kEvil);
   }
   ProcessOutput Run(std::vector<std::string> arguments) {
@@ -118,8 +118,8 @@ class CommandsTest : public ::testing::Test {
 TEST_F(CommandsTest, ShowNoControlCharacters) {
   int shown = 0;
   for (const std::vector<std::string>& command :
-       {std::vector<std::string>{"net"},
-        {"net", "--all"},
+       {std::vector<std::string>{"reachability"},
+        {"reachability", "--all"},
         {"journal", "list"},
         {"journal", "show", "/run/railhead/attachments/c1/rails@net1.json"},
         {"doctor"},
@@ -134,7 +134,7 @@ TEST_F(CommandsTest, ShowNoControlCharacters) {
 }
 
 TEST_F(CommandsTest, JsonIsWhatItWas) {
-  const auto output = Run({"net", "-o", "json"});
+  const auto output = Run({"reachability", "-o", "json"});
   EXPECT_FALSE(HasControls(output.out)) << output.out;
   const auto json = nlohmann::json::parse(output.out, nullptr, false);
   ASSERT_TRUE(json.is_object()) << output.out;

@@ -140,12 +140,12 @@ TEST_F(ListenWithKeysTest, WhoHasNoKeyIsNotServed) {
   EXPECT_EQ(AnswerTo(other).code, ErrorCode::kPermission);
   const Error asked = AnswerTo(keys_);
   EXPECT_NE(asked.code, ErrorCode::kPermission) << asked.message;
-  EXPECT_TRUE(IsSecondHand(asked)) << "it looked for the device: " << asked.message;
+  EXPECT_TRUE(IsFromPeer(asked)) << "it looked for the device: " << asked.message;
 }
 
 TEST_F(ListenTest, ManyWhoSayNothingTakeAllPlacesFromNobody) {
   std::vector<UniqueFd> silent;
-  for (std::size_t i = 0; i < 3 * Lobby::kMost; ++i) silent.push_back(ConnectTo(address_));
+  for (std::size_t i = 0; i < 3 * PendingConnections::kMost; ++i) silent.push_back(ConnectTo(address_));
   UniqueFd good = ConnectTo(address_);
   Say(good, FirstWords());
   EXPECT_FALSE(Channel(std::move(good)).Receive(Late()));
@@ -154,7 +154,7 @@ TEST_F(ListenTest, ManyWhoSayNothingTakeAllPlacesFromNobody) {
 }
 
 // Both ends of a TCP connection.
-class LobbyTest : public ::testing::Test {
+class PendingConnectionsTest : public ::testing::Test {
  protected:
   void SetUp() override {
     listener_ = Reserve(&address_);
@@ -164,13 +164,13 @@ class LobbyTest : public ::testing::Test {
   UniqueFd Enter(TimePoint until = Late()) {
     UniqueFd far = ConnectTo(address_);
     EXPECT_TRUE(far.valid());
-    lobby_.Enter(UniqueFd(accept4(listener_.get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK)), until);
+    pending_.Add(UniqueFd(accept4(listener_.get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK)), until);
     return far;
   }
-  bool IsAnyReady() { return lobby_.TakeReady().has_value(); }
+  bool IsAnyReady() { return pending_.TakeReady().has_value(); }
   [[nodiscard]] bool WouldWake() const {
     bool any = false;
-    for (const int fd : lobby_.fds()) {
+    for (const int fd : pending_.fds()) {
       pollfd polled{fd, POLLIN, 0};
       any = any || poll(&polled, 1, 0) > 0;
     }
@@ -179,10 +179,10 @@ class LobbyTest : public ::testing::Test {
 
   sockaddr_in address_{};
   UniqueFd listener_;
-  Lobby lobby_;
+  PendingConnections pending_;
 };
 
-TEST_F(LobbyTest, ReadyIsWhoHasSaidAll) {
+TEST_F(PendingConnectionsTest, ReadyWhenTheMessageIsComplete) {
   const UniqueFd far = Enter();
   const std::string words = FirstWords();
   for (std::size_t i = 0; i + 1 < words.size(); ++i) {
@@ -192,13 +192,13 @@ TEST_F(LobbyTest, ReadyIsWhoHasSaidAll) {
   }
   Say(far, words.substr(words.size() - 1));
   ASSERT_TRUE(Eventually([&] { return WouldWake(); }));
-  auto ready = lobby_.TakeReady();
+  auto ready = pending_.TakeReady();
   ASSERT_TRUE(ready);
-  EXPECT_TRUE(lobby_.fds().empty());
+  EXPECT_TRUE(pending_.fds().empty());
   EXPECT_EQ(*Channel(std::move(*ready)).Expect<Hello>(Late()), SomeHello()) << "nothing was taken from it";
 }
 
-TEST_F(LobbyTest, ReadyIsWhoWillNeverSayIt) {
+TEST_F(PendingConnectionsTest, ReadyWhenTheMessageWillNeverBeComplete) {
   const std::string words = FirstWords();
   {
     const UniqueFd far = Enter();
@@ -214,24 +214,24 @@ TEST_F(LobbyTest, ReadyIsWhoWillNeverSayIt) {
   }
 }
 
-TEST_F(LobbyTest, WhoHasWaitedLongestGoes) {
+TEST_F(PendingConnectionsTest, TheOldestIsClosedFirst) {
   std::vector<UniqueFd> far;
-  for (std::size_t i = 0; i < Lobby::kMost + 2; ++i) far.push_back(Enter());
-  EXPECT_EQ(lobby_.Drop(std::chrono::steady_clock::now()), 2U);
-  EXPECT_EQ(lobby_.fds().size(), Lobby::kMost);
+  for (std::size_t i = 0; i < PendingConnections::kMost + 2; ++i) far.push_back(Enter());
+  EXPECT_EQ(pending_.DropExpired(std::chrono::steady_clock::now()), 2U);
+  EXPECT_EQ(pending_.fds().size(), PendingConnections::kMost);
   EXPECT_TRUE(Eventually([&] { return !IsOpen(far[1]); }));
   EXPECT_TRUE(IsOpen(far[2]));
 }
 
-TEST_F(LobbyTest, TimeIsUp) {
+TEST_F(PendingConnectionsTest, TimeIsUp) {
   const TimePoint now = std::chrono::steady_clock::now();
-  EXPECT_EQ(lobby_.FirstEnd(), std::nullopt);
+  EXPECT_EQ(pending_.NextDeadline(), std::nullopt);
   const UniqueFd early = Enter(now + std::chrono::seconds(1));
   const UniqueFd late = Enter(now + std::chrono::hours(1));
-  EXPECT_EQ(lobby_.FirstEnd(), now + std::chrono::seconds(1));
-  EXPECT_EQ(lobby_.Drop(now), 0U);
-  EXPECT_EQ(lobby_.Drop(now + std::chrono::seconds(1)), 1U);
-  EXPECT_EQ(lobby_.FirstEnd(), now + std::chrono::hours(1));
+  EXPECT_EQ(pending_.NextDeadline(), now + std::chrono::seconds(1));
+  EXPECT_EQ(pending_.DropExpired(now), 0U);
+  EXPECT_EQ(pending_.DropExpired(now + std::chrono::seconds(1)), 1U);
+  EXPECT_EQ(pending_.NextDeadline(), now + std::chrono::hours(1));
   EXPECT_TRUE(IsOpen(late));
 }
 

@@ -78,44 +78,44 @@ TEST_F(ChannelTest, WhoGoesIsNoticed) {
   const auto received = channel_->Receive(Late());
   ASSERT_FALSE(received);
   EXPECT_EQ(received.error().code, ErrorCode::kIo);
-  EXPECT_TRUE(IsSecondHand(received.error()));
+  EXPECT_TRUE(IsFromPeer(received.error()));
   const auto sent = channel_->Send(Ready{}, Late());
   ASSERT_FALSE(sent) << "and no SIGPIPE";
-  EXPECT_TRUE(IsSecondHand(sent.error()));
+  EXPECT_TRUE(IsFromPeer(sent.error()));
 }
 
-TEST_F(ChannelTest, TroubleIsAnError) {
-  FarSays(EncodeMessage(Trouble{static_cast<std::uint8_t>(ErrorCode::kUnavailable), "port down", "cable"}));
+TEST_F(ChannelTest, FailureIsAnError) {
+  FarSays(EncodeMessage(Failure{static_cast<std::uint8_t>(ErrorCode::kUnavailable), "port down", "cable"}));
   const auto received = channel_->Expect<Ready>(Late());
   ASSERT_FALSE(received);
   EXPECT_EQ(Describe(received.error()), "the other end: port down; cable");
 }
 
-TEST_F(ChannelTest, WhoIsQuietIsStillThere) {
-  EXPECT_TRUE(channel_->StillThere());
+TEST_F(ChannelTest, SilentPeerPassesTheCheck) {
+  EXPECT_TRUE(channel_->CheckPeer());
   FarSays(EncodeMessage(End{}));
   far_.Reset();
-  EXPECT_TRUE(channel_->StillThere()) << "its last word is to be heard first";
+  EXPECT_TRUE(channel_->CheckPeer()) << "its last word is to be heard first";
   EXPECT_TRUE(channel_->Expect<End>(Late())) << "and is still there to be heard";
-  const auto gone = channel_->StillThere();
+  const auto gone = channel_->CheckPeer();
   ASSERT_FALSE(gone);
-  EXPECT_TRUE(IsSecondHand(gone.error()));
+  EXPECT_TRUE(IsFromPeer(gone.error()));
 }
 
-TEST_F(ChannelTest, TroubleIsHeardWithoutWaitingForIt) {
+TEST_F(ChannelTest, FailureIsReceivedWithoutWaiting) {
   const std::string said =
-      EncodeMessage(Trouble{static_cast<std::uint8_t>(ErrorCode::kUnavailable), "port down", "cable"});
+      EncodeMessage(Failure{static_cast<std::uint8_t>(ErrorCode::kUnavailable), "port down", "cable"});
   FarSays(said.substr(0, 3));
-  EXPECT_TRUE(channel_->StillThere()) << "it may be anything";
+  EXPECT_TRUE(channel_->CheckPeer()) << "it may be anything";
   FarSays(said.substr(3));
-  const auto troubled = channel_->StillThere();
+  const auto troubled = channel_->CheckPeer();
   ASSERT_FALSE(troubled);
   EXPECT_EQ(Describe(troubled.error()), "the other end: port down; cable");
 }
 
 TEST_F(ChannelTest, WhatIsNoFrameIsNoOtherEnd) {
   FarSays("SSH-2.0-OpenSSH_9.2\r\n");
-  EXPECT_EQ(channel_->StillThere().error().code, ErrorCode::kMalformed);
+  EXPECT_EQ(channel_->CheckPeer().error().code, ErrorCode::kMalformed);
 }
 
 TEST_F(ChannelTest, AnotherMessageThanExpected) {

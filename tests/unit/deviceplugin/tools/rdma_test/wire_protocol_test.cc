@@ -39,7 +39,7 @@ const std::vector<Message>& AllMessages() {
       Ready{},
       Done{},
       End{},
-      Trouble{static_cast<std::uint8_t>(ErrorCode::kTimeout), "connecting", "look at the route"}};
+      Failure{static_cast<std::uint8_t>(ErrorCode::kTimeout), "connecting", "look at the route"}};
   return messages;
 }
 
@@ -177,11 +177,11 @@ TEST(ExchangeTest, EndpointThatCannotBe) {
   EXPECT_EQ(mixed.error().code, ErrorCode::kConflict);
 }
 
-TEST(ExchangeTest, TroubleKeepsWhatItIs) {
+TEST(ExchangeTest, FailureKeepsItsContent) {
   const Error error{ErrorCode::kUnavailable, "port 1 of mlx5_4 is in state down", "ip link", 0};
-  EXPECT_FALSE(IsSecondHand(error));
-  const Error heard = ErrorOf(TroubleOf(error));
-  EXPECT_TRUE(IsSecondHand(heard));
+  EXPECT_FALSE(IsFromPeer(error));
+  const Error heard = ErrorOf(FailureOf(error));
+  EXPECT_TRUE(IsFromPeer(heard));
   EXPECT_EQ(heard.code, error.code);
   EXPECT_EQ(heard.message, "the other end: " + error.message);
   EXPECT_EQ(heard.hint, error.hint);
@@ -284,16 +284,16 @@ TEST(FrameSealTest, RecordedFramesFitNowhereElse) {
 }
 
 // Who fails before it has heard of the other end says so all the same.
-TEST(FrameSealTest, TroubleIsHeardAtAnyTime) {
+TEST(FrameSealTest, FailureIsReceivedAtAnyTime) {
   const Keys keys = KeysOf(kOne);
   FrameSeal start(keys, EndRole::kStarting);
   FrameSeal answer(keys, EndRole::kAnswering);
-  const std::string trouble = EncodeMessage(Trouble{1, "no device", ""});
-  EXPECT_FALSE(Refusal(start, answer.Seal(trouble)));
+  const std::string failure = EncodeMessage(Failure{1, "no device", ""});
+  EXPECT_FALSE(Refusal(start, answer.Seal(failure)));
   FrameSeal next(keys, EndRole::kStarting);
   FrameSeal listener(keys, EndRole::kAnswering);
   ASSERT_FALSE(Refusal(listener, next.Seal(EncodeMessage(SomeHello()))));
-  EXPECT_FALSE(Refusal(listener, next.Seal(trouble)));
+  EXPECT_FALSE(Refusal(listener, next.Seal(failure)));
 }
 
 }  // namespace

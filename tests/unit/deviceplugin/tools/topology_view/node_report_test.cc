@@ -97,7 +97,7 @@ TEST_F(ReportTest, Json) {
   sysfs_.Write(topology::kTopologyPath, R"({"paths": [
     {"nic": "0000:18:00.0", "accelerator": "0000:1b:00.0", "path": "PIX"},
     {"nic": "0000:77:00.0", "accelerator": "0000:1b:00.0", "path": "PIX"}]})");
-  const auto json = nlohmann::json::parse(record::Dump(ToJson(Shown(Read()))));
+  const auto json = nlohmann::json::parse(record::Dump(ToJson(ViewOf(Read()))));
   EXPECT_EQ(json["node"], "node-a&\"b\"");
   ASSERT_EQ(json["accelerators"].size(), 8U);
   EXPECT_EQ(json["accelerators"][1],
@@ -139,7 +139,7 @@ TEST_F(ReportTest, Json) {
 TEST_F(ReportTest, ANameThatIsNoUtf8DoesNotStopIt) {
   topology_view::NodeReport report = Read();
   report.nics[0].rail = "a\xff\x01";
-  const auto json = nlohmann::json::parse(record::Dump(ToJson(Shown(report))));
+  const auto json = nlohmann::json::parse(record::Dump(ToJson(ViewOf(report))));
   EXPECT_EQ(json["nics"][0]["rail"], "a\xef\xbf\xbd\x01");
 }
 

@@ -23,7 +23,7 @@ std::string At(std::uint64_t ms) {
 
 class Checker {
  public:
-  explicit Checker(std::uint64_t rest_ms) : rest_ms_(rest_ms) {}
+  explicit Checker(std::uint64_t reuse_delay_ms) : reuse_delay_ms_(reuse_delay_ms) {}
 
   void See(const HistoryEvent& event) {
     switch (event.kind) {
@@ -49,7 +49,7 @@ class Checker {
                          " has held it since" + At(hold.since_ms));
     }
     const bool moved = !address.last_node.empty() && address.last_node != event.node;
-    if (moved && event.time_ms + rest_ms_ / 100 < address.released_ms + rest_ms_) {
+    if (moved && event.time_ms + reuse_delay_ms_ / 100 < address.released_ms + reuse_delay_ms_) {
       findings.push_back(event.address + " was given to " + event.node + At(event.time_ms) + ", but " +
                          address.last_node + " released it" + At(address.released_ms));
     }
@@ -69,14 +69,15 @@ class Checker {
     address.holders.erase(held);
   }
 
-  const std::uint64_t rest_ms_;
+  const std::uint64_t reuse_delay_ms_;
   std::map<std::string, Address> addresses_;
 };
 
 }  // namespace
 
-std::vector<std::string> CheckHistory(const std::vector<HistoryEvent>& history, std::uint64_t rest_ms) {
-  Checker checker(rest_ms);
+std::vector<std::string> CheckHistory(const std::vector<HistoryEvent>& history,
+                                      std::uint64_t reuse_delay_ms) {
+  Checker checker(reuse_delay_ms);
   for (const HistoryEvent& event : history) checker.See(event);
   return std::move(checker.findings);
 }

@@ -21,8 +21,8 @@ struct HistoryEvent {
   std::string address;  // kExcuse: none
 };
 
-// What is wrong, as sentences. `rest_ms`: between a release and another node's hold; as clocks
+// What is wrong, as sentences. `reuse_delay_ms`: between a release and another node's hold; as clocks
 // run differently, a hundredth less is fine.
-std::vector<std::string> CheckHistory(const std::vector<HistoryEvent>& history, std::uint64_t rest_ms);
+std::vector<std::string> CheckHistory(const std::vector<HistoryEvent>& history, std::uint64_t reuse_delay_ms);
 
 }  // namespace railhead::testing

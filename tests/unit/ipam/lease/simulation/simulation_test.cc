@@ -48,7 +48,7 @@ class World {
   void Run(std::uint64_t ms);
 
   [[nodiscard]] const std::vector<HistoryEvent>& history() const { return history_; }
-  [[nodiscard]] std::uint64_t rest_ms() const { return 100'000; }
+  [[nodiscard]] std::uint64_t reuse_delay_ms() const { return 100'000; }
   // How often each thing happened: so that tests see that it did.
   [[nodiscard]] const std::map<std::string, int>& counts() const { return counts_; }
 
@@ -156,7 +156,7 @@ void World::Tick(std::uint64_t ms) {
 
 void World::MachineTick(Machine& machine, std::uint64_t ms) {
   if (now_ms_ < machine.paused_until_ms) {
-    machine.node->PassStandingStill(ms);
+    machine.node->PassPaused(ms);
     return Listen(machine);
   }
   // Pods have waited for the machine, and railheadd does not know yet.
@@ -190,7 +190,7 @@ void World::StepDaemon(Machine& machine) {
 }
 
 void World::Pods(Machine& machine) {
-  // Bursts, then quiet: blocks are claimed and returned.
+  // Bursts, then quiet: blocks are allocated and returned.
   const bool busy = (now_ms_ / 1'000'000 + machine.node->name().back()) % 2 == 0;
   if (machine.pods.size() < kMostPods && Chance(busy ? 0.2 : 0.01)) StartPod(machine);
   if (!machine.pods.empty() && Chance(busy ? 0.05 : 0.2)) {
@@ -231,7 +231,7 @@ void World::Reboot(Machine& machine) {
     ++counts_["disk wiped"];
     fs::remove(disk);
   }
-  // What pods of the boot before held rests from now on.
+  // The reuse delay of addresses that pods of the boot before held begins now.
   auto store = ipam::AddressStore::OpenExisting(machine.node->scratch().root(), machine.node->clocks());
   if (store && *store) (void)(*store)->ReleaseWhere([](const ipam::AddressRecord&) { return true; });
   machine.down_until_ms = now_ms_ + Below(now_ms_ < calm_until_ms_ ? 5'000 : 60'000);
@@ -300,7 +300,7 @@ void PrintCounts(const World& world) {
 }
 
 void ExpectSound(const World& world) {
-  const auto findings = CheckHistory(world.history(), world.rest_ms());
+  const auto findings = CheckHistory(world.history(), world.reuse_delay_ms());
   EXPECT_EQ(findings.size(), 0U);
   for (std::size_t i = 0; i < findings.size() && i < 10; ++i) ADD_FAILURE() << findings[i];
 }
@@ -315,7 +315,7 @@ TEST(Simulation, NoAddressAtTwoNodes) {
   PrintCounts(world);
   ExpectSound(world);
   ExpectHappened(
-      world, {"address given", "block claimed", "block usable", "block returned", "reboot", "cut off",
+      world, {"address given", "block allocated", "block usable", "block returned", "reboot", "cut off",
               "daemon killed", "killed within a step", "request or answer lost", "cluster store put back"});
 }
 
@@ -330,14 +330,13 @@ TEST(Simulation, NodesThatAreAwayForLong) {
 
 // Virtual machines that are paused, some for longer than reclaimSeconds: they know of no time that has
 // passed, and pods ask for addresses as soon as they go on.
-TEST(Simulation, MachinesThatStandStill) {
+TEST(Simulation, MachinesThatArePaused) {
   // So many nodes that the blocks of one that stands still are wanted.
   World world({.nodes = 9, .seed = Seed(), .restores = false, .kills = 0.1, .longest_pause_ms = 4 * kHour});
   world.Run(Hours(5));
   PrintCounts(world);
   ExpectSound(world);
-  ExpectHappened(world,
-                 {"paused", "machine stood still", "dead node reclaimed", "silent for reclaimSeconds"});
+  ExpectHappened(world, {"paused", "machine was paused", "dead node reclaimed", "silent for reclaimSeconds"});
 }
 
 TEST(Simulation, TheSameSeedGivesTheSameHistory) {
@@ -351,11 +350,11 @@ TEST(Simulation, TheSameSeedGivesTheSameHistory) {
   EXPECT_EQ(sizes.front(), sizes.back());
 }
 
-// A cluster store that lets two nodes claim one block.
+// A cluster store that lets two nodes allocate one block.
 TEST(Simulation, TheCheckerFindsWhatABrokenClusterStoreDoes) {
   World world({.nodes = 4, .seed = 7, .two_creators = true});
   world.Run(3 * kHour);
-  EXPECT_FALSE(CheckHistory(world.history(), world.rest_ms()).empty());
+  EXPECT_FALSE(CheckHistory(world.history(), world.reuse_delay_ms()).empty());
 }
 
 TEST(Checker, FindsAPlantedDouble) {

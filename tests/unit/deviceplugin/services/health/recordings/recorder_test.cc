@@ -128,7 +128,7 @@ TEST_F(RecorderTest, AReplayGoesOnIntoTheNextFile) {
   const health::Recording recording = Read();
   ASSERT_EQ(recording.segments.size(), 2U) << "nothing is lost yet";
   std::vector<std::string> again;
-  for (const health::ReplayedRound& round : Replay(recording, std::nullopt).rounds) {
+  for (const health::ReplayRound& round : Replay(recording, std::nullopt).rounds) {
     for (const health::HealthChange& change : round.changes) again.push_back(note(change));
   }
   EXPECT_EQ(again, said);

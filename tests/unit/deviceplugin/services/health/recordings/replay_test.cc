@@ -13,7 +13,7 @@ namespace {
 using std::chrono::milliseconds;
 using std::chrono::seconds;
 
-// A PF with a VF at home and one in a pod, whose cable is cut from 600 s to 640 s.
+// A PF with a VF on the host and one in a pod, whose cable is cut from 600 s to 640 s.
 const std::string kCut =
     R"({"version":1,"node":"n","time":"2027-01-15T08:00:00Z"})"
     "\n"
@@ -47,19 +47,19 @@ health::HealthRules Rules(const std::string& settings) {
 }
 
 TEST(ReplayTest, TheRecordedRules) {
-  const health::Replayed replayed = Replay(Parsed(kCut), std::nullopt);
+  const health::ReplayResult replayed = Replay(Parsed(kCut), std::nullopt);
   ASSERT_EQ(replayed.rounds.size(), 2U);
   EXPECT_EQ(replayed.rounds[0].at, seconds(610));
   EXPECT_EQ(replayed.rounds[0].changes.size(), 3U);
   EXPECT_EQ(replayed.rounds[0].changes[0].time, At(610).wall);
   EXPECT_EQ(replayed.rounds[1].at, seconds(700));
   EXPECT_EQ(replayed.lasted, seconds(900));
-  EXPECT_EQ(replayed.looks, 181U);
+  EXPECT_EQ(replayed.round_count, 181U);
 }
 
 TEST(ReplayTest, OtherRulesActAtOtherTimes) {
   const health::Recording recording = Parsed(kCut);
-  const health::Replayed later = Replay(recording, Rules(R"({"link":{"downAfter":30,"upAfter":10}})"));
+  const health::ReplayResult later = Replay(recording, Rules(R"({"link":{"downAfter":30,"upAfter":10}})"));
   ASSERT_EQ(later.rounds.size(), 2U);
   EXPECT_EQ(later.rounds[0].at, seconds(630));
   EXPECT_EQ(later.rounds[1].at, seconds(650));
@@ -83,7 +83,7 @@ TEST(ReplayTest, WhoBeganUnhealthy) {
                              reason + "]}";
   text.insert(text.find("}\n"), ",\"devices\":[" + device + "]");
   const health::Recording recording = Parsed(text);
-  const health::Replayed replayed = Replay(recording, std::nullopt);
+  const health::ReplayResult replayed = Replay(recording, std::nullopt);
   ASSERT_EQ(replayed.rounds.size(), 4U);
   EXPECT_EQ(replayed.rounds[0].changes.size(), 2U) << "its VFs, of which the header says nothing";
   EXPECT_EQ(replayed.rounds[1].at, seconds(60)) << "good for upAfter";
@@ -96,7 +96,7 @@ TEST(ReplayTest, WhatCouldNotBeReadIsNotJudged) {
   EXPECT_TRUE(Replay(Parsed(text), std::nullopt).rounds.empty());
 }
 
-TEST(ReplayTest, WhatWasNotRecordedIsTold) {
+TEST(ReplayTest, MissingListsObservationsThatWereNotRecorded) {
   std::string text = kCut;
   text.insert(text.find("}\n"),
               R"(,"health":{"rdmaPort":false,"errorRate":{"counters":{"symbol_error":false}}})");
@@ -104,18 +104,18 @@ TEST(ReplayTest, WhatWasNotRecordedIsTold) {
   EXPECT_TRUE(Missing(recording, recording.segments[0].header.rules).empty());
   const auto missing = Missing(recording, Rules(R"({"intervalSeconds":1})"));
   ASSERT_EQ(missing.size(), 3U);
-  EXPECT_EQ(missing[0], "rule rdmaPort was off, at least for a time: what it looks at was not read then");
+  EXPECT_EQ(missing[0], "rule rdmaPort was off, at least for a time: its input was not read then");
   EXPECT_EQ(missing[1], "errorRate: counter symbol_error was not read, at least for a time");
 }
 
-TEST(ReplayTest, WhatEndsAtTheFirstLook) {
+TEST(ReplayTest, FaultsThatEndInTheFirstRound) {
   const health::Recording recording = Parsed(
       R"({"version":1,"node":"n","time":"2027-01-15T08:00:00Z","devices":[{"device":"0000:43:00.0",)"
       R"("pf":"0000:43:00.0","vf":false,"state":"Unhealthy","since":"2027-01-15T07:00:00Z","reasons":[]}]})"
       "\n"
       R"({"t":0,"device":"0000:43:00.0"})"
       "\n");
-  const health::Replayed replayed = Replay(recording, std::nullopt);
+  const health::ReplayResult replayed = Replay(recording, std::nullopt);
   ASSERT_EQ(replayed.rounds.size(), 1U);
   EXPECT_TRUE(replayed.rounds[0].changes.at(0).healthy);
 }

@@ -104,7 +104,7 @@ class LiveNode {
       case 13:
         return Restart();
       case 14:
-        watch_->Hurry();
+        watch_->ReadAllNow();
         return;
       case 15:
         return Hide();
@@ -158,7 +158,7 @@ class LiveNode {
     functions_ = {FunctionOf(kPf)};
     functions_[0].vf_count = functions_[0].numvfs = count;
     if (count > 0) functions_.insert(functions_.end(), {FunctionOf(kVf, 0), FunctionOf(kVf2, 1)});
-    if (watch_) watch_->Hurry();
+    if (watch_) watch_->ReadAllNow();
   }
   void MakeVfs() {
     sysfs_.AddVfs(kPf, 2);
@@ -213,10 +213,10 @@ class LiveNode {
   std::vector<std::string> said_;
 };
 
-std::vector<std::string> ReplayedWords(const health::Replayed& replayed,
+std::vector<std::string> ReplayedWords(const health::ReplayResult& replayed,
                                        std::chrono::system_clock::time_point begin) {
   std::vector<std::string> words;
-  for (const health::ReplayedRound& round : replayed.rounds) {
+  for (const health::ReplayRound& round : replayed.rounds) {
     for (const health::HealthChange& change : round.changes) words.push_back(Words(change, begin));
   }
   return words;
@@ -245,7 +245,7 @@ TEST(SameVerdictsTest, AReplaySaysWhatWasSaid) {
     RC_ASSERT(text.has_value() && text->has_value());
     const auto recording = health::ParseRecording(**text, "recording");
     if (!recording) RC_FAIL(recording.error().message);
-    const health::Replayed replayed = Replay(*recording, std::nullopt);
+    const health::ReplayResult replayed = Replay(*recording, std::nullopt);
     auto said = node.Said();
     auto again = ReplayedWords(replayed, node.begin());
     // Devices of one round are told in the order of their names.

@@ -1,0 +1,110 @@
+// The checks of `railctl preflight`: each makes a finding of the state that it gets.
+//
+// Threads: pure functions.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "deviceplugin/services/health/drains.h"
+#include "deviceplugin/services/health/state_file.h"
+#include "deviceplugin/services/lldp/lldp_report.h"
+#include "deviceplugin/services/reachability/reachability_report.h"
+#include "deviceplugin/tools/doctor/checks.h"
+#include "deviceplugin/tools/rdma_test/report.h"
+#include "netns/base/result.h"
+#include "netns/json/record.h"
+
+namespace railhead::preflight {
+
+// The report of `railctl preflight`: is this node fit to join?
+//
+// Threads: values and pure functions.
+
+// In the order of severity.
+enum class Fitness : std::uint8_t {
+  kSkipped,  // by the command line
+  kFit,
+  kUnknown,  // it could not be checked
+  kUnfit,
+};
+
+struct Finding {
+  std::string check;
+  Fitness fitness = Fitness::kUnknown;
+  std::vector<std::string> details;  // what the check found
+  std::string fix;                   // what to do; "": nothing
+
+  bool operator==(const Finding&) const = default;
+
+  static void List(auto& f) {
+    f("check", &Finding::check);
+    f("fitness", &Finding::fitness);
+    f("details", &Finding::details);
+    f("fix", &Finding::fix, kSparseField);
+  }
+};
+
+struct Report {
+  std::string node;
+  std::vector<Finding> findings;  // in the order of the checks
+
+  // The worst; kUnknown when nothing was checked.
+  [[nodiscard]] Fitness Verdict() const;
+
+  static void List(auto& f) {
+    f("node", &Report::node);
+    f.Output("fitness", &Report::Verdict);
+    f("checks", &Report::findings);
+  }
+};
+
+// The verdict comes last, where readers expect it.
+std::string ReportAsText(const Report& report);
+
+// As with `railctl doctor --strict`: warnings count. Checks that the doctor skips do not.
+Finding CheckDoctor(const doctor::Report& report);
+
+// nullopt: railheadd has written none. A device that is only drained is healthy here: see CheckDrains.
+Finding CheckHealth(const Result<std::optional<health::HealthState>>& state);
+
+// A check of its own, so that a drained rail can be checked before it is returned.
+Finding CheckDrains(const Result<std::vector<health::Drain>>& drains);
+
+// A rail's PF on this node, and its carrier.
+struct RailPf {
+  std::string rail;
+  std::string pf;               // its network device; "": the node has no PF for the rail
+  std::optional<bool> carrier;  // nullopt: its network device is not here; a pod may have it
+
+  bool operator==(const RailPf&) const = default;
+};
+
+// In the fabric's order. An error: there is no fabric, or it is invalid.
+Finding CheckRails(const Result<std::vector<RailPf>>& rails);
+
+Finding CheckCabling(const Result<std::optional<lldp::LldpReport>>& report,
+                     std::chrono::system_clock::time_point now);
+
+// nullopt: railheadd does not probe, and the check passes. An unreachable peer may be at fault itself: the
+// node is unfit when it reaches less than half of them.
+Finding CheckReachability(const Result<std::optional<reachability::ReachabilityReport>>& report,
+                          std::chrono::system_clock::time_point now);
+
+// An error: no test could start. Slower than min_gbit (Gbit/s of payload) is unfit; 0: any speed is fit.
+Finding CheckRdma(const Result<std::vector<rdma_test::TestRecord>>& records, double min_gbit = 0);
+
+}  // namespace railhead::preflight
+
+template <>
+struct railhead::Names<railhead::preflight::Fitness> {
+  using Fitness = preflight::Fitness;
+  static constexpr std::array kAll = {
+      std::pair{"skipped", Fitness::kSkipped}, std::pair{"fit", Fitness::kFit},
+      std::pair{"unknown", Fitness::kUnknown}, std::pair{"unfit", Fitness::kUnfit}};
+};

@@ -1,0 +1,324 @@
+// railctl nccl: the NCCL configurations of pods, and whether their NICs still match.
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <cstdio>
+#include <iterator>
+#include <map>
+#include <memory>
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include "cni/attachment/pod_network.h"
+#include "cni/attachment/verify.h"
+#include "cni/nccl/nccl_config.h"
+#include "cni/protocol/plugin.h"
+#include "cni/state/cdi_spec.h"
+#include "deviceplugin/tools/railctl/commands.h"
+#include "deviceplugin/tools/railctl/output.h"
+#include "netns/base/files.h"
+#include "netns/base/text.h"
+#include "netns/linux_kernel.h"
+#include "netns/ns/netns.h"
+
+namespace railhead::railctl {
+namespace {
+
+// A NIC in the NCCL configuration.
+struct NicLine {
+  std::string network;
+  std::string interface;
+  std::string device;
+  std::string rail;
+  std::string rdma_device;
+  std::string uverbs;
+  std::vector<std::string> addresses;
+  std::optional<int> gid_index;
+
+  static void List(auto& f) {
+    f("network", &NicLine::network, {.column = "NETWORK", .wide = kWide});
+    f("interface", &NicLine::interface, {.column = "INTERFACE"});
+    f("rail", &NicLine::rail, {.column = "RAIL"});
+    f("device", &NicLine::device, {.column = "DEVICE"});
+    f("rdmaDevice", &NicLine::rdma_device, {.column = "RDMA DEVICE"});
+    f("uverbs", &NicLine::uverbs, {.column = "UVERBS", .wide = kWide});
+    f("gidIndex", &NicLine::gid_index, {.need = Need::kNull, .column = "GID"});
+    f("addresses", &NicLine::addresses, {.column = "ADDRESSES"});
+  }
+};
+
+struct NcclConfigReport {
+  SandboxNcclConfig config;
+  std::vector<NicLine> nics;
+  std::optional<NcclConfigVerdict> verdict;  // of what was verified
+
+  static void List(auto& f) {
+    f.Part(&NcclConfigReport::config, [](auto& part) {
+      using Config = SandboxNcclConfig;
+      part("container", &Config::container);
+      part("pod", &Config::pod);
+      part("netns", &Config::netns);
+      part("ncclConf", &Config::nccl_conf);
+      part("ucxConf", &Config::ucx_conf);
+      part("topology", &Config::topology);
+      part("env", &Config::env);
+    });
+    f("nics", &NcclConfigReport::nics);
+    f.Part(&NcclConfigReport::verdict, [](auto& part) {
+      part("differences", &NcclConfigVerdict::differences);
+      part("overrides", &NcclConfigVerdict::overrides);
+    });
+  }
+};
+
+struct NcclConfigArguments {
+  Output output;
+  std::string which;
+};
+
+NcclConfigReport ReportOf(const SandboxNcclConfig& config,
+                          std::optional<NcclConfigVerdict> verdict = std::nullopt) {
+  NcclConfigReport report{config, {}, std::move(verdict)};
+  for (const JournalEntry& entry : config.attachments) {
+    for (const AttachedDevice& device : entry.devices) {
+      NicLine& nic = report.nics.emplace_back(NicLine{entry.key.network,
+                                                      device.pod_name,
+                                                      device.device,
+                                                      device.rail,
+                                                      device.rdma.device,
+                                                      device.rdma.uverbs,
+                                                      {},
+                                                      device.rdma.gid_index});
+      for (const auto& address : device.addressing.addresses) nic.addresses.push_back(address.ToString());
+    }
+  }
+  return report;
+}
+
+std::string TitleOf(const SandboxNcclConfig& config) {
+  const std::string container = "container " + config.container;
+  return (config.pod.empty() ? container : "pod " + config.pod + ", " + container) + ", " + config.netns;
+}
+
+void PrintNcclConfig(const Root& root, const Output& output, const NcclConfigReport& report) {
+  const SandboxNcclConfig& config = report.config;
+  std::printf("%s\n", TitleOf(config).c_str());
+  output.PrintTable(report.nics);
+  std::printf("%s%s\n%s", nccl::NcclConfigPath(root, config.container).c_str(),
+              config.nccl_conf.empty() ? " is not there" : ":", config.nccl_conf.c_str());
+  if (!config.ucx_conf.empty()) {
+    std::printf("%s:\n%s", nccl::NcclConfigPath(root, config.container, nccl::kUcxConfName).c_str(),
+                config.ucx_conf.c_str());
+  }
+  if (!config.env.empty()) std::printf("variables of its containers:\n%s\n", Join(config.env, "\n").c_str());
+  if (config.topology)
+    std::printf("a topology file: %s\n",
+                nccl::NcclConfigPath(root, config.container, nccl::kTopologyName).c_str());
+}
+
+// One line for each value: a job has many processes.
+std::map<std::array<std::string, 4>, std::vector<std::string>> ByValue(
+    const std::vector<Override>& overrides) {
+  std::map<std::array<std::string, 4>, std::vector<std::string>> by_value;
+  for (const Override& one : overrides)
+    by_value[{one.variable, one.value, one.configured, one.where}].push_back(std::to_string(one.pid));
+  return by_value;
+}
+
+void PrintVerdict(const NcclConfigReport& report) {
+  const NcclConfigVerdict& verdict = *report.verdict;
+  std::printf("%s: %s\n", TitleOf(report.config).c_str(),
+              verdict.differences.empty() ? "matches" : "does not match");
+  for (const std::string& difference : verdict.differences) std::printf("  %s\n", difference.c_str());
+  for (const auto& [what, pids] : ByValue(verdict.overrides)) {
+    const auto& [variable, value, configured, where] = what;
+    std::printf("  %s=%s of process %s overrides %s of %s\n", variable.c_str(), value.c_str(),
+                Join(pids, ", ").c_str(), configured.c_str(), where.c_str());
+  }
+}
+
+int ShowNcclConfig(const Root& root, const NcclConfigArguments& options) {
+  const auto configs = FindNcclConfigs(root, options.which);
+  if (!configs) return Complain(configs.error(), kFailed);
+  std::vector<NcclConfigReport> reports;
+  for (const auto& config : *configs) reports.push_back(ReportOf(config));
+  if (options.output.is_text()) {
+    for (const NcclConfigReport& report : reports) PrintNcclConfig(root, options.output, report);
+  } else {
+    options.output.PrintList("ncclConfigs", reports);
+  }
+  return kDone;
+}
+
+int Verify(const Root& root, const NcclConfigArguments& options) {
+  const auto configs = FindNcclConfigs(root, options.which);
+  if (!configs) return Complain(configs.error(), kFailed);
+  LinuxKernel kernel(root);
+  std::vector<NcclConfigReport> reports;
+  for (const auto& config : *configs) {
+    auto verdict = VerifyNcclConfig(root, kernel, config);
+    if (!verdict) return Complain(verdict.error(), kFailed);
+    reports.push_back(ReportOf(config, *std::move(verdict)));
+  }
+  if (options.output.is_text()) {
+    std::ranges::for_each(reports, PrintVerdict);
+  } else {
+    options.output.PrintList("ncclConfigs", reports);
+  }
+  const auto is_well = [](const NcclConfigReport& report) { return report.verdict->differences.empty(); };
+  return std::ranges::all_of(reports, is_well) ? kDone : kFailed;
+}
+
+using Action = int (*)(const Root& root, const NcclConfigArguments& options);
+
+void AddAction(CLI::App* config, const char* name, const char* help, Action action, const Root& root,
+               int* status) {
+  auto options = std::make_shared<NcclConfigArguments>();
+  CLI::App* command = config->add_subcommand(name, help);
+  options->output.AddTo(command);
+  command
+      ->add_option("POD", options->which,
+                   "a container's id or its beginning, NAMESPACE/NAME, a pod's UID, or the path of a network "
+                   "namespace; default: all pods")
+      ->type_name("");
+  command->callback([&root, status, options, action] { *status = action(root, *options); });
+}
+
+}  // namespace
+
+void AddNcclCommand(CLI::App* app, const Root& root, int* status) {
+  CLI::App* config = app->add_subcommand("nccl", "NCCL configurations of pods");
+  config->require_subcommand(1);
+  AddAction(config, "show", "print each pod's NICs and NCCL configuration", ShowNcclConfig, root, status);
+  AddAction(config, "verify",
+            "compare the NCCL configuration with the kernel's present state and with the environment of the "
+            "pod's processes; exit status 1: something differs",
+            Verify, root, status);
+}
+
+}  // namespace railhead::railctl
+
+namespace railhead::railctl {
+namespace {
+
+bool HasNcclConfig(const JournalEntry& entry) {
+  return entry.nccl_config_required ||
+         std::ranges::any_of(entry.devices, [](const auto& link) { return link.nccl.enabled; });
+}
+
+bool IsWanted(const JournalEntry& entry, const std::string& which) {
+  return which.empty() || entry.key.container_id.starts_with(which) || PodName(entry.cni_args) == which ||
+         PodUid(entry.cni_args) == which || entry.netns == which;
+}
+
+Result<void> VerifyOne(const Root& root, Kernel& kernel, const JournalEntry& entry,
+                       std::vector<std::string>& differences) {
+  const std::string name = entry.key.network + "@" + entry.key.ifname + ": ";
+  if (entry.phase != Phase::kDone) {
+    differences.push_back(name + "its ADD is running, or was killed");
+    return {};
+  }
+  auto network = RH_TRY(attachment::PodNetwork::OpenOf(kernel, entry));
+  if (!network) {
+    differences.push_back(name + "the pod's network namespace " + entry.netns + " is gone");
+    return {};
+  }
+  for (const auto& difference : RH_TRY(FindDifferences(root, kernel, *network, entry)))
+    differences.push_back(name + difference);
+  return {};
+}
+
+// The specs of all devices for NCCL have the same variables.
+Result<std::vector<std::string>> VariablesOf(const Root& root, const SandboxNcclConfig& config) {
+  for (const JournalEntry& entry : config.attachments) {
+    for (const AttachedDevice& link : entry.devices) {
+      if (!link.nccl.enabled || !link.rdma.gid_index) continue;
+      if (auto spec = RH_TRY(ReadCdiSpec(root, link.KubeletId()))) return std::move(spec->env);
+    }
+  }
+  return std::vector<std::string>();
+}
+
+Result<void> ReadNcclFiles(const Root& root, SandboxNcclConfig& config) {
+  const std::string& container = config.container;
+  config.nccl_conf = RH_TRY(ReadFile(nccl::NcclConfigPath(root, container))).value_or("");
+  config.ucx_conf = RH_TRY(ReadFile(nccl::NcclConfigPath(root, container, nccl::kUcxConfName))).value_or("");
+  config.topology = Exists(nccl::NcclConfigPath(root, container, nccl::kTopologyName));
+  config.env = RH_TRY(VariablesOf(root, config));
+  return {};
+}
+
+}  // namespace
+
+Result<std::vector<SandboxNcclConfig>> FindNcclConfigs(const Root& root, const std::string& which) {
+  std::map<std::string, SandboxNcclConfig> by_container;
+  auto scan = RH_TRY(Journal(root).Scan());
+  for (const UnreadableEntry& entry : scan.unreadable) {
+    if (!which.empty() && entry.key.container_id.starts_with(which)) return Fail(entry.error);
+  }
+  for (JournalEntry& entry : scan.entries) {
+    if (!HasNcclConfig(entry) || !IsWanted(entry, which)) continue;
+    SandboxNcclConfig& config = by_container[entry.key.container_id];
+    config.container = entry.key.container_id;
+    config.pod = PodName(entry.cni_args);
+    config.netns = entry.netns;
+    config.attachments.push_back(std::move(entry));
+  }
+  std::vector<SandboxNcclConfig> configs;
+  for (auto& [container, config] : by_container) {
+    RH_TRY(ReadNcclFiles(root, config));
+    configs.push_back(std::move(config));
+  }
+  if (configs.empty() && !which.empty()) {
+    return Fail(
+        ErrorCode::kNotFound, "no pod of this node with an NCCL configuration is '" + which + "'",
+        "a container's id, NAMESPACE/NAME, a pod's UID or a network namespace; all: railctl nccl show");
+  }
+  return configs;
+}
+
+Result<NcclConfigVerdict> VerifyNcclConfig(const Root& root, Kernel& kernel,
+                                           const SandboxNcclConfig& config) {
+  NcclConfigVerdict verdict;
+  for (const JournalEntry& entry : config.attachments)
+    RH_TRY(VerifyOne(root, kernel, entry, verdict.differences));
+  const auto pod = RH_TRY(attachment::OpenPodOf(kernel, config.attachments.front()));
+  if (!pod) return verdict;
+  verdict.overrides = RH_TRY(FindOverrides(*pod, {{nccl::kNcclConfName, config.nccl_conf},
+                                                  {nccl::kUcxConfName, config.ucx_conf},
+                                                  {"the CDI spec", Join(config.env, "\n")}}));
+  return verdict;
+}
+
+std::vector<Override> OverridesIn(pid_t pid, const std::string& environ, const ConfiguredLines& configured) {
+  std::vector<Override> overrides;
+  for (const std::string& line : Split(configured.text, '\n')) {
+    const std::string name = line.substr(0, line.find('='));
+    if (name.size() == line.size()) continue;
+    for (const std::string& variable : Split(environ, '\0')) {
+      if (variable == line || !variable.starts_with(name + "=")) continue;
+      overrides.push_back(
+          {pid, name, variable.substr(name.size() + 1), line.substr(name.size() + 1), configured.where});
+    }
+  }
+  return overrides;
+}
+
+Result<std::vector<Override>> FindOverrides(const NetNs& pod,
+                                            const std::vector<ConfiguredLines>& configured) {
+  std::vector<Override> overrides;
+  for (const pid_t pid : RH_TRY(ProcessesIn(pod))) {
+    const auto environ = ReadFile("/proc/" + std::to_string(pid) + "/environ");
+    if (!environ && environ.error().sys_errno == ESRCH) continue;
+    if (!environ) return Fail(environ.error());
+    if (!*environ) continue;
+    for (const ConfiguredLines& lines : configured) {
+      auto of_process = OverridesIn(pid, **environ, lines);
+      std::move(of_process.begin(), of_process.end(), std::back_inserter(overrides));
+    }
+  }
+  return overrides;
+}
+
+}  // namespace railhead::railctl

@@ -1,0 +1,98 @@
+// ReachabilityMatrix: which node reaches which on each rail, from the reports of many nodes.
+//
+// A cell is a mark: the state that the row's node reports of the column's node.
+// Threads: values and pure functions. Errors of Add(): kInvalid.
+#pragma once
+
+#include <cstdint>
+#include <istream>
+#include <map>
+#include <optional>
+#include <set>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "deviceplugin/services/reachability/reachability_report.h"
+#include "netns/base/result.h"
+#include "netns/json/json_reader.h"
+
+namespace railhead::reachability_view {
+
+inline constexpr char kMarkNotReported = '_';  // no report of the node, or the report lacks the other node
+inline constexpr char kMarkSelf = '-';
+
+// One of "?.~/m<X".
+char MarkOf(reachability::PeerState state);
+// Of marks that are no states: nullopt.
+std::optional<reachability::PeerState> StateOfMark(char mark);
+bool IsFault(char mark);
+// "reachable", "not reported" and so on.
+std::string_view MeaningOf(char mark);
+
+struct RailMatrix {
+  std::string rail;
+  std::vector<std::string> rows;             // by node: a mark for each node
+  std::vector<std::size_t> without_gateway;  // nodes that get no answer from it
+  std::vector<std::size_t> asking_gateway;   // nodes that have one
+
+  static void List(auto& f) {
+    f("rail", &RailMatrix::rail);
+    f("rows", &RailMatrix::rows);
+  }
+};
+
+struct ReachabilityMatrix {
+  std::vector<std::string> nodes;  // naturally sorted
+  std::vector<bool> reported;      // by node
+  std::vector<RailMatrix> rails;   // in the order in which reports name them
+};
+
+class ReachabilityMatrixBuilder {
+ public:
+  // Of a node that was there already: kInvalid.
+  Result<void> Add(const reachability::ReachabilityReport& report);
+  [[nodiscard]] ReachabilityMatrix Build() const;
+
+ private:
+  struct Cell {
+    std::size_t from = 0;
+    std::size_t to = 0;
+    char mark = kMarkNotReported;
+  };
+  struct Rail {
+    std::string name;
+    std::vector<Cell> cells;
+    std::vector<std::pair<std::size_t, bool>> gateways;  // of a node: whether it answers
+  };
+  std::size_t NumberOf(const std::string& node);
+  Rail& FindOrAddRail(const std::string& name);
+
+  std::map<std::string, std::size_t> nodes_;
+  std::set<std::size_t> reported_;
+  std::vector<Rail> rails_;
+};
+
+// Groups of nodes with equal rows and columns, which are shown as one; by their first node.
+std::vector<std::vector<std::size_t>> AlikeNodes(const RailMatrix& rail);
+
+// The reports of many nodes, one after the other, as `railctl reachability -o json` prints them.
+//
+// One at a time is in memory: those of a thousand nodes together are a gigabyte.
+// Ownership: `in` is borrowed. Threads: one. Errors of Next(): those of ParseReachabilityReport, with which
+// of them it is; those of JsonObjects.
+
+class ReachabilityReportStream {
+ public:
+  // `what` names the text in errors.
+  ReachabilityReportStream(std::istream& in, std::string what)
+      : objects_(in, std::move(what), reachability::kMaxReachabilityReport) {}
+
+  // nullopt: that was all.
+  Result<std::optional<reachability::ReachabilityReport>> Next();
+
+ private:
+  JsonObjects objects_;
+};
+
+}  // namespace railhead::reachability_view

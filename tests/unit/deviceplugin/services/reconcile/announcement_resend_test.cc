@@ -1,0 +1,134 @@
+// Which announcements are resent, on the fake kernel.
+#include "cni/attachment/announcement_resend.h"
+
+#include <gtest/gtest.h>
+
+#include <filesystem>
+
+#include "cni/state/paths.h"
+#include "netns/base/state_folder.h"
+#include "tests/support/plugin/rails_fixture.h"
+
+namespace railhead::testing {
+namespace {
+
+class ResendTest : public RailsFixture {
+ protected:
+  const AttachmentKey key_{"rails", "c1", "net1"};
+
+  Result<attachment::ResendResult> Again() {
+    return attachment::ResendAnnouncements(sysfs_.root(), kernel_, key_);
+  }
+  // Of the announcements since the last call: "LINK ADDRESS ..." a line.
+  std::string Announced() {
+    std::string text;
+    const auto& all = kernel_.announcements();
+    for (; seen_ < all.size(); ++seen_) {
+      text += all[seen_].link;
+      for (const auto& address : all[seen_].addresses) text += " " + address.ToString();
+      text += "\n";
+    }
+    return text;
+  }
+  std::size_t seen_ = 0;
+};
+
+TEST_F(ResendTest, EveryAddressOfEveryLink) {
+  ASSERT_TRUE(Add(AllRails()));
+  const std::string first = Announced();
+  EXPECT_EQ(first, "rail0 10.100.0.10\nrail1 10.200.0.10\nrail2 10.150.0.10\n");
+  EXPECT_EQ(Again(), attachment::ResendResult::kSent);
+  EXPECT_EQ(Announced(), first);
+}
+
+TEST_F(ResendTest, NothingOfAnAttachmentThatIsGone) {
+  EXPECT_EQ(Again(), attachment::ResendResult::kGone) << "there was none";
+  ASSERT_TRUE(Add(AllRails()));
+  ASSERT_TRUE(Del(AllRails()));
+  Announced();
+  EXPECT_EQ(Again(), attachment::ResendResult::kGone);
+  ASSERT_TRUE(Kill(AllRails(), 25));
+  EXPECT_EQ(Again(), attachment::ResendResult::kGone) << "not finished";
+  EXPECT_EQ(Announced(), "");
+}
+
+TEST_F(ResendTest, NothingInAnotherNamespace) {
+  Call call = AllRails();
+  call.netns = MakePod("pod2");
+  ASSERT_TRUE(Add(call));
+  kernel_.RemoveNamespace(call.netns);
+  Announced();
+  EXPECT_EQ(Again(), attachment::ResendResult::kGone);
+  ASSERT_EQ(MakePod("pod2"), call.netns);
+  EXPECT_EQ(Again(), attachment::ResendResult::kGone);
+  EXPECT_EQ(Announced(), "");
+}
+
+TEST_F(ResendTest, NobodyIsWaitedFor) {
+  ASSERT_TRUE(Add(AllRails()));
+  Announced();
+  {
+    const auto busy = FileLock::Acquire(paths::Lock(sysfs_.root(), Bdf(1)), std::chrono::seconds(0));
+    ASSERT_TRUE(busy) << "a DEL is at work";
+    EXPECT_EQ(Again(), attachment::ResendResult::kBusy);
+  }
+  EXPECT_EQ(Announced(), "");
+  EXPECT_EQ(Again(), attachment::ResendResult::kSent);
+}
+
+TEST_F(ResendTest, AFailureIsTold) {
+  ASSERT_TRUE(Add(AllRails()));
+  kernel_.FailEvery("Announce", EPERM, "rail1");
+  const auto again = Again();
+  ASSERT_FALSE(again);
+  EXPECT_NE(again.error().message.find("c1/rails@net1"), std::string::npos) << again.error().message;
+}
+
+TEST_F(ResendTest, WhatAnAddAsksFor) {
+  EXPECT_FALSE(plugin_.announced());
+  ASSERT_TRUE(Add(AllRails()));
+  EXPECT_EQ(plugin_.announced(), key_);
+
+  attachment::RailheadPlugin silent(sysfs_.root(), kernel_);
+  Call call = AllRails(1, "c2");
+  call.netns = MakePod("pod2");
+  call.config += R"(,"announce":false)";
+  ASSERT_TRUE(silent.Add(Request(call)));
+  EXPECT_FALSE(silent.announced());
+
+  attachment::RailheadPlugin failing(sysfs_.root(), kernel_);
+  EXPECT_FALSE(failing.Add(Request(AllRails())));
+  EXPECT_FALSE(failing.announced());
+}
+
+TEST_F(ResendTest, WithoutAnAddressThereIsNothingToAnnounce) {
+  attachment::RailheadPlugin plugin(sysfs_.root(), kernel_);
+  ASSERT_TRUE(plugin.Add(Request({.config = Device() + R"(,"ipam":{})"})));
+  EXPECT_FALSE(plugin.announced());
+}
+
+TEST_F(ResendTest, RequestsAreReadAsTheyWereWritten) {
+  ASSERT_TRUE(attachment::WriteResendRequest(sysfs_.root(), key_));
+  const std::string directory = paths::Announcements(sysfs_.root());
+  const auto names = FilesBelow(directory);
+  ASSERT_EQ(names.size(), 1U);
+  const std::string path = directory + "/" + names[0];
+  EXPECT_EQ(attachment::ReadResendRequest(path).value(), key_);
+  ASSERT_TRUE(attachment::WriteResendRequest(sysfs_.root(), key_));
+  EXPECT_EQ(FilesBelow(directory), names) << "one for each attachment";
+  ASSERT_TRUE(attachment::WriteResendRequest(sysfs_.root(), {"rails", "c1", "net2"}));
+  EXPECT_EQ(FilesBelow(directory).size(), 2U);
+
+  const std::string text = ReadFileAt(path);
+  for (const std::string& bad : {std::string(), text.substr(0, text.size() - 1), text + "x", "../" + text}) {
+    WriteFileAt(path, bad);
+    EXPECT_EQ(attachment::ReadResendRequest(path).value(), std::nullopt) << bad;
+  }
+  WriteFileAt(directory + "/0123456789abcdef", text);
+  EXPECT_EQ(attachment::ReadResendRequest(directory + "/0123456789abcdef").value(), std::nullopt)
+      << "another's name";
+  EXPECT_EQ(attachment::ReadResendRequest(directory + "/none").value(), std::nullopt);
+}
+
+}  // namespace
+}  // namespace railhead::testing
