@@ -2,12 +2,11 @@
 //
 //   bare_attach add|del NAME=VALUE...
 //
-// Sends what has to be sent for the same result as `railhead`: VF settings, the
-// move with name and MTU, link settings, address, up, routes, rules, waiting for
-// carrier, announcement, soft RoCE and waiting for its GID; `del` the way back. No
-// configuration is read, no plan is made, nothing is written down, no address is
-// allocated: what a plugin costs is what it needs more than this. One process for
-// each direction, as CNI has it.
+// `add` sends the requests that give the same result as `railhead`. It sets the VF, moves the device with
+// name and MTU, and sets link, address, up, routes and rules. It then waits for carrier, sends the
+// announcement, makes soft RoCE and waits for its GID. `del` undoes this. Both read no configuration, make no
+// plan, write no file and allocate no address. The time that a plugin needs beyond this is the plugin's own
+// cost. As in CNI, each direction is one process.
 //
 //   netns=PATH ifname=NAME netdev=NAME address=A.B.C.D/L gateway=A.B.C.D
 //   route=PREFIX table=N mtu=N [pf=NAME vf=N vlan=N] [rxe=NAME]

@@ -42,7 +42,7 @@ class Reader {
   [[nodiscard]] bool StartsWith(const char* text) const {
     return size_ > 0 && std::strncmp(buffer_.data(), text, std::strlen(text)) == 0;
   }
-  // The first name in a directory, "" when there is none.
+  // The first name in a directory; "" when it is empty or missing.
   std::array<char, 256> FirstIn(int at, const char* name) {
     std::array<char, 256> first{};
     const Directory directory = OpenDirectory(at, name);
@@ -86,7 +86,7 @@ void ReadFunction(int at, Reader* reader, BareDiscovery* done) {
   (void)reader->FirstIn(at, "infiniband");
 }
 
-// Of what the doctor looks at; most functions are VFs, which are known by one link.
+// Only the attributes that the doctor reads. Most functions are VFs, which one link shows.
 void ReadForDoctor(int at, Reader* reader, BareDiscovery* done) {
   if (reader->Link(at, "physfn") || !reader->Attribute(at, "class") || !reader->StartsWith("0x02")) return;
   ++done->functions;

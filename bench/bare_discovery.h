@@ -1,8 +1,8 @@
-// What a look at the node costs without Railhead: every attribute and link that it needs, read once
-// with the fewest system calls, into a buffer, without a thought.
+// The lower bound of a discovery: reads every attribute and link that a discovery needs. It reads each once
+// into a buffer, with the fewest system calls, and interprets nothing.
 //
-// Root's prefix, then the paths of sysfs. Threads: thread-safe.
-// Errors: kIo when the devices cannot be listed. What is absent is not read.
+// Paths are those of sysfs below Root's prefix. Threads: thread-safe.
+// Errors: kIo when the devices cannot be listed. A missing attribute is skipped.
 #pragma once
 
 #include "netns/base/files.h"
@@ -18,8 +18,8 @@ struct BareDiscovery {
 // railheadd's discovery: of every network function.
 Result<BareDiscovery> ReadBare(const Root& root);
 
-// What `railctl doctor` needs: which functions are PFs, the VFs of each, which function each RDMA
-// device is on, name and network namespace of each process. What it needs of PFs alone is left out.
+// What `railctl doctor` needs: which functions are PFs, the VFs of each, and the function of each RDMA
+// device. Also the name and network namespace of each process. It omits what the doctor needs of PFs alone.
 Result<BareDiscovery> ReadBareForDoctor(const Root& root);
 
 }  // namespace railhead::bench

@@ -1,9 +1,10 @@
 // railhead_nccl_config_bench DIRECTORY PROGRAMS ROUNDS FILE: what the NCCL configuration of eight VFs costs
 // beside the kernel; bench/host.sh uses it.
 //
-// ADD on the kernel of the tests, in this process: of the phases that the plugin logs only `nccl`,
-// which makes files of what is known and asks the kernel for a route and a name. Where ADD changes something,
-// that kernel takes its time to follow in a made-up sysfs. IPAM is the real railhead-ipam.
+// It runs ADD in this process, on the tests' kernel. Of the phases that the plugin logs, it takes only
+// `nccl`. That phase makes files from known facts, and asks the kernel for a route and a name. Where ADD
+// changes something, the tests' kernel takes its time to follow in a made-up sysfs. IPAM is the real
+// railhead-ipam.
 //
 //   DIRECTORY  an empty one, for the node's files    PROGRAMS  the directory of railhead-ipam
 //   FILE       series are appended to it (samples.h)
@@ -109,7 +110,7 @@ class Node {
   std::vector<std::string> devices_;
 };
 
-// What a pod is to have after it: else there was nothing to measure.
+// The pod must have this file after ADD; otherwise there was nothing to measure.
 Result<void> CheckNcclConfig(const Root& root) {
   const auto conf = RH_TRY(ReadFile(nccl::NcclConfigPath(root, kContainer)));
   if (conf && conf->find("NCCL_IB_HCA==mlx5_") != std::string::npos) return {};

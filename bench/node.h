@@ -22,9 +22,9 @@ struct NodeRounds {
   int preferences = 1000;
 };
 
-// Looking at the node, Allocate without waiting for the disk, preferred allocation, a look at health. `root`
-// is a tree on a tmpfs, where a durable write costs nothing. Then its /var/lib is made a link to `disk`, an
-// existing directory on a disk, and Allocate takes turns with one durable write by itself.
+// Measures discovery, Allocate without waiting for the disk, preferred allocation and a health check. `root`
+// is a tree on a tmpfs, where a durable write costs nothing. Then its /var/lib becomes a link to `disk`, an
+// existing directory on a disk. There Allocate takes turns with one durable write by itself.
 Result<void> MeasureNodeWork(const Root& root, const std::string& disk, const NodeRounds& rounds,
                              Samples* samples);
 
@@ -32,24 +32,25 @@ Result<void> MeasureNodeWork(const Root& root, const std::string& disk, const No
 Result<void> MeasureCalls(const std::string& socket, std::vector<std::string> ids, const NodeRounds& rounds,
                           Samples* samples);
 
-// /metrics/nics with every VF in a pod: collecting and writing the page, beside the kernel's answers alone;
-// then how long others wait for the kernel meanwhile, of the group "rtnl". Each VF is in a network namespace
-// of its own, where the loopback device stands for it: what is asked of the kernel is the same. PFs are the
-// network devices of that name in the caller's namespace, without VFs; RDMA devices are not there.
+// /metrics/nics with every VF in a pod: collecting and writing the page, beside the kernel's answers alone.
+// Then how long others wait for the kernel during a scrape, in the group "rtnl". Each VF has a network
+// namespace of its own, in which the loopback device replaces it: the kernel gets the same requests. The PFs
+// are the network devices of that name in the caller's namespace, without VFs. RDMA devices do not exist
+// there.
 Result<void> MeasureNics(const Root& root, int rounds, Samples* samples);
-// The second part on the node as it is: what the journal has in pods, with PFs that tell of VFs and RDMA
-// devices, which have to be there. Of the group "guest-rtnl".
+// The second part of MeasureNics(), on the node as it is: the pods are those in the journal. The PFs must
+// report VFs, and RDMA devices must exist. The group is "guest-rtnl".
 Result<void> MeasureRealNics(const Root& root, int rounds, Samples* samples);
 
-// How long others wait for the kernel's lock of network settings (RTNL) while `scrape` is done, in a process
-// that is forked from this one.
+// Measures how long others wait for the kernel's lock of network settings (RTNL) while `scrape` runs in a
+// process that is forked from this one.
 //
-// Measured is the smallest change that there is, another alias of the loopback device: RTM_SETLINK, done
-// under RTNL as each move, address and route of a pod is. RTNL is one mutex for all namespaces; where a
-// kernel splits it (CONFIG_DEBUG_NET_SMALL_RTNL), the part that belongs to the namespace of the PFs is
-// contended, so the device is of that one. Beside it a process does by turns nothing; computes, which takes a
-// processor and no lock; lists the links, as `ip link` does; scrapes. All back to back. The alias is taken
-// away in the end.
+// It times the smallest possible change: another alias of the loopback device. That is one RTM_SETLINK under
+// RTNL, like each move, address and route of a pod. RTNL is one mutex for all namespaces. Where a kernel
+// splits it (CONFIG_DEBUG_NET_SMALL_RTNL), a scrape takes the lock of the PFs' namespace. The device is
+// therefore in that namespace. Beside the changes a process takes turns, back to back. It does nothing;
+// computes, which takes a processor and no lock; lists the links, as `ip link` does; scrapes. At the end the
+// alias is removed.
 Result<void> MeasureRtnl(Kernel& kernel, const char* group, int rounds,
                          const std::function<Result<void>()>& scrape, Samples* samples);
 

@@ -26,9 +26,8 @@ struct CommandLine {
   NodeRounds rounds;
 };
 
-// A DGX H100 with eight GPUs and PCIe switches, and VFs with RDMA devices on each of the eight ports that
-// have a GPU beside them; its four storage ports have none. bench/node_tree.py adds the rest. Prints what is
-// there.
+// A DGX H100 with eight GPUs and PCIe switches. The eight ports beside a GPU have VFs with RDMA devices; the
+// four storage ports have none. bench/node_tree.py adds the other files. Prints the NICs and their VFs.
 Result<void> MakeTree(const CommandLine& line) {
   testing::FakeSysfs sysfs(line.root);
   const testing::FakeMachine machine = testing::MakeDgxH100(sysfs);
@@ -44,7 +43,7 @@ Result<void> MakeTree(const CommandLine& line) {
   return {};
 }
 
-// A PF with VFs for the programs that look at sysfs, where there is no hardware; prints the VFs' addresses.
+// A PF with VFs for programs that read sysfs, on a machine without such hardware; prints the VFs' addresses.
 Result<void> MakePf(const CommandLine& line) {
   testing::FakeSysfs sysfs(line.root);
   sysfs.AddPf({.address = "0000:43:00.0", .netdev = "pf0", .numa_node = 0, .driver = "igb"});
@@ -53,7 +52,7 @@ Result<void> MakePf(const CommandLine& line) {
   return {};
 }
 
-// Once; who takes turns with it is another program.
+// Reads once: the other program of the comparison runs in turn with this one.
 Result<void> ReadForDoctor(const CommandLine& line) {
   const auto start = std::chrono::steady_clock::now();
   const BareDiscovery read = RH_TRY(ReadBareForDoctor(Root(line.root)));

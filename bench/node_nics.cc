@@ -75,7 +75,7 @@ Result<Pods> MakePods(const Root& root, const resources::Plan& plan) {
   return pods;
 }
 
-// What the kernel answers about the same devices, and no more.
+// The kernel's answers about the same devices, and nothing else.
 Result<void> ReadBare(const Pods& pods, const NetNs& host, const std::vector<std::string>& ports) {
   LinkCounters counters = RH_TRY(LinkCounters::Open(host));
   for (const std::string& port : ports) RH_TRY(counters.Read(port));
@@ -99,7 +99,7 @@ Result<std::vector<std::string>> CheckReport(const nic_metrics::NicReport& repor
               "of " + std::to_string(pods.nics) + " NICs in pods " + std::to_string(told) + " are told of");
 }
 
-// The questions of a scrape that are answered under RTNL and take longest, one by one.
+// The requests of a scrape that the kernel answers under RTNL and that take longest, one by one.
 Result<void> AskPorts(const char* group, const nic_metrics::NicReport& report, const NetNs& host, int rounds,
                       Samples* samples) {
   const auto source = RH_TRY(nic_metrics::OpenKernelCounters(host));
@@ -130,14 +130,14 @@ Result<void> BesideScrapes(const char* group, LinuxKernel& kernel, nic_metrics::
     if (!NicPage(sources, ExpositionFormat::kText).empty()) return {};
     return Fail(ErrorCode::kConflict, "the page is empty");
   };
-  // The first reads the journal.
+  // The first Collect() reads the journal.
   const nic_metrics::NicReport report = collector->Collect(advertisement);
   const NetNs host = RH_TRY(kernel.HostNetns());
   RH_TRY(AskPorts(group, report, host, rounds, samples));
   return MeasureRtnl(kernel, group, rounds, scrape, samples);
 }
 
-// That the page tells of all that a real node has.
+// Fails unless the page covers NICs in pods and counters of RDMA devices, as on a real node.
 Result<void> CheckReal(const nic_metrics::NicReport& report) {
   if (!report.problems.empty()) return Fail(report.problems.front());
   int pods = 0;

@@ -32,9 +32,9 @@ constexpr auto kPiece = std::chrono::milliseconds(1);
 constexpr std::array<const char*, 4> kBeside = {"nothing", "a process that computes",
                                                 "a process that lists links", "scrapes"};
 
-// What else the machine does: a process of its own, which does one of several works over and over. A process,
-// not a thread: then it has nothing in common with the measuring one but the kernel and the processors;
-// threads would also wait for each other's memory map. Start it before there are threads.
+// The load beside the measurement: one process, which repeats one of several works. As a process it shares
+// only the kernel and the processors with the measuring one. Threads would also wait for each other's memory
+// map. Start it before any thread exists.
 class Load {
  public:
   static Result<std::unique_ptr<Load>> Start(const std::vector<Work>& works) {
@@ -58,7 +58,7 @@ class Load {
     (void)::munmap(shared_, sizeof(Shared));
   }
 
-  // BlockReturner when the process is at it.
+  // Returns when the process does that work.
   Result<void> Switch(std::size_t work) {
     shared_->wanted = work;
     while (shared_->current != work) {
@@ -67,7 +67,7 @@ class Load {
     }
     return {};
   }
-  // Done since then.
+  // Pieces done since the last Switch().
   Result<std::uint64_t> Pieces() {
     if (::waitpid(pid_, nullptr, WNOHANG) != pid_) return shared_->pieces.load();
     pid_ = -1;
@@ -83,7 +83,7 @@ class Load {
   explicit Load(Shared* shared) : shared_(shared) {}
 
   [[noreturn]] static void Run(const std::vector<Work>& works, pid_t parent, Shared* shared) {
-    // Not to outlive who measures, who may have gone before this is heard.
+    // The process must not outlive its parent. The loop covers a parent that ended before prctl().
     (void)::prctl(PR_SET_PDEATHSIG, SIGKILL);
     while (::getppid() == parent) {
       const std::size_t wanted = shared->wanted;
@@ -131,7 +131,7 @@ Result<void> SetAlias(RouteApi* route, int index, const std::string& alias) {
   return route->ChangeLink(index, change);
 }
 
-// Until there are enough, and a whole piece of what is beside has been met.
+// Until there are enough changes, and the load has done a whole piece of its work.
 Result<void> Turn(RouteApi* route, int index, Load* load, const char* group, const char* beside,
                   Samples* samples) {
   std::uint64_t pieces = 0;

@@ -26,7 +26,7 @@
 
 namespace {
 
-// What an interposed function of C counts has no other place.
+// An interposed C function has no other place for its count.
 std::atomic<int> fsyncs{0};
 
 }  // namespace
@@ -100,7 +100,7 @@ std::vector<std::string> Some(const std::vector<std::string>& all, std::size_t c
   return ids;
 }
 
-// All that Allocate does, where files are kept in memory.
+// A whole Allocate, with its files in memory.
 Result<void> MeasureAllocate(const Root& root, const resources::ResourcePool& pool, std::size_t count,
                              int rounds, const char* what, Samples* samples) {
   resources::Allocator allocator(root);
@@ -183,7 +183,7 @@ void MeasurePreference(const resources::ResourcePool& pool, const resources::Pre
   }
 }
 
-// Two minutes of looks, as fast as they go. The first one, which reads all, is not counted.
+// Two minutes of health checks, back to back. The first one, which reads everything, is not counted.
 void MeasureHealth(const Root& root, const inventory::Inventory& inventory, Samples* samples) {
   health::HealthWatch watch(root, health::HealthRules(), nullptr);
   health::HealthTime now = health::HealthTime::Now();

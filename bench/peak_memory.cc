@@ -1,10 +1,10 @@
-// peak_memory FILE PROGRAM [ARG...]: runs the program with this one's input, output
-// and environment and writes its peak resident memory (its largest child's, if that is
-// larger) to FILE, in KiB, as one more line.
+// peak_memory FILE PROGRAM [ARG...]: runs the program with this one's input, output and environment. It
+// appends the program's peak resident memory in KiB to FILE, as one line. If the largest child's is larger,
+// it writes that.
 //
-// A program of its own since the kernel counts the memory that a process had before
-// execve as the new program's (setmax_mm_hiwater_rss in fs/exec.c): what is measured is
-// never below the spawning process, which therefore has to be small.
+// A program of its own, since the kernel counts the memory of a process before execve as the new program's
+// (setmax_mm_hiwater_rss in fs/exec.c). The result is therefore never below the memory of the spawning
+// process, which has to be small.
 // Exit status: the program's; 125 when it could not be run.
 #include <fcntl.h>
 #include <spawn.h>

@@ -1,23 +1,28 @@
-// bench_runner: starts processes and holds a clock beside them, as bench/*.py say.
+// bench_runner: starts processes and measures their time, on request of bench/*.py.
 //
 // It starts a plugin the way a container runtime does, and waits for the kernel where a contender has to.
 // Python would do both too slowly: its own time would be part of the figure.
 //
-// One JSON object a line on stdin, one with what it took on stdout:
+// Each line on stdin is one JSON object; each answer is one on stdout:
 //
 //   {"run": {"path": P, "arguments": [..], "environment": [..], "input": T}, "count": N, "atOnce": M}
-//     -> {"seconds": S, "ms": [..], "cpuMs": [..], "output": T}   the output of the last one
-//   {"await": {"netns": P, "links": [{"name": N, "rdma": D, "address": A}]}}   carrier; with "rdma" the GID,
-//   too
+//     -> {"seconds": S, "ms": [..], "cpuMs": [..], "output": T}
+//
+//   {"await": {"netns": P, "links": [{"name": N, "rdma": D, "address": A}]}}
 //     -> {"ms": [T]}
-//   {"state": {"netns": P}}   what a pod has; {}: the host
-//     -> {"links": [{"name", "mtu", "addresses"}], "routes": [{"to", "via", "link", "table"}],
-//         "rules": [{"from", "oif", "table"}]}   IPv4 alone
+//
+//   {"state": {"netns": P}}
+//     -> {"links": [{"name", "mtu", "addresses"}],
+//         "routes": [{"to", "via", "link", "table"}], "rules": [{"from", "oif", "table"}]}
+//
+// "output" is the last process's. "await" waits for carrier; with "rdma" for the GID, too. "state"
+// lists the IPv4 settings of a pod; {} stands for the host.
 //
 // A process inherits nothing of the environment; "{n}" in its own becomes its number. Input, output and error
-// output are memory files. They are prepared before the clock starts and read after it has stopped, so the
-// time is that from spawn to wait, without a pipe that somebody serves. CPU time includes the children's. A
-// step that fails answers {"error": T}. Exit status: 0 at the end of stdin; 1 when a line is not JSON.
+// output are memory files. The runner prepares them before the clock starts, and reads them after it has
+// stopped. The time is therefore that from spawn to wait, without the service of a pipe. CPU time includes
+// the children's. A step that fails answers {"error": T}. Exit status: 0 at the end of stdin; 1 when a line
+// is not JSON.
 #include <spawn.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
@@ -234,8 +239,8 @@ Result<Json> Await(JsonReader& step) {
   return Json{{"ms", {MsSince(start)}}};
 }
 
-// In this process, for the kernel has deferred work after an ADD: what a check takes changes the DEL after
-// it.
+// Runs in this process: after an ADD the kernel still has deferred work, and the time of a check changes the
+// DEL after it.
 Result<Json> State(JsonReader& step) {
   auto state = step.Object("state");
   if (!state) return Fail(ErrorCode::kInvalid, "\"state\" is no object");

@@ -1,4 +1,4 @@
-// What was measured: series of values, as lines of JSON that bench/series.py reads.
+// Measured series of values, as lines of JSON that bench/series.py reads.
 //
 //   {"group":"node","who":"railheadd","what":"discovery","unit":"ms","values":[21.8,21.9]}
 //
