@@ -25,7 +25,7 @@ std::vector<NodeBlock> BlocksIn(const LeaseContext& context, BlockState state) {
 
 }  // namespace
 
-// The time of an allocation is that of the next step: its record exists by then for sure.
+// The provisional time of a block starts at the step after its allocation: its record certainly exists then.
 Result<void> BlockAllocator::StartProvisional() {
   for (NodeBlock block : BlocksIn(context_, BlockState::kProvisional)) {
     if (block.boot_id == context_.now.boot_id) continue;
@@ -72,7 +72,7 @@ Result<void> BlockAllocator::ConfirmOne(const NodeBlock& block) {
   } else {
     entry = RH_TRY(context_.cluster.Get(KeyOf(block)));
   }
-  if (!entry) return Abandon(block, "the cluster store does not have it any more");
+  if (!entry) return Abandon(block, "the cluster store no longer has it");
   const BlockRecord record = RH_TRY(ParseBlockRecord(*entry));
   if (record.node != context_.settings.node || record.nonce != block.nonce)
     return Abandon(block, "node " + record.node + " has reacquired it");
@@ -119,7 +119,8 @@ Result<void> BlockAllocator::Allocate(const std::map<std::string, std::uint64_t>
   return CreateRecords();
 }
 
-// Until the next heartbeat: there is no block because of `why`, which is reported once.
+// Stops the search until the next heartbeat. No block is available, for the reason `why`, which is reported
+// once.
 void BlockAllocator::Postpone(Search& search, LeaseEvent why) {
   search.not_before_ms = context_.now.boottime_ms + Milliseconds(context_.settings.times.renew);
   if (search.reported == why.detail) return;
@@ -286,7 +287,7 @@ Result<bool> BlockReturner::Retire(const NodeBlock& block) {
   return true;
 }
 
-// The highest first, so that what stays lies close together.
+// Returns the highest blocks first, so that the remaining ones lie close together.
 Result<void> BlockReturner::RetireEmpty() {
   std::vector<NodeBlock> empty;
   for (const auto& [name, block] : context_.blocks) {
@@ -295,7 +296,7 @@ Result<void> BlockReturner::RetireEmpty() {
   std::reverse(empty.begin(), empty.end());
   for (const NodeBlock& block : empty) {
     const PoolLayout* layout = context_.LayoutOf(block.pool);
-    if (layout == nullptr) {  // not a leased subnet of this fabric any more
+    if (layout == nullptr) {  // no longer a leased subnet of this fabric
       RH_TRY(Retire(block));
       continue;
     }

@@ -1,12 +1,15 @@
 // BlockCheck: compares the node's local lease state with the cluster store.
 //
-// Runs while the lease says `checking`: the store was restored to an earlier state, the node was silent for
-// so long that others began to reclaim its blocks, or its disk was lost. A block that the store lacks is
-// created again. If another node holds one of our blocks only provisionally, we overwrite its record. That
-// node then abandons the allocation. A block that another node leases is lost: no address of it is allocated
-// unless that node returns it. A lost block with addresses in use here is checked again after each renewal.
-// The other node's record may itself come from a restored store, and that node removes it then. Errors: as
-// ClusterStore and LeaseStateStore; kBusy when a record changed meanwhile (again at once). Threads: none.
+// Runs while the lease says `checking`. Then the store was restored to an earlier state, the node's disk was
+// lost, or the node was silent for too long. After such a silence others begin to reclaim its blocks. A block
+// that the store lacks is created again. If another node holds one of our blocks only provisionally, we
+// overwrite its record. That node then abandons the allocation. If another node leases a block, the block is
+// lost. No address of a lost block is allocated unless that node returns it. A lost block with addresses in
+// use here is checked again after each renewal. The other node's record may itself come from a restored
+// store, and that node removes it then.
+// Errors: as ClusterStore and LeaseStateStore; kBusy when a record has changed in between (try again at
+// once).
+// Threads: none.
 #pragma once
 
 #include <set>
@@ -20,11 +23,11 @@ class BlockCheck {
  public:
   explicit BlockCheck(LeaseContext& context) : context_(context) {}
 
-  // Checks some of the blocks; true when all are checked, and the lease does not say `checking` any more.
+  // Checks some of the blocks. Returns true when all are checked, and the lease no longer says `checking`.
   Result<bool> Run();
   // After each renewal.
   Result<void> RecheckLost();
-  // kConflict when the cluster's layout of a pool differs from ours. Creates it where there is none.
+  // Creates the pool's layout if the cluster has none. kConflict when the cluster's layout differs from ours.
   // `insist`: ours is in use, so it replaces another one, which came with a restore.
   Result<void> CheckLayout(const PoolLayout& layout, bool insist);
 

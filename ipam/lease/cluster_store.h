@@ -1,12 +1,13 @@
 // The interface of block leasing to a cluster's store: small records with compare-and-swap. Only a caller
-// that has read the latest state of a record can replace it. etcd and the Kubernetes API have this in common,
-// and leasing needs no more: no clocks, locks or leases of theirs.
+// that has read the latest state of a record can replace it. etcd and the Kubernetes API both offer this.
+// Leasing needs nothing else of them: no clocks, locks or leases.
 //
 // Every operation is linearizable and one request. A block belongs to the node in its record: there is one
 // record of a name, and Create() fails when it exists.
-// Errors: kConflict when the record has changed since the caller read it (Create: it exists; Update, Remove:
-// changed, or gone), and nothing has changed; kPermission and kInvalid when the store refuses; kMalformed for
-// an invalid answer. After kTimeout and kUnavailable the change may have been made: read the record.
+// Errors: kConflict when the record has changed since the caller read it; then nothing has changed. For
+// Create, the record exists; for Update and Remove, it has changed or is gone. Also kPermission and kInvalid
+// when the store refuses; kMalformed for an invalid answer. After kTimeout and kUnavailable the change may
+// have been made: read the record.
 // Threads: one caller at a time; calls block until their deadline at most.
 #pragma once
 
@@ -57,7 +58,7 @@ class ClusterStore {
   ClusterStore& operator=(const ClusterStore&) = delete;
   virtual ~ClusterStore() = default;
 
-  // nullopt: there is none.
+  // nullopt: the record does not exist.
   virtual Result<std::optional<LeaseEntry>> Get(const LeaseKey& key) = 0;
   virtual Result<LeaseEntry> Create(const LeaseKey& key, const std::string& value) = 0;
   virtual Result<LeaseEntry> Update(const LeaseEntry& seen, const std::string& value) = 0;
@@ -67,7 +68,7 @@ class ClusterStore {
   // `limit` of them, from one state of the store.
   virtual Result<std::vector<LeaseEntry>> Blocks(const std::string& pool, std::uint64_t from,
                                                  std::size_t limit) = 0;
-  // Nodes behind `after` (empty: from the first) by name, at most `limit`.
+  // At most `limit` nodes by name, after `after` (empty: from the first).
   virtual Result<std::vector<LeaseEntry>> Nodes(const std::string& after, std::size_t limit) = 0;
 
   // How many requests this object has sent.

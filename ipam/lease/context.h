@@ -67,7 +67,7 @@ class LeaseStateStore {
   virtual Result<std::vector<std::uint64_t>> CountInUse(const std::vector<NodeBlock>& blocks) = 0;
   // The held addresses.
   virtual Result<std::vector<AddressRecord>> HeldIn(const NodeBlock& block) = 0;
-  // Makes the block kReturning. false: an address of it is not free, and nothing has changed.
+  // Makes the block kReturning. false: one of its addresses is not free, and nothing has changed.
   virtual Result<bool> Retire(const NodeBlock& block) = 0;
 };
 
@@ -212,7 +212,7 @@ struct LeaseContext {
   bool OutOfCalls();
   // 128 bits.
   [[nodiscard]] std::string Nonce() const;
-  // The node is a new instance for the cluster store from now on: its blocks have to be checked.
+  // Makes the node a new instance for the cluster store: its blocks have to be checked.
   void NewInstance();
   [[nodiscard]] LeaseEntry Unseen(const LeaseKey& key) const { return {key, {}, {}}; }
   [[nodiscard]] BlockRecord RecordOf(const NodeBlock& block, bool leased) const {

@@ -1,16 +1,16 @@
 // Leaser: leases blocks of the rails' subnets for this node, and keeps them.
 //
-// Step() does the work that is due at the given time: at most a few dozen requests to the cluster
-// store, one after the other, and short transactions on the local lease state. It has no thread and
-// no clock: its caller calls it again after `wait`, or earlier when addresses were allocated
-// or released. After a kill at any point it continues from the local lease state.
+// Step() does the work that is due at the given time. That is at most a few dozen requests to the cluster
+// store, one after the other, and short transactions on the local lease state. It has no thread and no clock:
+// its caller calls it again after `wait`, or earlier when addresses were allocated or released. After a kill
+// at any point it continues from the local lease state.
 //
 // Guarantee (node_heartbeat.h, block_check.h and BlockAllocator below say why): no two nodes allocate the
 // same address. Requests may be lost, delayed or unanswered; nodes and stores may be killed, rebooted, cut
-// off, copied or put back to an earlier state. There are two exceptions. A node that is cut off for longer
-// than reclaimSeconds allocates nothing any more, but its pods may still use addresses that others get. And
-// when the cluster store is restored from a backup, each node that has allocated blocks since must reach it
-// within renewSeconds: later, another node may lease them.
+// off, copied or put back to an earlier state. There are two exceptions. First, a node may be cut off for
+// longer than reclaimSeconds. It then allocates nothing, but its pods may still use addresses that others
+// get. Second, the cluster store may be restored from a backup. Each node that has allocated blocks since the
+// backup must then reach it within renewSeconds: later, another node may lease them.
 //
 // Ownership: borrows cluster store and lease state. Threads: one.
 // Errors: a step that failed says so and comes again later, with growing pauses.
@@ -32,10 +32,11 @@ namespace railhead::ipam {
 
 // BlockAllocator: allocates more blocks while a pool has too few free addresses.
 //
-// A new block is written to the local lease state, then listed in the node's record, and only then created:
-// after a kill or a cut connection the node finds it again, and so does a node that reclaims the blocks of a
-// dead node. It is provisional for two renewSeconds and at least until the node's record was
-// written once more: a copy of the cluster store that has that record has the block as well.
+// The allocator writes a new block to the local lease state, then lists it in the node's record, and only
+// then creates it. After a kill or a cut connection the node therefore finds the block again. A node that
+// reclaims the blocks of a dead node finds it, too. The block is provisional for two renewSeconds, and at
+// least until the node's record was written once more. A copy of the cluster store that has that record has
+// the block as well.
 // Errors: as ClusterStore and LeaseStateStore; a full pool is an event, once, and tried again later.
 // Threads: none.
 
@@ -84,11 +85,11 @@ class BlockAllocator {
 
 // BlockReturner: returns blocks that a node does not need to the cluster.
 //
-// A block is marked in the local lease state first, in the same transaction that finds all its addresses
-// free; from then on no address of it is allocated. Then its record is removed from the cluster store, and
-// then from the local state: after a kill at any point the next step continues.
-// Orphaned blocks, those of before the node lost its store, are returned after a restart of the machine,
-// or after reclaimSeconds. A lost block is erased when none of its addresses is in use here.
+// One transaction finds all addresses of a block free and marks it in the local lease state. From then on no
+// address of the block is allocated. Then the returner removes its record from the cluster store, and then
+// from the local state. After a kill at any point the next step continues.
+// Orphaned blocks, those of before the node lost its store, are returned after a restart of the machine, or
+// after reclaimSeconds. A lost block is erased when none of its addresses is in use here.
 // Errors: as ClusterStore and LeaseStateStore. Threads: none.
 
 class BlockReturner {

@@ -25,8 +25,8 @@ Result<void> NodeHeartbeat::Load() {
   for (NodeBlock& block : state.blocks) context_.blocks[NameOf(block)] = std::move(block);
   if (loaded_) return {};
   RH_TRY(Identify());
-  // Keep a session that was never seen in the record: a daemon that restarts again and again must still
-  // recognize the one that was.
+  // Keep a session that was never seen in the record. A daemon that restarts repeatedly must still recognize
+  // the one that was seen.
   NodeLease& lease = context_.lease;
   if (lease.session.empty() || lease.session == lease.known_session) lease.session = context_.Nonce();
   RH_TRY(context_.Save({lease, {}, {}}));

@@ -1,11 +1,12 @@
 // NodeHeartbeat: this node's identity and heartbeat in the cluster store.
 //
-// Only its node writes a node's record, each time with a counter that is one higher. The counter says:
-//   as it was written last, or as a request without answer may have written it: no problem;
-//   lower or gone: the cluster store was restored. It lacks the blocks that were allocated since;
-//   higher, or of another instance: this node's disk was wiped, put back to an earlier state,
-//     or copied. Its blocks are orphaned then, and no address of them is allocated;
-//   marked by another node: this node was silent for so long that the other one reclaims its blocks.
+// Only its node writes a node's record, each time with a counter that is one higher. The counter tells the
+// cases apart:
+//   As it was written last, or as a request without answer may have written it: no problem.
+//   Lower or gone: the cluster store was restored. It lacks the blocks that were allocated since.
+//   Higher, or of another instance: this node's disk was wiped, put back to an earlier state, or copied.
+//     Its blocks are orphaned then, and no address of them is allocated.
+//   Marked by another node: this node was silent for so long that the other one reclaims its blocks.
 // In all but the first case the lease says `checking`. The node renews again after BlockCheck has checked
 // every block.
 // Errors: as ClusterStore and LeaseStateStore. Threads: none.
@@ -52,7 +53,7 @@ class NodeHeartbeat {
   LeaseContext& context_;
   bool loaded_ = false;
   bool record_known_ = false;         // record_ is the state in the cluster store
-  std::optional<LeaseEntry> record_;  // nullopt: there is none
+  std::optional<LeaseEntry> record_;  // nullopt: no record
   std::map<std::string, std::vector<std::uint64_t>> listed_;
   bool changed_by_others_ = false;  // even if its content is the same
   int renewals_to_wait_ = 0;        // before the next allocation

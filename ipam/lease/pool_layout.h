@@ -45,7 +45,7 @@ class PoolLayout {
   std::uint64_t size_;
 };
 
-// The addresses of a block of any subnet; nullopt when `pool` is no subnet.
+// The addresses of a block of any subnet; nullopt when `pool` is not a subnet.
 std::optional<IpRange> RangeOfBlock(std::string_view pool, std::uint64_t index, std::uint64_t size);
 
 }  // namespace railhead::ipam

@@ -27,7 +27,7 @@ void CheckNetwork(const IpPrefix& subnet, const Complain& complain) {
   }
 }
 
-// What cannot stand beside another field.
+// The fields that exclude each other.
 struct Beside {
   const char* other;
   const char* hint;
@@ -108,7 +108,7 @@ std::vector<RangeSetFields> SetsOf(const IpamObject& ipam, const RuntimeRanges& 
   return sets;
 }
 
-// The gateway of `ipam` is that of the subnets that it is in.
+// Gives the gateway of `ipam` to the subnets that contain it and have none of their own.
 Result<void> PlaceGateway(const IpAddress& gateway, std::vector<RangeSetFields>& sets) {
   bool placed = false;
   for (RangeSetFields& set : sets) {
@@ -168,8 +168,8 @@ void ClusterRangeForm::Read(const JsonValue& json, ClusterRange& range) {
   const auto first = IpAddress::Parse(text->substr(0, dash));
   const bool is_range = dash != std::string::npos;
   if (!prefix || (is_range && (!first || !prefix->Network().Contains(*first)))) {
-    return json.Fail("'" + *text + "' is no range",
-                     "write 10.0.0.0/24, or 10.0.0.10-10.0.0.20/24 for these of it");
+    return json.Fail("'" + *text + "' is not a range",
+                     "write 10.0.0.0/24, or 10.0.0.10-10.0.0.20/24 for a part");
   }
   range.of_cluster = true;
   range.subnet = prefix->Network();
@@ -183,7 +183,7 @@ void NodeSliceForm::Read(const JsonValue& json, IpamObject& ipam) {
   if (!text) return;
   const auto length = ParseInt(text->starts_with('/') ? text->substr(1) : *text);
   if (!length || *length < 1 || *length > 128)
-    return json.Fail("'" + *text + "' is no prefix length", "such as /26");
+    return json.Fail("'" + *text + "' is not a prefix length", "such as /26");
   ipam.node_slice = static_cast<int>(*length);
 }
 
@@ -240,7 +240,7 @@ void railhead::Shape<railhead::ipam::RangeFields>::Check(const T& range, const r
 
 void railhead::Shape<railhead::ipam::LinkFields>::Check(const T& link, const record::Complain& complain) {
   if (!IsInterfaceName(link.ifname))
-    complain("ifname", "is no interface name", "1 to 15 characters, no '/', ':', '%' or blanks");
+    complain("ifname", "is not an interface name", "1 to 15 characters, no '/', ':', '%' or blanks");
   if (link.pool.rail) ipam::Beside{"rail", ipam::kRailKnows, complain}.Refuse(link.range);
   if (!link.pool.rail && !link.range.subnet)
     complain("", "has neither 'rail' nor 'subnet'", "name a rail of the fabric, or give a subnet");

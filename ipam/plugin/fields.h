@@ -1,10 +1,9 @@
-// The `ipam` object of a network configuration as it is written: types and names
-// checked, nothing looked up.
+// The `ipam` object of a network configuration as it is written: types and names checked, nothing looked up.
 //
-// It describes one address, or one for each of several sets of ranges, or, with `links`,
-// one for each of several interfaces of the same attachment. Fields and their meaning: docs/reference/cni.md,
-// section `railhead-ipam`; each is a line of fields_shape.h. Errors: kMalformed, kInvalid with the JSON
-// pointer and what to do. Threads: pure.
+// It describes one address, or one for each of several sets of ranges. With `links` it describes one for each
+// of several interfaces of the same attachment. Fields and their meaning: docs/reference/cni.md, section
+// `railhead-ipam`; each is a line of fields_shape.h.
+// Errors: kMalformed, kInvalid with the JSON pointer and what to do. Threads: pure.
 #pragma once
 
 #include <cstdint>

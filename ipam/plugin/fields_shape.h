@@ -1,8 +1,8 @@
-// The fields of the `ipam` object of a network configuration, each in one line: ours, and those that
-// configurations of host-local and whereabouts have besides, so that a network only changes its "type".
-// docs/reference/cni.md says what each is for, and where the meaning differs from the peers'.
+// The fields of the `ipam` object of a network configuration, each in one line. They are ours, and the fields
+// of host-local and whereabouts: a network that changes to Railhead changes only its "type".
+// Each field, and where its meaning differs from the other plugins', is described in docs/reference/cni.md.
 //
-// Included where they are read, or their schema is made. Threads: pure descriptions.
+// Included by the files that read them or make their schema. Threads: pure descriptions.
 #pragma once
 
 #include <cstdint>
@@ -21,7 +21,7 @@
 
 namespace railhead::ipam {
 
-inline constexpr FieldRules kBlank{.blank = true};  // peers' configurations have "" where there is none
+inline constexpr FieldRules kBlank{.blank = true};  // other plugins write "" for an absent value
 inline constexpr FieldRules kSubnetField{.need = Need::kPresent, .hint = "such as 10.0.0.0/24"};
 
 struct SubnetFields {
@@ -36,7 +36,7 @@ struct LinkFields {
   SubnetFields range;
 };
 
-// whereabouts': "10.0.0.0/24" is all of the prefix, "10.0.0.10-10.0.0.20/24" these of it.
+// whereabouts': "10.0.0.0/24" is the whole prefix, "10.0.0.10-10.0.0.20/24" a part.
 struct ClusterRange : RangeFields {};
 
 // whereabouts': in every answer, kept nowhere.
@@ -135,7 +135,8 @@ struct railhead::Shape<railhead::ipam::RouteFields> {
   static void Complete(T& route) { route.destination = route.destination.Network(); }
 };
 
-// What says which addresses, but for subnets and ranges: the same in `ipam` and in an entry of `links`.
+// The fields that choose the addresses, except subnets and ranges: the same in `ipam` and in an entry of
+// `links`.
 template <>
 struct railhead::Shape<railhead::ipam::PoolFields> {
   using T = ipam::PoolFields;
@@ -202,8 +203,8 @@ struct railhead::Shape<railhead::ipam::IpamObject> {
   static void Check(const T& ipam, const record::Complain& complain);
 
  private:
-  // What DEL is told, and what has no effect here: there is no leader to elect, no log file and no directory
-  // of files.
+  // Fields that only DEL gets, and fields without effect: Railhead has no leader election, log file or
+  // directory of files.
   static void ListForeign(auto& f) {
     for (const char* key :
          {"type", "inUse", "inUseConfirmed",

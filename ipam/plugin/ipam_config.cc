@@ -43,7 +43,7 @@ std::vector<IpRange> ExclusionsFor(const IpPrefix& subnet, const PoolFields& fie
   return exclusions;
 }
 
-// Adds what `range` says to the subnet's.
+// Adds the settings of `range` to the subnet's.
 Result<void> AddRange(const RangeFields& range, const PoolFields& fields, FabricSource& source,
                       RangeSpec& spec) {
   spec.subnet = range.subnet;
@@ -134,7 +134,7 @@ Result<AddressPlan> PlanByRail(const PoolFields& fields, bool listed, FabricSour
   RangeSpec spec;
   spec.subnet = *rail.subnet;
   spec.gateway = fields.gateway ? fields.gateway : rail.gateway;
-  // What of the subnet is leased by this node, the store knows.
+  // The store knows which part of the subnet this node leases.
   if (!leased) {
     const std::string node = RH_TRY(source.Node());
     spec.ranges = RH_TRY(RangesOfNode(fabric, rail, where, node));
@@ -222,8 +222,8 @@ Result<IpamPlan> ResolvePools(const std::string& config, const CniArgs& args, co
     if (!address.deterministic || address.fixed_address) continue;
     return Fail(ErrorCode::kInvalid,
                 address.where +
-                    ": the fabric's policy 'deterministic' needs the index of the VF ('vf'), and "
-                    "there is none",
+                    ": the fabric's policy 'deterministic' needs the index of the VF ('vf'), "
+                    "which is missing",
                 "below railhead each VF has one; a PF has none: put it on a rail of another fabric file");
   }
   if (!plan.addresses.empty()) return plan;
@@ -257,7 +257,7 @@ Result<std::string> DnsOfResolvConf(const Root& root, const std::string& path) {
   std::istringstream in(*text);
   for (std::string line; std::getline(in, line);) {
     const auto words = Words(line);
-    // Comments begin with '#' or ';' and are no keyword.
+    // Comments begin with '#' or ';': not a keyword.
     if (words.size() < 2) continue;
     if (words[0] == "nameserver") dns["nameservers"].push_back(words[1]);
     if (words[0] == "domain") dns["domain"] = words[1];
@@ -269,7 +269,7 @@ Result<std::string> DnsOfResolvConf(const Root& root, const std::string& path) {
 
 namespace {
 
-// This node's index; nullopt where nobody says that there are other nodes.
+// This node's index; nullopt when nothing says that other nodes exist.
 Result<std::optional<int>> IndexAmongNodes(const RangeFields& range, bool required, FabricSource& source) {
   const Fabric* fabric = RH_TRY(source.IfThere());
   if (!required && (fabric == nullptr || fabric->nodes.size() < 2)) return std::nullopt;

@@ -44,15 +44,16 @@ struct AddressPlan {
 struct IpamPlan {
   bool listed = false;                 // by `links`
   std::vector<AddressPlan> addresses;  // in the order of the configuration
-  std::vector<CniIp> also;             // in every answer, whoever asks
+  std::vector<CniIp> also;             // in every answer, for any caller
   std::string dns;                     // for the answer, a JSON object; empty: none
 };
 
-// `config` is the whole network configuration as the runtime sent it, `args` CNI_ARGS.
-// Without rail, subnet and links there are no addresses: what STATUS below railhead may see.
+// `config` is the whole network configuration as the runtime sent it, `args` CNI_ARGS. Without rail, subnet
+// and links the plan has no addresses: STATUS below railhead may get such a configuration.
 Result<IpamPlan> ResolveIpam(const std::string& config, const CniArgs& args, const Root& root);
 
-// The same, where at least one address is needed, and all are known that the fabric's policy fixes.
+// The same, but requires at least one address, and every address that the fabric's policy fixes must be
+// known.
 Result<IpamPlan> ResolvePools(const std::string& config, const CniArgs& args, const Root& root);
 
 // A resolv.conf as the `dns` object of a CNI result.
@@ -71,7 +72,7 @@ class FabricSource {
  public:
   FabricSource(const Root& root, std::string path) : root_(root), path_(std::move(path)) {}
 
-  // nullptr: there is none.
+  // nullptr: the node has no fabric.
   Result<const Fabric*> IfThere();
   // For `fields`, which names a rail.
   Result<const Fabric*> For(const PoolFields& fields);
@@ -86,8 +87,9 @@ class FabricSource {
   std::string node_;
 };
 
-// What of `given`, of a range that all nodes of a cluster share, this node may give: its slice of
-// the subnet, of `length`, by its index in the fabric. Without a fabric of several nodes: all of it.
+// The part of `given` that this node may allocate; all nodes of the cluster share the range of `given`. The
+// part is the node's slice of the subnet, of `length`, by its index in the fabric. Without a fabric of
+// several nodes it is the whole of `given`.
 Result<IpRange> WithinSlice(const RangeFields& range, const IpRange& given, const std::optional<int>& length,
                             FabricSource& source);
 

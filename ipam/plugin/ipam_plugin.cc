@@ -29,7 +29,7 @@ std::string NameOf(const CniRequest& request, const std::string& ifname) {
   return "container " + request.container_id + ", interface " + ifname + ", network " + request.network;
 }
 
-// What the ADD before this CHECK answered; nullopt: not told.
+// The result of the ADD before this CHECK; nullopt: the runtime did not send it.
 Result<std::optional<CniResult>> PreviousResult(const CniRequest& request) {
   const auto document = RH_TRY(JsonDocument::Parse(request.config, "network configuration"));
   JsonReader reader = document.Root();
@@ -95,8 +95,8 @@ Result<void> CheckOne(const CniRequest& request, const AddressRequest& address,
               "delete the container's network and add it again");
 }
 
-// What `railhead` found in use by others before it gave up: `key` is inUse or inUseConfirmed. DEL has to work
-// with any configuration: what cannot be read says nothing.
+// Addresses that `railhead` found in use by others before it gave up: `key` is inUse or inUseConfirmed. DEL
+// has to work with any configuration: an unreadable key counts as empty.
 std::set<IpAddress> AddressesOf(const std::string& config, const char* key) {
   std::set<IpAddress> addresses;
   const auto document = JsonDocument::Parse(config, "network configuration");
@@ -120,8 +120,8 @@ const AddressPool* PoolOf(const IpamPlan& plan, const AddressRecord& held) {
   return nullptr;
 }
 
-// Takes what others use out of use: briefly what was found once, for longer what was found again. An address
-// that no pool of the configuration has any more is not given again anyway.
+// Quarantines the addresses that others use: briefly if found once, longer if found again. Skips an address
+// that has left the configuration's pools: it is not allocated again anyway.
 Result<void> QuarantineInUse(const Root& root, const CniRequest& request, AddressStore& store) {
   const auto in_use = AddressesOf(request.config, "inUse");
   if (in_use.empty()) return {};
@@ -138,9 +138,9 @@ Result<void> QuarantineInUse(const Root& root, const CniRequest& request, Addres
   return {};
 }
 
-// Whether the author of the network may have what he asks for. Below railhead that is known already; rail,
-// links and vf are railhead's own words there. Below another plugin a network has no device whose rail could
-// be its own.
+// Whether the author of the network may request these settings. Below railhead the answer is already known;
+// rail, links and vf are railhead's own words there. Below another plugin a network has no device, and so no
+// rail of its own.
 Result<void> RefuseUnpermitted(const Root& root, const CniRequest& request) {
   const auto document = RH_TRY(JsonDocument::Parse(request.config, "network configuration"));
   JsonReader reader = document.Root();

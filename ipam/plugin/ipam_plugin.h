@@ -1,13 +1,12 @@
 // railhead-ipam: the CNI IPAM plugin.
 //
-// ADD answers with one address of the configured pool, its gateway and routes, or
-// with one for each of the configuration's `links`, all or nothing; "interface" in
-// the result is then the index into `links`. The same container, interface and
-// network get the same addresses again. DEL looks at the store only, so it succeeds
-// with a broken or missing fabric, for the unknown and twice. CHECK fails when an
-// address is not held (any more). GC releases what no valid attachment of its network
-// holds, and never looks at other networks. STATUS fails with kUnavailable when ADD
-// would fail: store, configuration, or an exhausted pool; it changes nothing.
+// ADD answers with one address of the configured pool, its gateway and routes. With `links` it answers with
+// one for each of them, all or nothing; "interface" in the result is then the index into `links`. The same
+// container, interface and network get the same addresses again. DEL reads the store only, so it succeeds
+// with a broken or missing fabric, for an unknown attachment, and twice. CHECK fails when an address is not
+// held. GC releases the addresses that no valid attachment of its network holds, and never touches other
+// networks. STATUS fails with kUnavailable when ADD would fail: store, configuration, or an exhausted pool;
+// it changes nothing.
 // Allocations are keyed by network name, container id and interface name.
 // Usable below any main plugin: it touches no namespace.
 // Errors: as ResolveIpam() and AddressStore; after an error nothing has changed.
@@ -45,12 +44,12 @@ class IpamPlugin : public CniPlugin {
   Root root_;
 };
 
-// Fixed addresses that an ADD asks for: by the capability "ips" (runtimeConfig.ips), in the
-// configuration (args.cni.ips), or in the environment (CNI_ARGS IP=A,B). The first of
-// these that names any is the one that counts.
+// Fixed addresses that an ADD asks for: by the capability "ips" (runtimeConfig.ips), in the configuration
+// (args.cni.ips), or in the environment (CNI_ARGS IP=A,B). The first of these that names any is the one that
+// counts.
 //
-// Each is "10.0.0.5" or "10.0.0.5/24" and goes to the first address to be given that has it
-// in one of its pools: with several links, to the link whose subnet it is in.
+// Each is "10.0.0.5" or "10.0.0.5/24". It goes to the first requested address with a pool that contains it.
+// With several links, that is the link with the matching subnet.
 // Errors: kInvalid, naming where the address stands, or which addresses may be asked for.
 // Threads: pure functions.
 

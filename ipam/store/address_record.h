@@ -1,7 +1,8 @@
 // What the address store keeps: its values and keys as bytes.
 //
-// One LMDB table; the first byte of a key says what the entry is, numbers are
-// big-endian, so that bytes sort as values do:
+// One LMDB table. The first byte of a key is the kind of the entry. Numbers are big-endian, so that bytes
+// sort as values do.
+//
 //   header (store)    'S'                                -> StoreHeader
 //   pool              'P' pool                           -> last allocated address
 //   run               'R' pool NUL first                 -> last
@@ -12,10 +13,10 @@
 //                                                           was released by a reboot
 //   counters, events  'Q' ..., 'X', 'E' ...              -> ipam/store/events.h
 //   blocks            'B' ...                            -> ipam/store/node_blocks.h
-// A pool is named by its subnet ("10.100.0.0/24"): networks that share a
-// physical subnet share its addresses.
-// Time is store time (see StoreHeader): milliseconds that neither a change of the
-// wall clock nor a reboot sets back.
+//
+// A pool is named by its subnet ("10.100.0.0/24"): networks that share a physical subnet share its addresses.
+// Time is store time (see StoreHeader): milliseconds that neither a change of the wall clock nor a reboot
+// sets back.
 // Errors: decoding fails with kIo: the store is damaged.
 // Threads: pure functions.
 #pragma once
@@ -32,9 +33,9 @@
 
 namespace railhead::ipam {
 
-// Who holds an address: one interface of one container in one network. Where one
-// attachment has several links, `ifname` is "CNI_IFNAME/LINK": no interface name has
-// a '/', so the links of "eth1" are never taken for those of "eth10".
+// The owner of an address: one interface of one container in one network. If an attachment has several links,
+// `ifname` is "CNI_IFNAME/LINK". An interface name cannot have a '/', so the links of "eth1" are never taken
+// for those of "eth10".
 struct AddressOwner {
   std::string network;
   std::string container;
@@ -51,9 +52,9 @@ enum class AddressState : std::uint8_t {
 
 // The owner of one link's address; of the attachment's own for an empty link.
 AddressOwner LinkOwner(AddressOwner attachment, std::string_view link);
-// CNI_IFNAME: what is before the '/'.
+// CNI_IFNAME: the part of `ifname` before the '/'.
 std::string_view AttachmentIfname(const AddressOwner& owner);
-// What is behind it; empty for the attachment itself.
+// The part of `ifname` after the '/'; empty for the attachment itself.
 std::string_view LinkName(const AddressOwner& owner);
 
 struct AddressRecord {
@@ -87,17 +88,16 @@ struct StoreMoment {
   }
 };
 
-// The store's clock advances with CLOCK_BOOTTIME while boot_id is the same, and
-// by the uptime after a reboot: never by more time than has passed for sure, so
-// no address comes back too early. Updated by every commit, from a reading that was made under the
-// store's lock.
+// The store's clock advances with CLOCK_BOOTTIME while boot_id is the same, and by the uptime after a reboot.
+// It never advances by more time than has certainly passed, so no address comes back too early. Every commit
+// updates it, from a reading that was made under the store's lock.
 struct StoreHeader {
   std::string boot_id;
   std::uint64_t boottime_ms = 0;
   std::uint64_t store_ms = 0;
 
   [[nodiscard]] std::uint64_t StoreTime(const ClockReading& now) const;
-  // The header of a commit now. Its boot time is never before that of the commit before it: the time
+  // The header of a commit now. Its boot time is never before the previous commit's: otherwise the time
   // between the two would be counted twice. (A time namespace has a CLOCK_BOOTTIME of its own.)
   [[nodiscard]] StoreHeader After(const ClockReading& now) const;
 };

@@ -14,8 +14,8 @@
 namespace railhead::ipam {
 namespace {
 
-// A transaction frees at most this many addresses whose reuse delay is over, unless it needs more: no
-// allocation pays for a mass deletion before it.
+// A transaction frees at most this many addresses whose reuse delay is over, unless it needs more. So an
+// allocation does not pay for an earlier mass deletion.
 constexpr std::size_t kFreeLimit = 32;
 
 // Whether the owner may keep what it holds of `pool`.

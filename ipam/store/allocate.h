@@ -1,7 +1,11 @@
 // One Allocate(), within its transaction.
 //
-// A request gets the first that there is: the address that its owner holds, the fixed address that it
-// names, one that is aligned with those of the other requests, the next one of its first pool that has any.
+// A request gets the first of these that exists:
+//   The address that its owner holds.
+//   The fixed address that it names.
+//   An address that is aligned with those of the other requests.
+//   The next address of its first pool that has any.
+//
 // Cost: as the ledger's steps. A request of several pools pays for each pool that is tried.
 // Errors: as AddressStore::Allocate(), with the link's name in front; the caller aborts the transaction.
 // Threads: none.
@@ -51,7 +55,7 @@ Result<HeldAddresses> ListHeld(const Root& root);
 Result<std::vector<AddressRecord>> ReleaseEarlierBoots(const Root& root);
 
 // Releases the addresses of the attachment `owner` (ifname: CNI_IFNAME) and of its links, as DEL does.
-// BlockReturner how many.
+// Returns how many.
 Result<std::size_t> ReleaseOwner(const Root& root, const AddressOwner& owner);
 
 // The errors of the address store: why an address is not allocated, its owner, since when, what to do.

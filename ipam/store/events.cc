@@ -11,7 +11,7 @@ using bytes::Number;
 using bytes::Reader;
 using bytes::Text;
 
-// Beside what every allocation changes: see record.cc.
+// These keys lie beside the entries that every allocation changes: see address_record.cc.
 constexpr char kCounterTable = 'Q';
 constexpr char kEventTable = 'E';
 constexpr std::string_view kStoreCountersKey = "X";

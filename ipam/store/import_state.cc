@@ -31,7 +31,7 @@ Result<ImportedAddress> ReadFileOfAddress(const std::string& path, const IpAddre
   const std::string container = lines.empty() ? "" : Trimmed(lines[0]);
   if (container.empty()) {
     return Fail(ErrorCode::kMalformed, path + ": names no container",
-                "host-local leaves empty files when the disk was full or the node crashed: remove it if no "
+                "a full disk or a crash makes files of host-local empty: remove the file if no "
                 "pod has the address");
   }
   ImportedAddress imported;
@@ -58,7 +58,8 @@ void ReadAllocations(JsonReader& spec, const IpPrefix& subnet, const std::string
     const auto offset = ParseInt(key);
     auto allocation = allocations->Object(key);
     if (!offset || *offset < 0 || !allocation) {
-      allocations->Fail(key, "is no offset with an allocation", "an IPPool of whereabouts has numbers here");
+      allocations->Fail(key, "is not an offset with an allocation",
+                        "an IPPool of whereabouts has numbers here");
       continue;
     }
     ImportedAddress imported;
@@ -77,7 +78,7 @@ void ReadPool(JsonReader& pool, const std::string& network, std::vector<Imported
   if (!spec) return pool.Fail("spec", "is missing", "give an IPPool of whereabouts, or a list of them");
   const std::string range = spec->RequiredString("range");
   const auto subnet = SubnetOf(range);
-  if (!subnet) return spec->Fail("range", "'" + range + "' is no range");
+  if (!subnet) return spec->Fail("range", "'" + range + "' is not a range");
   ReadAllocations(*spec, *subnet, network, addresses);
 }
 
@@ -89,7 +90,7 @@ Result<AddressRequest> RequestFor(const ImportedAddress& imported) {
   auto ranges = RH_TRY(RangeSet::Make(spec));
   AddressPool pool{imported.subnet.ToString(), std::move(ranges), {}};
   if (!pool.ranges.Contains(imported.address))
-    return Fail(ErrorCode::kInvalid, imported.address.ToString() + " is no host's address in " + pool.name);
+    return Fail(ErrorCode::kInvalid, imported.address.ToString() + " is not a host address in " + pool.name);
   request.pools.push_back(std::move(pool));
   request.fixed_address = imported.address;
   return request;
@@ -109,11 +110,11 @@ Result<std::vector<ImportedAddress>> ReadHostLocal(const std::string& directory,
                                                    const std::vector<IpPrefix>& subnets) {
   const auto names = RH_TRY(ListDirectory(directory));
   if (!names)
-    return Fail(ErrorCode::kNotFound, "there is no directory " + directory,
+    return Fail(ErrorCode::kNotFound, "reading host-local's state: no directory " + directory,
                 "host-local's dataDir and the network's name");
   std::vector<ImportedAddress> addresses;
   for (const std::string& name : *names) {
-    // "last_reserved_ip.0" and "lock" are no addresses.
+    // Skips "last_reserved_ip.0" and "lock", which are not addresses.
     const auto address = IpAddress::Parse(name);
     if (!address) continue;
     const std::string path = std::string(directory).append("/").append(name);

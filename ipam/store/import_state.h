@@ -1,10 +1,12 @@
 // Imports the allocations of another IPAM plugin from its own state, so that a running cluster can change
-// plugins: its pods keep their addresses, and no other pod gets them.
+// plugins. Its pods keep their addresses, and no other pod gets them.
 //
-// host-local: a directory for each network, a file for each address with the container's id and, in
-// a second line, the interface (plugins/ipam/host-local/backend/disk). whereabouts: its IPPool
-// objects, one, a list, or what `kubectl get -o json` prints; an allocation's key is the offset in
-// spec.range.
+// host-local: a directory for each network, a file for each address. The file has the container's id and, in
+// a second line, the interface (plugins/ipam/host-local/backend/disk).
+//
+// whereabouts: its IPPool objects, one, a list, or the output of `kubectl get -o json`. An allocation's key
+// is the offset in spec.range.
+//
 // Errors: kNotFound, kMalformed, kInvalid, naming file, object and key. Threads: pure, but for reading.
 #pragma once
 

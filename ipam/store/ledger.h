@@ -1,11 +1,11 @@
-// One transaction on the address store: the steps that AddressStore's
-// operations are made of. Keeps addresses, owners, runs and the reuse queue in step.
+// One transaction on the address store: the steps that AddressStore's operations are made of. Keeps
+// addresses, owners, runs and the reuse queue in step.
 //
-// Cost: every step is a constant number of B-tree look-ups, except Explain(),
-// which only a failed allocation pays, and AllocateFromReuseDelay(), which passes over the addresses of the
-// reuse queue that are outside of the pool's ranges: only an exhausted pool pays for that.
-// Ownership: borrows the transaction, which must outlive it; the caller commits
-// after Stamp(). Errors: as LmdbTxn; kIo when records contradict each other.
+// Cost: every step is a constant number of B-tree look-ups, with two exceptions. Only a failed allocation
+// pays for Explain(). Only an exhausted pool pays for AllocateFromReuseDelay(), which passes over the
+// addresses of the reuse queue that are outside of the pool's ranges.
+// Ownership: borrows the transaction, which must outlive it; the caller commits after Stamp().
+// Errors: as LmdbTxn; kIo when records contradict each other.
 // Threads: none.
 #pragma once
 
@@ -65,8 +65,9 @@ class AddressLedger {
   Result<std::size_t> FreeExpired(const AddressPool& pool, std::size_t limit);
   // free -> held, the next one of the order; nullopt when nothing is free.
   Result<std::optional<AddressRecord>> AllocateNext(const AddressPool& pool, const AddressOwner& owner);
-  // free -> held for all of the requests, each of the first of its pools, with the same host part;
-  // nullopt, and nothing has changed, when no such addresses are found (ipam/store/range.h).
+  // free -> held for all of the requests. Each gets an address of its first pool, all with the same host
+  // part. If no such addresses are found, the result is nullopt, and nothing has changed
+  // (ipam/store/range.h).
   Result<std::optional<std::vector<AddressRecord>>> AllocateAligned(
       const std::vector<const AddressRequest*>& requests);
   // cooling down -> held, before the reuse delay is over: the address that was released first, if the pool's
@@ -125,7 +126,7 @@ class AddressLedger {
   std::uint64_t store_ms_;
 };
 
-// Reads the header, or explains why this is no address store.
+// Reads the header, or explains why this is not an address store.
 Result<StoreHeader> ReadHeader(const LmdbTxn& txn);
 
 }  // namespace railhead::ipam

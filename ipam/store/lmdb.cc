@@ -9,15 +9,15 @@
 namespace railhead::ipam {
 namespace {
 
-// Address space only; the file grows with its content. A /12 full of
-// allocations takes about a tenth of it.
+// Address space only; the file grows with its content. A /12 full of allocations takes about a tenth of this
+// size.
 constexpr std::size_t kMapSize = std::size_t{4} << 30;
 constexpr mode_t kFileMode = 0600;
 
 Error Damaged(const std::string& path, const std::string& why) {
-  return {ErrorCode::kIo, "address store " + path + " is damaged or no address store: " + why,
-          "restore " + path + " from a backup; or, when no container on this node has an address of it, " +
-              "move it away and a new one is made",
+  return {ErrorCode::kIo, "address store " + path + " is damaged or not an address store: " + why,
+          "restore " + path + " from a backup; or, when no container on this node has an address from it, " +
+              "move it away, and the next ADD makes a new one",
           0};
 }
 
@@ -32,7 +32,7 @@ Error LmdbError(int rc, const std::string& path, std::string_view what) {
     return {ErrorCode::kExhausted,
             std::string(what) + " address store " + path + ": larger than " + std::to_string(kMapSize >> 30) +
                 " GiB",
-            "release addresses that are not in use any more", 0};
+            "release unused addresses", 0};
   }
   if (rc == MDB_BAD_VALSIZE) {
     return {ErrorCode::kInvalid, std::string(what) + " address store " + path + ": key too long", "", 0};
@@ -40,7 +40,7 @@ Error LmdbError(int rc, const std::string& path, std::string_view what) {
   return Damaged(path, std::string(what) + ": " + mdb_strerror(rc));
 }
 
-// LMDB does not change what it is given; its C interface has no const.
+// LMDB does not change its input; its C interface has no const.
 MDB_val ValueOf(std::string_view bytes) {
   // NOLINTNEXTLINE(cppcoreguidelines-pro-type-const-cast)
   return {bytes.size(), const_cast<char*>(bytes.data())};

@@ -1,21 +1,18 @@
 // LMDB with Result and owners: one environment of one file and one table.
 //
-// Opened with MDB_NOLOCK: LMDB's own lock file keeps a table of readers by
-// process id, which means nothing between PID namespaces (a daemon in a
-// container beside plugins on the host). So the caller holds an exclusive
-// FileLock from before Open() until the LmdbEnv is gone, readers too, and
-// opens a file at most once per process at a time (lmdb.h, "Caveats").
-// Commits are durable: data by fdatasync, then the meta page by an O_DSYNC
-// write; a process killed or a machine that stopped anywhere leaves the last
-// committed state.
+// Opened with MDB_NOLOCK. LMDB's own lock file keeps a table of readers by process id. Such an id means
+// nothing between PID namespaces (a daemon in a container beside plugins on the host). So the caller, a
+// reader too, holds an exclusive FileLock from before Open() until the LmdbEnv is gone. A process opens a
+// file at most once at a time (lmdb.h, "Caveats"). Commits are durable: data by fdatasync, then the meta page
+// by an O_DSYNC write. After a kill or a machine's stop at any point the file has the last committed state.
 //
-// LMDB counts pages at the end of the file that it never wrote. So each commit extends the file to
-// all that it counts, and a file is opened without a look at its pages. A shorter file is of an older
-// version, or the power failed between a commit and the extension: Open() then walks it once
-// (ipam/store/lmdb.h) and refuses it when a page that is in use is missing.
+// LMDB counts pages at the end of the file that it never wrote. So each commit extends the file to every page
+// that LMDB counts, and Open() normally reads no pages. A file may be shorter if an older version wrote it,
+// or if the power failed between a commit and the extension. Open() then walks it once (WalkLmdbFile()
+// below), and refuses it when a page that is in use is missing.
 // Ownership: an LmdbTxn must end before its LmdbEnv. Results are copies.
-// Errors: kIo for a damaged or foreign file, with what to do; kExhausted for a
-// full disk or map; otherwise by errno.
+// Errors: kIo for a damaged or foreign file, with what to do; kExhausted for a full disk or map; otherwise by
+// errno.
 // Threads: none.
 #pragma once
 
@@ -47,11 +44,11 @@ class LmdbEnv {
  public:
   enum class Mode { kCreate, kExisting };
 
-  // kCreate makes an empty file where there is none.
+  // kCreate makes an empty file if the file does not exist.
   static Result<LmdbEnv> Open(const std::string& path, Mode mode);
 
   [[nodiscard]] const std::string& path() const { return path_; }
-  // Pages that were counted and not in the file when it was opened: not 0 when it was walked. The
+  // Pages that were counted and missing from the file when it was opened. Not 0 when the file was walked. The
   // next commit extends the file.
   [[nodiscard]] std::size_t pages_short() const { return pages_short_; }
 
@@ -90,7 +87,7 @@ class LmdbTxn {
   [[nodiscard]] Result<std::vector<KeyValue>> Under(std::string_view prefix) const;
 
   Result<void> Put(std::string_view key, std::string_view value);
-  // Removing what is not there is no error.
+  // Removing an absent key is not an error.
   Result<void> Erase(std::string_view key);
   Result<void> Commit();
   // Ends it before its destructor does: nothing is written.
@@ -113,16 +110,16 @@ class LmdbTxn {
 
 // Whether an LMDB file has every page that its newest transaction uses.
 //
-// The size of the file does not tell. LMDB counts a page that a transaction takes from the end of
-// the file and frees again, and never writes it (mdb.c: mdb_page_flush() skips P_LOOSE; "the file
-// may be shorter if the freeDB lists the final pages"). The walk reads by pread(): a page that is
-// missing is an error here, and a SIGBUS in LMDB's map.
+// The size of the file does not show that. A transaction may take a page from the end of the file and free it
+// again. LMDB counts such a page and never writes it (mdb.c: mdb_page_flush() skips P_LOOSE; "the file may be
+// shorter if the freeDB lists the final pages"). The walk reads by pread(): a page that is missing is an
+// error here, and a SIGBUS in LMDB's map.
 //
-// It starts at the newer of the two meta pages, as LMDB does. It reads the free list's tree, the main
-// tree and the trees of named databases whole. It checks page numbers, kinds of pages, the bounds of
-// nodes, overflow pages, that no page is used twice or used and free, and the totals of each tree.
-// Format: version 1, that of LMDB 0.9, in the machine's byte order. Duplicate keys (MDB_DUPSORT) are
-// refused: the store has none.
+// It starts at the newer of the two meta pages, as LMDB does. It reads the free list's tree, the main tree
+// and the trees of named databases whole. It checks page numbers, kinds of pages, the bounds of nodes,
+// overflow pages and the totals of each tree. It also checks that no page is used twice, or used and free.
+// Format: version 1, that of LMDB 0.9, in the machine's byte order. Duplicate keys (MDB_DUPSORT) are refused:
+// the store has none.
 // Errors: kIo with the page and what is wrong with it. Threads: none; reads only.
 
 Result<void> WalkLmdbFile(int fd);

@@ -106,7 +106,7 @@ Result<Meta> ReadMeta(int fd, std::uint64_t page, std::uint64_t page_size) {
   const auto meta = At<Meta>(bytes, kHeaderSize);
   if (header.number != page || (header.kind & kMeta) == 0 || meta.magic != kLmdbMagic ||
       meta.version != kDataVersion)
-    return Fail(Wrong(page, "is no meta page of this format"));
+    return Fail(Wrong(page, "is not a meta page of this format"));
   const std::uint64_t size = meta.free_list.pad;
   if (!std::has_single_bit(size) || size < kMinPageSize || size > kMaxPageSize ||
       (page_size != 0 && size != page_size))
@@ -219,7 +219,7 @@ class Walk {
     const auto header = At<PageHeader>(RH_TRY(ReadPage(number)), 0);
     const std::uint64_t pages = header.lower | std::uint64_t{header.upper} << 16U;
     if (header.kind != kOverflow || pages == 0 || pages * page_size_ < kHeaderSize + size)
-      return Fail(Wrong(number, "is no overflow page for " + std::to_string(size) + " bytes"));
+      return Fail(Wrong(number, "is not an overflow page for " + std::to_string(size) + " bytes"));
     RH_TRY(Use(number + 1, pages - 1));
     totals->overflow += pages;
     return ReadAt(fd_, number * page_size_ + kHeaderSize, size);

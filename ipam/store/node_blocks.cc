@@ -135,10 +135,10 @@ Result<void> NodeLease::CheckValid(const ClockReading& now) const {
     return Fail(
         ErrorCode::kBusy,
         "this machine was paused for " + Seconds(paused_ms) +
-            ", or its clock was set: others may have reclaimed its blocks meanwhile",
+            ", or its clock was set: others may have reclaimed its blocks",
         "try again later: blocks are usable again after the cluster store's next answer to railheadd");
   }
-  // A clock of before the renewal would be none of this boot.
+  // A clock reading of before the renewal cannot be of this boot.
   const std::uint64_t age_ms = now.boottime_ms >= renewed_ms ? now.boottime_ms - renewed_ms : fence_ms;
   if (age_ms < fence_ms) return {};
   return Fail(ErrorCode::kBusy,

@@ -1,19 +1,22 @@
-// The local lease state of a node, in its address store: so the plugin knows within its own transaction
-// which addresses it may allocate, without any request.
+// The local lease state of a node, in its address store. So the plugin knows within its own transaction which
+// addresses it may allocate, without any request.
 //
 //   lease (node)      'B'                     -> NodeLease
 //   block             'B' pool NUL index      -> NodeBlock
 //
-// Only railheadd writes these (ipam/lease/leaser.h). No address of a block is allocated
-// - before the cluster store has answered in this boot: until then a disk that was put back to an
-//   earlier state, or copied, cannot be recognized;
-// - after `fence_ms` without an answer of the cluster store: others may reclaim the block when
-//   they have seen no heartbeat for much longer;
-// - when the machine was paused for more than a quarter of `reclaim_ms` since the last answer, until the
-// next. All times are CLOCK_BOOTTIME, from before the request was sent. That clock stops while a virtual
-// machine is paused, and the clocks of others run on: the wall clock is ahead then. A wall clock that was set
-// has the same effect, and costs one answer. Errors: as LmdbTxn; kIo for damaged records; LeasedRanges():
-// kBusy, "try again later". Threads: none; within the caller's transaction.
+// Only railheadd writes these (ipam/lease/leaser.h). No address of a block is allocated in three cases.
+//   Before the cluster store has answered in this boot. Until then a disk that was put back to an earlier
+//     state, or copied, cannot be recognized.
+//   After `fence_ms` without an answer of the cluster store. Others may reclaim the block when they have
+//     seen no heartbeat for much longer.
+//   From a pause of the machine for more than a quarter of `reclaim_ms` since the last answer to the next
+//   one.
+//
+// All times are CLOCK_BOOTTIME, from before the request was sent. That clock stops while a virtual machine is
+// paused, and the clocks of others run on: the wall clock is ahead then. A wall clock that was set has the
+// same effect, and costs one answer.
+// Errors: as LmdbTxn; kIo for damaged records; LeasedRanges(): kBusy, "try again later".
+// Threads: none; within the caller's transaction.
 #pragma once
 
 #include <cstdint>
@@ -71,8 +74,8 @@ struct NodeLease {
   std::int64_t renewed_wall_seconds = 0;  // CLOCK_REALTIME of renewed_ms; 0: an older version wrote it
   std::uint64_t reclaim_ms = 0;           // 0: others never reclaim blocks
 
-  // By how many milliseconds the wall clock ran ahead of CLOCK_BOOTTIME since the renewal, if others may be
-  // about to reclaim blocks because of that; else 0.
+  // By how many milliseconds the wall clock ran ahead of CLOCK_BOOTTIME since the renewal. The result is 0
+  // unless others may be about to reclaim blocks for that reason.
   [[nodiscard]] std::uint64_t PausedMs(const ClockReading& now) const;
   // Whether addresses of the blocks may be allocated; else why not.
   [[nodiscard]] Result<void> CheckValid(const ClockReading& now) const;

@@ -27,7 +27,7 @@ bool SameFamily(const IpAddress& a, const IpAddress& b) {
   return a.IsV4() == b.IsV4();
 }
 
-// What is left of `from` without `hole`.
+// Appends the parts of `from` outside of `hole`.
 void Subtract(const IpRange& from, const IpRange& hole, std::vector<IpRange>& out) {
   if (!SameFamily(from.first, hole.first) || hole.last < from.first || from.last < hole.first) {
     out.push_back(from);
@@ -254,8 +254,8 @@ Result<std::optional<IpAddress>> NextFree(const RangeSet& ranges, RunMap& runs,
 
 namespace {
 
-// For each pool and search: enough for every pool of 48 addresses, whatever is taken of it,
-// and for larger ones unless rails that are used apart have left combs of them.
+// Look-ups for each pool and search. They are enough for every pool of 48 addresses, whatever is taken. They
+// are also enough for larger pools, unless rails that are used separately have left comb-like gaps in them.
 constexpr std::size_t kLooks = 48;
 
 // How addresses of different pools are compared.
@@ -293,8 +293,8 @@ std::uint64_t StartOf(const std::vector<AlignedPool>& pools, Measure measure) {
   return start;
 }
 
-// The lowest position >= `from` that is free in all pools. Each in turn says where it can go
-// on, until all have said the same.
+// The lowest position >= `from` that is free in all pools. Each pool in turn gives its next free position,
+// until all agree.
 Result<std::optional<std::uint64_t>> CommonFrom(const std::vector<AlignedPool>& pools, std::uint64_t from,
                                                 Measure measure) {
   std::uint64_t position = from;

@@ -1,12 +1,12 @@
-// The addresses a pool may hand out: a subnet's ranges without what is reserved.
+// The addresses a pool may hand out: a subnet's ranges without the reserved addresses.
 //
-// A RangeSet is made once from a RangeSpec, which is checked field by field,
-// and is immutable afterwards: sorted, disjoint intervals of host addresses.
-// Left out are the gateway, the excluded ranges, the network address (IPv6: the
-// subnet-router anycast address, RFC 4291 2.6.1) and the IPv4 broadcast
-// address; /31 and /127 (RFC 3021, RFC 6164) and single addresses have neither.
-// Addresses are also known by index, 0 .. Size() - 1 in ascending order: what a
-// deterministic policy computes with.
+// A RangeSet is made once from a RangeSpec, which is checked field by field, and is immutable afterwards:
+// sorted, disjoint intervals of host addresses.
+// It excludes the gateway, the excluded ranges, the network address and the IPv4 broadcast address. In IPv6
+// the network address is the subnet-router anycast address (RFC 4291 2.6.1). A /31, a /127 (RFC 3021, RFC
+// 6164) and a single address have neither.
+// Addresses are also known by index, 0 .. Size() - 1 in ascending order; a deterministic policy computes with
+// it.
 // Errors: kInvalid, naming the field as the configuration spells it.
 // Threads: values.
 #pragma once
@@ -37,7 +37,7 @@ class RangeSet {
  public:
   static Result<RangeSet> Make(const RangeSpec& spec);
 
-  // What of it is in `parts`, which are disjoint and sorted; nullopt: nothing.
+  // The part of the set in `parts`, which are disjoint and sorted; nullopt: empty.
   [[nodiscard]] std::optional<RangeSet> Within(const std::vector<IpRange>& parts) const;
 
   [[nodiscard]] const IpPrefix& subnet() const { return subnet_; }
@@ -60,21 +60,17 @@ class RangeSet {
   std::vector<IpRange> intervals_;
 };
 
-// Which address comes next, and what is taken.
+// Which address comes next, and which addresses are taken.
 //
-// Order: the address after the last one handed out, wrapping at the end; never
-// lowest-first. An address that was released a moment ago is so the last to
-// come back, and the caches of switches and peers have the longest time to
-// forget its former owner.
+// Order: the address after the last one handed out, wrapping at the end; never lowest-first. So an address
+// that was just released is the last to come back. The caches of switches and peers then have the longest
+// time to forget its former owner.
 //
-// What is taken is kept as maximal runs of consecutive addresses (whether
-// held or cooling down does not matter here). So the next free address costs
-// one look-up per interval of the pool's ranges, however many addresses are
-// taken: the address after a run is free by definition. Taking and freeing an
-// address costs a constant number of look-ups. Runs know nothing of ranges and
-// exclusions: those may change with every configuration.
-// Errors: those of the RunMap, passed through; kInternal when the runs contradict
-// what is asked of them (a damaged store).
+// Taken addresses are kept as maximal runs of consecutive addresses, whether held or cooling down. The
+// address after a run is free by definition. So the next free address costs one look-up per interval of the
+// pool's ranges, however many addresses are taken. Taking and freeing an address costs a constant number of
+// look-ups. Runs know nothing of ranges and exclusions: those may change with every configuration.
+// Errors: those of the RunMap, passed through; kInternal when the runs contradict the call (a damaged store).
 // Threads: none of its own; as the RunMap.
 
 // The ordered map first -> last that keeps the runs of one pool.
@@ -99,7 +95,7 @@ Result<std::optional<IpRange>> RunOf(RunMap& runs, const IpAddress& address);
 Result<void> Take(RunMap& runs, const IpAddress& address);
 Result<void> Free(RunMap& runs, const IpAddress& address);
 
-// The lowest free address of `ranges` that is not below `from`; nullopt when there is none.
+// The lowest free address of `ranges` that is not below `from`; nullopt when all are taken.
 Result<std::optional<IpAddress>> FirstFreeFrom(const RangeSet& ranges, RunMap& runs, const IpAddress& from);
 
 // The first free address of `ranges` above `last_allocated`, else from the start;
@@ -107,15 +103,15 @@ Result<std::optional<IpAddress>> FirstFreeFrom(const RangeSet& ranges, RunMap& r
 Result<std::optional<IpAddress>> NextFree(const RangeSet& ranges, RunMap& runs,
                                           const std::optional<IpAddress>& last_allocated);
 
-// Addresses of several pools with the same host part: a pod's rails read 10.100.0.17,
-// 10.101.0.17, 10.102.0.17.
+// Addresses of several pools with the same host part: a pod's rails read 10.100.0.17, 10.101.0.17,
+// 10.102.0.17.
 //
-// The result is the first host part above the last one that any of the pools has allocated, wrapping,
-// that is free in all of them. So each pool goes on in its own order and passes over the addresses that
-// another one lacks. Where there is none and the pools have equally many
-// addresses, the same is tried by index: ranges that differ from rail to rail then keep step.
-// Cost: a bounded number of look-ups in the runs for each pool, however many addresses
-// there are and however many of them are taken; past the bound the answer is "none".
+// The search starts above the last host part that any of the pools has allocated, and wraps. The result is
+// the first host part that is free in all of them. So each pool goes on in its own order and passes over the
+// addresses that another one lacks. Without such a host part, and if the pools have equally many addresses,
+// the search compares indices. Ranges that differ from rail to rail then keep step.
+// Cost: a bounded number of look-ups in the runs for each pool, whatever the number of addresses, free or
+// taken. Past the bound the answer is "none".
 // Errors: those of the RunMaps. Threads: none of its own; as the RunMaps.
 
 struct AlignedPool {

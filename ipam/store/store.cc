@@ -183,7 +183,7 @@ Result<AddressRecord> AddressStore::Quarantine(const AddressOwner& owner, const 
   return Fail(ErrorCode::kNotFound,
               "address " + address.ToString() + " is not held by container " + owner.container +
                   ", interface " + owner.ifname + ", network " + owner.network + ": not put into quarantine",
-              "it was released meanwhile: nothing is left to do");
+              "it has been released since: nothing is left to do");
 }
 
 Result<bool> AddressStore::QuarantineWithin(const AddressPool& pool, const AddressOwner& owner,
@@ -193,7 +193,7 @@ Result<bool> AddressStore::QuarantineWithin(const AddressPool& pool, const Addre
     LmdbTxn txn = RH_TRY(LmdbTxn::Begin(env_, LmdbTxn::Mode::kRead));
     const AddressLedger ledger = RH_TRY(AddressLedger::Open(txn, now));
     AddressPool usable = pool;
-    // While nothing of a leased pool may be allocated, nothing says how large it is.
+    // While no address of a leased pool may be allocated, its size is unknown.
     if (pool.leased) {
       auto leased = LeasedRanges(txn, pool, now);
       if (!leased) return false;

@@ -1,16 +1,15 @@
 // The node's address store: held addresses and their owners, released addresses, the next address.
 //
-// One file, /var/lib/railhead/ipam/store.mdb (LMDB), used by many short-lived
-// processes without a daemon. An AddressStore is open and locked: others wait
-// while it exists, so make it, use it, drop it. Every operation is one durable
-// transaction: killed anywhere, it has happened or not.
+// One file, /var/lib/railhead/ipam/store.mdb (LMDB), used by many short-lived processes without a daemon. An
+// AddressStore is open and locked: others wait while it exists, so make it, use it, drop it. Every operation
+// is one durable transaction: killed anywhere, it has happened or not.
 //
-// An address is free, held, in quarantine, or cooling down: released less than the pool's reuse delay
-// ago. Order: see ipam/store/range.h. A pool without another address reuses one early: the address that was
+// An address is free, held, in quarantine, or cooling down: released less than the pool's reuse delay ago.
+// Order: see ipam/store/range.h. A pool without another address reuses one early: the address that was
 // released first, once `min_reuse_delay` has passed. That is counted, and an event.
-// Errors: kExhausted with the numbers of the pool; kTimeout when the lock is
-// held for too long; kIo for a damaged store; kInvalid for names that cannot
-// be a key. After an error nothing has changed, but that an exhausted pool is counted.
+// Errors: kExhausted with the numbers of the pool; kTimeout when the lock is held for too long. Also kIo for
+// a damaged store; kInvalid for names that cannot be a key. After an error nothing has changed, except that
+// an exhausted pool is counted.
 // Threads: one AddressStore per thread; they exclude each other by the lock.
 #pragma once
 
@@ -36,15 +35,15 @@ namespace railhead::ipam {
 // This boot's id and the clocks of this machine.
 Result<ClockReading> ReadClocks(const Root& root);
 
-// The store's source of the time, which it reads under its lock: a reading that waited for the lock is older
-// than that of the commit before. Tests pass their own.
+// The store's source of the time. The store reads it under its lock: a reading from before the wait for the
+// lock could be older than the previous commit's. Tests pass their own.
 using ClockSource = std::function<Result<ClockReading>()>;
 
 struct AddressPool {
   std::string name;  // the subnet
   RangeSet ranges;
   std::chrono::seconds reuse_delay{0};
-  // After so long a released address is reused if there is no other; nullopt: never.
+  // After so long a released address is reused if the pool has no other; nullopt: never.
   std::optional<std::chrono::seconds> min_reuse_delay = {};
   bool leased = false;  // only what is in this node's usable blocks: ipam/store/node_blocks.h
 };
@@ -59,7 +58,8 @@ struct AddressRequest {
 };
 
 inline constexpr std::chrono::seconds kDefaultQuarantine{3600};
-// Of an address that was found in use once: one probe may have met an attacker, or a host that goes.
+// For an address that was found in use once: the probe may have met an attacker, or a host that is going
+// away.
 inline constexpr std::chrono::seconds kFirstQuarantine{600};
 
 // Selects the addresses that ReleaseWhere() releases.
@@ -67,34 +67,34 @@ using AddressFilter = std::function<bool(const AddressRecord& held)>;
 
 class AddressStore {
  public:
-  // Makes the store where there is none. A file that is shorter than it counts, but has every page
-  // that is in use, is extended. That is counted, and an event.
+  // Makes the store if it does not exist. A file that is shorter than it counts, but has every page that is
+  // in use, is extended. That is counted, and an event.
   // `clocks`: without any, ReadClocks(root).
   static Result<AddressStore> Open(const Root& root, ClockSource clocks = {});
-  // nullopt: there is no store, so nothing is held.
+  // nullopt: the store does not exist, so nothing is held.
   static Result<std::optional<AddressStore>> OpenExisting(const Root& root, ClockSource clocks = {});
 
-  // Whether Open() could make the store where there is none; makes nothing.
+  // Whether Open() could make a missing store; makes nothing.
   static Result<void> CheckPlace(const Root& root);
 
-  // For each request the address that its owner holds in its pools, or the fixed one, or the
-  // next one: all of them in one transaction, or none. An owner's address outside of the pool's present
-  // ranges, or in place of the fixed one, is released first. An owner gets its address of before a reboot
-  // again, until the reuse delay is over. A fixed address that another owner holds, or that cools down:
-  // kBusy. Without a fixed address and with none in any of the pools: kExhausted.
+  // For each request: the address that its owner holds in its pools, or the fixed one, or the next one. One
+  // transaction allocates all of them, or none. An owner's address outside of the pool's present ranges, or
+  // in place of the fixed one, is released first. An owner gets its address of before a reboot again, until
+  // the reuse delay is over. A fixed address that another owner holds, or that cools down: kBusy. Without a
+  // fixed address and with none in any of the pools: kExhausted.
   Result<std::vector<AddressRecord>> Allocate(const std::vector<AddressRequest>& requests);
   Result<AddressRecord> Allocate(const AddressOwner& owner, const AddressPool& pool);
   // Whether Allocate() would succeed; allocates and writes nothing.
   Result<void> TryAllocate(const std::vector<AddressRequest>& requests);
 
-  // Releases the addresses of earlier boots, since no network namespace survives a reboot; their earlier
-  // records. The first writing operation of a boot does it by itself, in a transaction of its own; after
-  // that there is nothing to do.
+  // Releases the addresses of earlier boots, since no network namespace survives a reboot. Returns their
+  // earlier records. The first writing operation of a boot does the same in a transaction of its own; later
+  // calls find nothing to do.
   Result<std::vector<AddressRecord>> ReleaseEarlierBoots();
 
-  // Takes an address that the owner or one of its links holds out of use for `time`, whatever its
-  // pool's reuse delay: another machine uses it. List() has it, and it is an event. kNotFound when the
-  // owner does not hold it.
+  // Quarantines an address that the owner or one of its links holds, for `time`, whatever its pool's reuse
+  // delay: another machine uses it. List() has it, and it is an event. kNotFound when the owner does not hold
+  // it.
   Result<AddressRecord> Quarantine(const AddressOwner& owner, const IpAddress& address,
                                    std::chrono::seconds time = kDefaultQuarantine);
 
@@ -116,8 +116,8 @@ class AddressStore {
   // All addresses of all pools that are not free.
   [[nodiscard]] Result<std::vector<AddressRecord>> List() const;
 
-  // For metrics, by pool; and for operators: events with numbers above `after`,
-  // oldest first (ipam/store/events.h). Numbers start anew with a store that is made anew.
+  // For metrics, by pool; and for operators: events with numbers above `after`, oldest first
+  // (ipam/store/events.h). A new store starts again with number 1.
   [[nodiscard]] Result<std::map<std::string, PoolCounters>> Counters() const;
   [[nodiscard]] Result<StoreCounters> OwnCounters() const;
   [[nodiscard]] Result<std::vector<AddressEvent>> Events(std::uint64_t after) const;

@@ -265,7 +265,7 @@ TEST_P(BadPeers, AreRefused) {
 INSTANTIATE_TEST_SUITE_P(
     Fields, BadPeers,
     ::testing::Values(
-        BadConfig{"RangeNoPrefix", R"({"range": "10.0.0.1"})", "/ipam/range: '10.0.0.1' is no range"},
+        BadConfig{"RangeNoPrefix", R"({"range": "10.0.0.1"})", "/ipam/range: '10.0.0.1' is not a range"},
         BadConfig{"RangeStartElsewhere", R"({"range": "10.1.0.1-10.0.0.9/24"})",
                   "/ipam/range: '10.1.0.1-10.0"},
         BadConfig{"RangeReversed", R"({"range": "10.0.0.9-10.0.0.1/24"})",
@@ -278,7 +278,7 @@ INSTANTIATE_TEST_SUITE_P(
         BadConfig{"Unknown", R"({"range": "10.0.0.0/24", "leader_leas_duration": 3})",
                   "/ipam/leader_leas_duration: unknown field; did you mean 'leader_lease_duration'?"},
         BadConfig{"Slice", R"({"range": "10.0.0.0/24", "node_slice_size": "/x"})",
-                  "/ipam/node_slice_size: '/x' is no prefix length"},
+                  "/ipam/node_slice_size: '/x' is not a prefix length"},
         BadConfig{"DnsUnknown", R"({"range": "10.0.0.0/24", "dns": {"nameserver": ["x"]}})",
                   "/ipam/dns/nameserver: unknown field; did you mean 'nameservers'?"},
         BadConfig{"DnsType", R"({"range": "10.0.0.0/24", "dns": {"search": "x"}})",

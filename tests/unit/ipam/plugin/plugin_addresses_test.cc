@@ -340,7 +340,7 @@ TEST_F(DeterministicTest, HeldByAnotherOrCoolingDown) {
 TEST_F(DeterministicTest, WithoutAnIndexAndBeyondTheRange) {
   EXPECT_EQ(Run("ADD", "a", Config({{"rail", "rail0"}})).Error(),
             "7: network configuration: /ipam: the fabric's policy 'deterministic' needs the index of the VF "
-            "('vf'), and there is none; below railhead each VF has one; a PF has none: put it on a rail of "
+            "('vf'), which is missing; below railhead each VF has one; a PF has none: put it on a rail of "
             "another fabric file");
   EXPECT_EQ(Run("ADD", "a", Vf(15)).Error(),
             "7: /etc/railhead/fabric.json: rail 'rail0': VF 15 has no address: this node has 15, "
