@@ -1,13 +1,13 @@
 // Kernel: the only virtual interfaces between Railhead and Linux.
 //
-// RouteApi is rtnetlink in one network namespace, RdmaApi RDMA netlink in one,
-// DeviceApi the settings of devices in one, Kernel makes them and does what needs more than netlink.
+// RouteApi is rtnetlink in one network namespace. RdmaApi is RDMA netlink in one. DeviceApi is the settings
+// of devices in one. Kernel makes them and does the work that needs more than netlink.
 // LinuxKernel (netns/linux_kernel.h) is the real one; tests/support/fake_kernel/ has one that keeps state.
 //
-// Ownership: handles returned are the caller's. Threads: one object, one thread
-// at a time; several objects may be used at once. Errors carry errno and the
-// kernel's extended-ack text ("... : Invalid argument (VLAN id out of range)").
-// A lookup's absence is nullopt; deleting what is not there returns false.
+// Ownership: handles returned are the caller's. Threads: one object, one thread at a time; several objects
+// may be used at once. Errors carry errno and the kernel's extended-ack text ("... : Invalid argument (VLAN
+// id out of range)").
+// A lookup's absence is nullopt; deleting an absent object returns false.
 #pragma once
 
 #include <chrono>
@@ -52,25 +52,25 @@ class RouteApi {
   // MTU below 1280).
   virtual Result<void> ChangeLink(int index, const LinkChange& change) = 0;
 
-  // One message: namespace, name and MTU. Not atomic: when the name is taken
-  // or the MTU refused the call fails and the device can be in `target`
-  // already, under its old or its new name. After an error look in both.
+  // One message: namespace, name and MTU. Not atomic: the call fails when the name is taken or the MTU
+  // refused. The device can then be in `target` already, under its old or its new name. After an error look
+  // in both.
   // Moving takes the link down and flushes its addresses (net/core/dev.c).
   virtual Result<void> MoveLink(int index, const NetNs& target, const std::string& name,
                                 std::optional<int> mtu) = 0;
 
-  // What is stacked on the link `lower` of the namespace `lower_ns` and stays here when that is moved
-  // elsewhere, goes on sending through it, and can be moved no more: VLANs, macvlans and ipvlans
-  // (vlan_device_event and its siblings pass over moves; other kinds go, or let go, by themselves). Such a
-  // device in a third namespace is not seen from here. Removing one removes what is stacked on it.
+  // The devices that are stacked on the link `lower` of the namespace `lower_ns`, and that stay here when
+  // `lower` moves elsewhere. They go on sending through it, and can no longer be moved. They are VLANs,
+  // macvlans and ipvlans: vlan_device_event and its siblings ignore moves. Other kinds move along or detach
+  // by themselves. Such a device in a third namespace is not seen from here. Removing one removes the devices
+  // stacked on it.
   virtual Result<std::vector<Link>> ListUppers(int lower, const NetNs& lower_ns) = 0;
   virtual Result<bool> DeleteLink(int index) = 0;
 
-  // Alternative names share the namespace's names with the links' first ones; kExists
-  // when the name is taken. A move takes them along, and is refused whole (kExists)
-  // when the target has one of them; from a namespace that dies the link returns to the host
-  // without those that are taken there (__dev_change_net_namespace and
-  // default_device_exit_net in net/core/dev.c).
+  // Alternative names share the namespace's names with the links' first ones; kExists when the name is taken.
+  // A move takes them along, and is refused whole (kExists) when the target has one of them. From a namespace
+  // that dies, the link returns to the host without the names that are taken there. Source:
+  // __dev_change_net_namespace and default_device_exit_net in net/core/dev.c.
   virtual Result<void> AddAltName(int index, const std::string& name) = 0;
   virtual Result<bool> DeleteAltName(int index, const std::string& name) = 0;
 
@@ -101,18 +101,16 @@ class RouteApi {
   virtual Result<std::vector<Neighbour>> ListNeighbours(int index) = 0;
   virtual Result<void> SetNeighbour(const Neighbour& neighbour) = 0;
   virtual Result<bool> DeleteNeighbour(const Neighbour& neighbour) = 0;
-  // Has the kernel resolve the address on the link as if there were traffic
-  // (NTF_USE, and for IPv6 a solicitation of our own: netns/nl/neighbours.h); does
-  // not wait.
+  // Makes the kernel resolve the address on the link as if there were traffic. Uses NTF_USE, and for IPv6 a
+  // solicitation of our own (netns/nl/neighbours.h). Does not wait.
   virtual Result<void> ResolveNeighbour(int index, const IpAddress& address) = 0;
-  // Waits by neighbour events until it is resolved, and asks again every second where
-  // ResolveNeighbour has asked; nullopt: not by the deadline.
+  // Waits by neighbour events until it is resolved, and asks again every second if ResolveNeighbour has
+  // asked. nullopt: not by the deadline.
   virtual Result<std::optional<MacAddress>> WaitNeighbour(int index, const IpAddress& address,
                                                           Deadline deadline) = 0;
 
-  // Waits by link events until the link is up, has carrier and can send (what is
-  // sent earlier the kernel drops without a word). false: not by the deadline;
-  // kNotFound: the link is gone.
+  // Waits by link events until the link is up, has carrier and can send. Earlier packets would be dropped
+  // silently by the kernel. false: not by the deadline; kNotFound: the link is gone.
   virtual Result<bool> WaitCarrier(int index, Deadline deadline) = 0;
 };
 
@@ -146,10 +144,10 @@ class DeviceApi {
   DeviceApi& operator=(const DeviceApi&) = delete;
   virtual ~DeviceApi() = default;
 
-  // All that the driver answers; kNotFound: the link is gone.
+  // All settings that the driver reports; kNotFound: the link is gone.
   virtual Result<DeviceState> Read(const Link& link) = 0;
-  // Sets fields of one source, and no other ones. Not atomic where they are several messages: what was set
-  // before the one that is refused stays.
+  // Sets fields of one source, and no other ones. Not atomic if this takes several messages: settings before
+  // the refused one stay.
   virtual Result<void> Write(const Link& link, DeviceSource source, const DeviceState& values) = 0;
 };
 
@@ -170,9 +168,9 @@ class Kernel {
   // The GID table of port 1 as a process in `ns` sees it; nullopt: no such device.
   virtual Result<std::optional<std::vector<GidEntry>>> ReadGids(const NetNs& ns,
                                                                 const std::string& device) = 0;
-  // Waits for an entry of that table; nullopt: not there by the deadline, or the device is gone. The
-  // kernel fills tables from a work queue and tells nobody, so this polls. What is
-  // here works by ReadGids; LinuxKernel's looks at the likely slots first.
+  // Waits for an entry of that table. nullopt: not there by the deadline, or the device is gone. The kernel
+  // fills tables from a work queue without an event, so this polls. This default works by ReadGids;
+  // LinuxKernel's reads the likely slots first.
   virtual Result<std::optional<GidEntry>> WaitGid(const NetNs& ns, const std::string& device,
                                                   const GidRequest& request, Deadline deadline) {
     for (PollPause pause;;) {
@@ -187,11 +185,11 @@ class Kernel {
   // (RouteApi::WaitCarrier).
   virtual Result<void> Announce(const NetNs& ns, const Link& link,
                                 const std::vector<IpAddress>& addresses) = 0;
-  // Address conflict detection (netns/packet/conflict.h), all targets at once: three
-  // probes each, listening until the budget is over or every target has a conflict; at
-  // most one of each. Some milliseconds to tens of them beyond the budget per address
-  // family in use. The links must be ready (RouteApi::WaitCarrier); the addresses may
-  // be configured already as long as nobody is answered (arp_ignore 8).
+  // Address conflict detection (netns/packet/conflict.h), all targets at once, three probes each. Listens
+  // until the budget is over or every target has a conflict; reports at most one of each. Takes some
+  // milliseconds to tens of them beyond the budget per address family in use. The links must be ready
+  // (RouteApi::WaitCarrier). The addresses may be configured already if the host answers nobody (arp_ignore
+  // 8).
   virtual Result<std::vector<AddressConflict>> ProbeAddresses(const NetNs& ns,
                                                               const std::vector<ProbeTarget>& targets,
                                                               std::chrono::milliseconds budget) = 0;

@@ -78,7 +78,7 @@ Result<void> LinuxKernel::Announce(const NetNs& ns, const Link& link,
                                    const std::vector<IpAddress>& addresses) {
   std::vector<IpAddress> left;
   for (const IpAddress& address : addresses) {
-    // What the kernel refuses to do for us, a packet socket can.
+    // A packet socket can send where the kernel refuses to.
     const auto sent = address.IsV4() ? nl::SendGratuitousArp(ns, link.index, address) : Result<bool>(false);
     if (!sent || !*sent) left.push_back(address);
   }
@@ -106,19 +106,19 @@ Result<bool> LinuxKernel::HasProcesses(const NetNs& ns) {
 
 Result<void> LinuxKernel::RebindDriver(const std::string& bdf) {
   const auto address = PciAddress::Parse(bdf);
-  if (!address) return Fail(ErrorCode::kInvalid, "rebinding a driver: " + bdf + " is no PCI address");
+  if (!address) return Fail(ErrorCode::kInvalid, "rebinding a driver: " + bdf + " is not a PCI address");
   return railhead::RebindDriver(root_, *address);
 }
 
 Result<void> LinuxKernel::BindDriver(const std::string& bdf, const std::string& driver) {
   const auto address = PciAddress::Parse(bdf);
-  if (!address) return Fail(ErrorCode::kInvalid, "binding a driver: " + bdf + " is no PCI address");
+  if (!address) return Fail(ErrorCode::kInvalid, "binding a driver: " + bdf + " is not a PCI address");
   return railhead::BindDriver(root_, *address, driver);
 }
 
 Result<void> LinuxKernel::ResetFunction(const std::string& bdf) {
   const auto address = PciAddress::Parse(bdf);
-  if (!address) return Fail(ErrorCode::kInvalid, "resetting a function: " + bdf + " is no PCI address");
+  if (!address) return Fail(ErrorCode::kInvalid, "resetting a function: " + bdf + " is not a PCI address");
   return railhead::ResetFunction(root_, *address);
 }
 

@@ -155,7 +155,7 @@ Result<IpRange> IpRange::Parse(std::string_view text) {
   const auto dash = text.find('-');
   const auto first = IpAddress::Parse(text.substr(0, dash));
   const auto last = dash == std::string_view::npos ? first : IpAddress::Parse(text.substr(dash + 1));
-  if (!first || !last) return invalid("is no address, range or prefix");
+  if (!first || !last) return invalid("is not an address, range or prefix");
   if (first->IsV4() != last->IsV4()) return invalid("mixes IPv4 and IPv6");
   if (*last < *first) return invalid("ends before it begins");
   return IpRange{*first, *last};

@@ -90,7 +90,7 @@ struct IpRange {
   IpAddress first;
   IpAddress last;
 
-  // "10.0.0.1-10.0.0.9", "10.0.0.1" or "10.0.0.0/28" (all of it). Errors: kInvalid, with the way out.
+  // "10.0.0.1-10.0.0.9", "10.0.0.1" or "10.0.0.0/28" (the whole prefix). Errors: kInvalid, with the way out.
   static Result<IpRange> Parse(std::string_view text);
 
   // A single address stands by itself.

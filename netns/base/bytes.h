@@ -28,7 +28,7 @@ class Writer {
       bytes_.push_back(static_cast<char>((value >> (8 * left)) & 0xffU));
     return *this;
   }
-  // As much of it as a Size can count.
+  // Truncated to the length that a Size can count.
   template <typename Size>
   Writer& PutText(std::string_view text) {
     text = text.substr(0, std::numeric_limits<Size>::max());

@@ -63,7 +63,7 @@ Result<UniqueFd> OpenTemporary(const std::string& path) {
     while (::flock(fd.get(), LOCK_EX) != 0) {
       if (errno != EINTR) return FailSys(errno, "locking the temporary file " + path);
     }
-    // Another writer can have renamed it meanwhile: then it is content.
+    // If another writer has renamed the file in between, it is content now.
     if (!IsFileAt(path, fd.get())) continue;
     if (::ftruncate(fd.get(), 0) != 0) return FailSys(errno, "emptying the temporary file " + path);
     return fd;
@@ -96,7 +96,7 @@ Result<Temporary> MakeTemporary(const FileContent& file, mode_t mode) {
   return temporary;
 }
 
-// `at_once`: what is shorter than the buffer is all of it.
+// `at_once`: content that is shorter than the buffer is complete after one read.
 Result<std::string> ReadOpen(const UniqueFd& fd, const std::string& path, std::size_t max_size,
                              bool at_once) {
   std::string content;
@@ -105,7 +105,7 @@ Result<std::string> ReadOpen(const UniqueFd& fd, const std::string& path, std::s
     const ssize_t n = ::read(fd.get(), buffer.data(), buffer.size());
     if (n < 0) {
       if (errno == EINTR) continue;
-      // A pipe, as /dev/stdin can be one, whose writer is there: that is worth waiting for.
+      // A pipe (/dev/stdin can be one) whose writer still exists: wait for it.
       if (errno == EAGAIN && ::fcntl(fd.get(), F_SETFL, 0) == 0) continue;
       return FailSys(errno, "reading " + path);
     }
@@ -120,7 +120,7 @@ Result<std::string> ReadOpen(const UniqueFd& fd, const std::string& path, std::s
 }
 
 Result<std::optional<std::string>> Read(const std::string& path, std::size_t max_size, bool at_once) {
-  // O_NONBLOCK: to open a pipe that nobody writes to would wait for ever.
+  // O_NONBLOCK: opening a pipe without a writer would block for ever.
   const UniqueFd fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
   if (!fd.valid()) {
     if (IsAbsence(errno)) return std::nullopt;
@@ -132,7 +132,7 @@ Result<std::optional<std::string>> Read(const std::string& path, std::size_t max
 Result<void> RefuseUntrusted(const UniqueFd& fd, const std::string& path) {
   struct stat facts {};
   if (::fstat(fd.get(), &facts) != 0) return FailSys(errno, "looking at " + path);
-  if (!S_ISREG(facts.st_mode)) return Fail(ErrorCode::kInvalid, path + " is no regular file");
+  if (!S_ISREG(facts.st_mode)) return Fail(ErrorCode::kInvalid, path + " is not a regular file");
   if (facts.st_uid == 0 || facts.st_uid == ::geteuid()) return {};
   return Fail(ErrorCode::kPermission,
               path + " belongs to user " + std::to_string(facts.st_uid) + ", not to root",
@@ -160,8 +160,8 @@ Result<std::optional<std::string>> ReadRootFile(const std::string& path, std::si
 }
 
 Result<std::optional<std::string>> ReadAttribute(const std::string& path) {
-  // sysfs gives an attribute whole, a page at most (fs/kernfs/file.c, fs/sysfs/file.c): asking
-  // for more would double the reads of whoever reads thousands.
+  // sysfs returns an attribute whole, a page at most (fs/kernfs/file.c, fs/sysfs/file.c). A second read would
+  // double the reads of a caller that reads thousands.
   auto content = Read(path, kMaxFileSize, true);
   if (!content && content.error().sys_errno == ENODEV) return std::nullopt;
   if (content && *content) {
@@ -172,14 +172,14 @@ Result<std::optional<std::string>> ReadAttribute(const std::string& path) {
 }
 
 Result<UniqueFd> OpenOwnFile(const std::string& path, int flags, mode_t mode) {
-  // O_NONBLOCK: to open a pipe that nobody reads would wait for ever. It changes nothing of a file.
+  // O_NONBLOCK: opening a pipe without a reader would block for ever. The flag has no effect on a file.
   UniqueFd fd(::open(path.c_str(), flags | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK, mode));
   if (!fd.valid()) return FailSys(errno, "opening " + path);
   struct stat status {};
   if (::fstat(fd.get(), &status) != 0) return FailSys(errno, "looking at " + path);
   const bool ours = status.st_uid == ::geteuid() || status.st_uid == 0;
   if (S_ISREG(status.st_mode) && status.st_nlink <= 1 && ours) return fd;
-  const std::string why = !S_ISREG(status.st_mode) ? "it is no file"
+  const std::string why = !S_ISREG(status.st_mode) ? "it is not a file"
                           : ours                   ? "the file has other names, too"
                                                    : "it belongs to user " + std::to_string(status.st_uid);
   return Fail(ErrorCode::kInvalid, "opening " + path + ": " + why,
@@ -198,7 +198,7 @@ Result<void> WriteAllAtomic(std::vector<FileContent> files, Sync sync, mode_t mo
   for (const FileContent& file : files) {
     temporaries.push_back(RH_TRY(MakeTemporary(file, mode)));
   }
-  // Not before all are written: the first wait takes most of the others along.
+  // Not before all are written: the first wait covers most of the other files.
   for (const Temporary& temporary : temporaries) {
     if (sync == Sync::kDurable && ::fsync(temporary.fd.get()) != 0)
       return FailSys(errno, "syncing " + temporary.path);
@@ -215,7 +215,8 @@ Result<void> WriteAllAtomic(std::vector<FileContent> files, Sync sync, mode_t mo
 }
 
 Result<bool> RemoveWritten(const std::string& path) {
-  // The half first: whoever is killed in between is called again for the whole.
+  // The half-written file first: after a kill in between, the caller calls again because the whole file still
+  // exists.
   const bool half = RH_TRY(RemoveFile(path + std::string(kTemporarySuffix)));
   return RH_TRY(RemoveFile(path)) || half;
 }

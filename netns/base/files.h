@@ -1,13 +1,11 @@
 // Small files, whole: sysfs attributes, configuration, state.
 //
-// Reading: absence is a value. Writing: WriteAtomic replaces a file in one step
-// (temporary file beside it, then rename), so a reader or a crash sees the old
-// content or the new one, never a part. The temporary file is PATH.new, locked by
-// its writer: that of a killed writer is overwritten by the next one, or removed by
-// RemoveWritten; it is found without listing the directory. Sync::kDurable adds
-// fsync of the file and its directory: needed under /var/lib, useless on tmpfs.
-// Threads: all functions are thread-safe; two writers of one path follow one
-// another, and the last one wins.
+// Reading: absence is a value. Writing: WriteAtomic replaces a file in one step (temporary file beside it,
+// then rename). So a reader or a crash sees the old content or the new one, never a part. The temporary file
+// is PATH.new, locked by its writer, and found without listing the directory. If a writer was killed, the
+// next writer overwrites its temporary file, or RemoveWritten removes the file. Sync::kDurable adds fsync of
+// the file and its directory: needed under /var/lib, useless on tmpfs.
+// Threads: all functions are thread-safe; two writers of one path follow one another, and the last one wins.
 #pragma once
 
 #include <sys/types.h>
@@ -32,27 +30,28 @@ inline constexpr std::size_t kMaxFileSize = std::size_t{4} << 20;
 // `max_size` is an error.
 Result<std::optional<std::string>> ReadFile(const std::string& path, std::size_t max_size = kMaxFileSize);
 
-// As ReadFile, of what root decides by, or of a path that somebody else may have named. It is opened only if
-// it is a regular file (to open a watchdog starts it) and belongs to root or to us.
+// As ReadFile, for a file that root's decisions depend on, or for a path that an unprivileged user may have
+// chosen. Opens the file only if it is a regular file (opening a watchdog starts it) and belongs to root or
+// to us.
 Result<std::optional<std::string>> ReadRootFile(const std::string& path, std::size_t max_size = kMaxFileSize);
 
-// As ReadFile, but trailing white space removed: for sysfs attributes. nullopt also when the kernel takes the
-// object of the attribute down just now (ENODEV, fs/kernfs/file.c). An interface's: ReadNetdevAttribute
+// As ReadFile, but without trailing white space: for sysfs attributes. Also nullopt while the kernel removes
+// the object of the attribute (ENODEV, fs/kernfs/file.c). For an interface's: ReadNetdevAttribute
 // (netns/sys/netdev_sysfs.h).
 Result<std::optional<std::string>> ReadAttribute(const std::string& path);
 
 inline constexpr std::string_view kTemporarySuffix = ".new";
 
-// open(2) with `flags` of a file that we make ourselves, or have made: close-on-exec, and refused when
-// a link, a pipe or a device is there instead, when the file has another name as well, or when it
-// belongs to another user than root and us: to write there would be to write to something else.
+// open(2) with `flags` and close-on-exec, for a file that we make or have made. Refuses a link, a pipe or a
+// device in its place. Refuses a file with a second name, or of another user than root and us. Writing to
+// such a file would change something else.
 Result<UniqueFd> OpenOwnFile(const std::string& path, int flags, mode_t mode = 0600);
 
 Result<void> WriteAtomic(const std::string& path, std::string_view content, Sync sync, mode_t mode = 0600);
 
-// Several at once, of different paths: each is replaced in one step, one after the other, when
-// all of them are written. The disk is waited for as a whole, not for each by itself. After an
-// error some may be replaced.
+// Several files at once, of different paths. When all are written, they are replaced one after the other,
+// each in one step. The disk is waited for as a whole, not for each by itself. After an error some may be
+// replaced.
 struct FileContent {
   std::string path;
   std::string_view content;
@@ -62,8 +61,8 @@ Result<void> WriteAllAtomic(std::vector<FileContent> files, Sync sync, mode_t mo
 // Removes what WriteAtomic has made of `path`, whole or half; true if there was something.
 Result<bool> RemoveWritten(const std::string& path);
 
-// Removes the temporary file `temporary` of a writer that was killed. false: there is none, or its writer
-// lives and has it locked. No age is asked for: clocks can be set.
+// Removes the temporary file `temporary` of a writer that was killed. false: the file does not exist, or its
+// writer lives and has it locked. The file's age does not matter: clocks can be set.
 Result<bool> RemoveAbandoned(const std::string& temporary);
 
 // One write(2) to an existing file: for sysfs, where the kernel's answer is the
@@ -86,18 +85,17 @@ bool RemoveEmptyDirectory(const std::string& path);
 // Names in a directory, sorted, without . and ..; nullopt when it does not exist.
 Result<std::optional<std::vector<std::string>>> ListDirectory(const std::string& path);
 
-// Target of a symbolic link; nullopt when there is none.
+// Target of a symbolic link; nullopt when it does not exist.
 Result<std::optional<std::string>> ReadLink(const std::string& path);
 
 bool Exists(const std::string& path);
 
 // Root: the prefix below which every path is taken.
 //
-// In production it is empty. Tests and development give a directory (the
-// binaries read RAILHEAD_ROOT in main(), nowhere else), so that /sys, /dev,
-// /etc/railhead, /run/railhead, /var/lib/railhead and /run/cdi all come from a
-// tree of their own. Namespace paths that a runtime passes are not taken below
-// it: they name the kernel's objects.
+// In production it is empty. Tests and development set a directory by RAILHEAD_ROOT, which the binaries read
+// in main(), nowhere else. Then /sys, /dev, /etc/railhead, /run/railhead, /var/lib/railhead and /run/cdi all
+// come from a tree of their own. Namespace paths that a runtime passes are not taken below it: they name the
+// kernel's objects.
 // Threads: immutable value.
 
 class Root {

@@ -1,11 +1,9 @@
-// poll_pause.h - how long to wait before the next look at something that the kernel
-// changes without telling anybody.
+// poll_pause.h - how long to wait before the next poll of something that the kernel changes without an event.
 //
-// Purpose: what comes soon is seen within a millisecond or some; who waits for seconds
-//   looks ever less often, so that many waiting ADDs do not take the processor from what
-//   they wait for.
-// Values: 1 ms, doubled with every look up to 20 ms, or to a sixteenth of the time waited
-//   so far where that is more, but never above 250 ms.
+// Purpose: a quick change is seen within a millisecond or so. A caller that waits for seconds polls ever less
+// often. So many waiting ADDs do not take the processor from the work that they wait for.
+// Values: 1 ms, doubled with every poll up to 20 ms. After a longer wait a sixteenth of the time waited so
+// far, but never above 250 ms.
 // Threads: one waiting loop each; no errors.
 #pragma once
 
@@ -18,7 +16,7 @@ class PollPause {
  public:
   using Duration = std::chrono::milliseconds;
 
-  // `waited`: since the first look.
+  // `waited`: since the first poll.
   Duration After(std::chrono::steady_clock::duration waited) {
     const auto patience = std::chrono::duration_cast<Duration>(waited) / 16;
     const auto longest = std::clamp<Duration>(patience, kUsual, kLongest);

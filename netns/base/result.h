@@ -4,10 +4,9 @@
 //   auto link = RH_TRY(links.Get("eth0"));              // returns the error
 //   RH_TRY_WRAP(links.SetUp(link.index), "bringing up eth0");
 //
-// An Error says what was attempted, on what, why it failed and, where we know,
-// what to do about it. `code` is for programs (it becomes a CNI error code, a
-// gRPC status or an exit status in exactly one place per binary), `message` and
-// `hint` are for people: no trailing period, no newline.
+// An Error says what was attempted, on what, why it failed and, where we know, what to do. The field `code`
+// is for programs. It becomes a CNI error code, a gRPC status or an exit status in exactly one place per
+// binary. The fields `message` and `hint` are for people: no trailing period, no newline.
 // Absence that a caller may expect is a value (std::optional), not an error.
 // Threads: plain values. Nothing here throws.
 #pragma once
@@ -23,9 +22,9 @@ namespace railhead {
 enum class ErrorCode : std::uint8_t {
   kMalformed,    // text that cannot be parsed at all
   kInvalid,      // what the caller gave is wrong or contradictory; nothing was touched
-  kNamespace,    // the network namespace given is gone or is none
-  kNotFound,     // what was named does not exist
-  kExists,       // what was to be made exists already
+  kNamespace,    // the given network namespace is gone or invalid
+  kNotFound,     // the named object does not exist
+  kExists,       // the object to be made exists already
   kBusy,         // in use by someone else; may work later
   kUnsupported,  // the kernel, driver or runtime cannot do it
   kPermission,   // EPERM, EACCES

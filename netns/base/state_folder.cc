@@ -23,8 +23,7 @@ constexpr std::array<std::string_view, 4> kTops = {"/run/railhead", "/run/cdi", 
                                                    "/var/lib/railhead"};
 constexpr int kAttempts = 20;
 
-// Folders before what is in them. Durable is what outlives the boot; the rest survives the death of any
-// process.
+// Folders before their contents. Durable folders outlive the boot; the others outlive any process.
 constexpr std::array<StateFolder, 15> kFolders = {{
     {.path = "/run/railhead", .file_mode = 0644},
     {.path = "/run/railhead/announce", .mode = 0700, .owner = StateOwner::kAttachment},
@@ -58,18 +57,18 @@ bool IsTrusted(uid_t owner) {
   return owner == 0 || owner == ::geteuid();
 }
 
-// Also below what is no directory: whoever makes the folder says that better.
+// Also below a non-directory: the call that makes the folder reports that better.
 bool IsAbsent(int sys_errno) {
   return sys_errno == ENOENT || sys_errno == ENOTDIR;
 }
 
-// Whether others than its owner may add and remove names.
+// Whether other users than its owner may add and remove names.
 bool IsOpenToOthers(const struct stat& status) {
   const bool by_group = (status.st_mode & S_IWGRP) != 0 && status.st_gid != 0 && status.st_gid != ::getegid();
   return by_group || (status.st_mode & S_IWOTH) != 0;
 }
 
-// false when there is none.
+// false when the folder does not exist.
 Result<bool> CheckOne(const std::string& folder) {
   struct stat status {};
   if (::lstat(folder.c_str(), &status) != 0) {
@@ -77,10 +76,10 @@ Result<bool> CheckOne(const std::string& folder) {
     return FailSys(errno, "looking at the folder " + folder);
   }
   if (S_ISLNK(status.st_mode)) {
-    return Fail(Refused(folder, "is a symbolic link: what is written there would be written elsewhere",
+    return Fail(Refused(folder, "is a symbolic link: files below it would be written elsewhere",
                         "remove it; to keep the state on another disk, mount it there"));
   }
-  if (!S_ISDIR(status.st_mode)) return Fail(Refused(folder, "is no directory", "remove what is there"));
+  if (!S_ISDIR(status.st_mode)) return Fail(Refused(folder, "is not a directory", "remove what is there"));
   if (!IsTrusted(status.st_uid)) {
     return Fail(Refused(folder, "belongs to user " + std::to_string(status.st_uid) + ", not to root",
                         "look at what is in it, then: chown root " + folder));
@@ -104,7 +103,7 @@ Result<void> CheckHolder(const std::string& folder) {
                       "chown root and chmod go-w " + folder));
 }
 
-// The top that `folder` is, or is below; "" if there is none.
+// The top that `folder` is, or is below; "" if it has no top.
 std::string TopOf(const Root& root, const std::string& folder) {
   for (const std::string_view name : kTops) {
     std::string top = root.Path(name);
@@ -117,7 +116,8 @@ std::string HolderOf(const std::string& path) {
   return path.substr(0, path.rfind('/'));
 }
 
-// The innermost of the table that `path` is, or is in. What is below none is as the first.
+// The innermost folder of the table that `path` is, or is in. A path outside of all of them counts as in the
+// first.
 const StateFolder& FolderOf(const Root& root, const std::string& path) {
   const StateFolder* found = &kFolders.front();
   for (const StateFolder& folder : kFolders) {
@@ -148,7 +148,8 @@ Result<void> CheckStateFolders(const Root& root) {
 }
 
 Result<void> MakeStateFolder(const Root& root, const std::string& folder) {
-  // Before: what is made below a link is made elsewhere. After: another may have been faster.
+  // Before making it: below a link, the folder would be made elsewhere. After: another process may have been
+  // faster.
   RH_TRY(CheckStateFolder(root, folder));
   RH_TRY(MakeDirectories(folder, FolderOf(root, folder).mode));
   return CheckStateFolder(root, folder);
@@ -163,7 +164,8 @@ Result<void> WriteStateFile(const Root& root, const std::string& file, std::stri
   RH_TRY(CheckStateFolder(root, HolderOf(file)));
   auto written = WriteAtomic(file, content, folder.sync, folder.file_mode);
   for (int attempt = 0; !written && written.error().sys_errno == ENOENT && attempt < kAttempts; ++attempt) {
-    // Not there yet, or removed in between: by the DEL of a sibling, or by who found it empty.
+    // The folder is absent, or was removed in between: by the DEL of a sibling, or by a process that found it
+    // empty.
     RH_TRY(MakeStateFolderOf(root, file));
     written = WriteAtomic(file, content, folder.sync, folder.file_mode);
   }
@@ -181,8 +183,8 @@ timespec TimeOf(milliseconds time) {
           static_cast<long>(std::chrono::nanoseconds(time - seconds).count())};
 }
 
-// While it lives, a call that the thread is blocked in ends with EINTR after `limit`, and again and
-// again from then on: a signal that comes between two calls ends neither.
+// While it lives, a blocking call of the thread ends with EINTR after `limit`, and repeatedly from then on. A
+// single signal that comes between two calls would end neither.
 class Interrupter {
  public:
   explicit Interrupter(milliseconds limit) {
@@ -214,7 +216,7 @@ class Interrupter {
   [[nodiscard]] bool armed() const { return armed_; }
 
  private:
-  // Of those that nobody else uses.
+  // One of the signals that nothing else uses.
   static int Signal() { return SIGRTMAX - 1; }
 
   timer_t timer_ = nullptr;
@@ -224,8 +226,8 @@ class Interrupter {
 
 // Whether the lock was got; errno says why not: EINTR after `limit`.
 //
-// The kernel's queue (fs/locks.c) is first come, first served and wakes one. Who asks again and
-// again instead gets the lock by luck: of 32 at once the last waited ten times as long as most.
+// The kernel's queue (fs/locks.c) is first come, first served and wakes one. A process that polls instead
+// gets the lock by luck: of 32 at once the last waited ten times as long as most.
 bool LockWithin(int fd, milliseconds limit) {
   const auto deadline = Clock::now() + limit;
   const Interrupter interrupter(limit);
@@ -243,7 +245,7 @@ bool LockWithin(int fd, milliseconds limit) {
 }  // namespace
 
 Result<FileLock> FileLock::Acquire(const std::string& path, std::chrono::milliseconds limit) {
-  // Not for writing: who watches what lock files say is not woken when one is closed.
+  // Read-only: each close of a file open for writing would wake the processes that watch lock files.
   auto opened = OpenOwnFile(path, O_RDONLY | O_CREAT);
   if (!opened && opened.error().sys_errno == ENOENT) {
     RH_TRY(MakeDirectories(path.substr(0, path.rfind('/'))));

@@ -1,13 +1,14 @@
-// Folders of Railhead's own state: one table of them, which whoever makes, checks, sweeps or describes the
-// state reads; and their rule, that nobody else can plant anything there.
+// The folders of Railhead's own state, and their rule: no other user can plant anything there. One table
+// lists the folders for all code that makes, checks, sweeps or describes the state.
 //
-// The tops of the state (/run/railhead, /run/cdi, /var/run/k8s.cni.cncf.io, /var/lib/railhead) and every
-// folder below them have to be directories, not links to one, that root or who runs this owns and that
-// nobody else may write into; the folder that holds a top must not be open to all without the sticky bit.
-// Whoever could change a folder could put links and pipes where files are written, read and removed, and
-// what was checked once would be another thing later. What lies above, and links on the way to it (as
-// /var/run is one), is the system's. A path that is below no top is not checked.
-// Errors: kInvalid, naming the folder, what is wrong and what to do. Threads: pure functions over files.
+// The tops of the state are /run/railhead, /run/cdi, /var/run/k8s.cni.cncf.io and /var/lib/railhead. A top
+// and every folder below it must be a directory, not a link to one. Root or the user of this process must own
+// it, and no other user may write into it. The folder that holds a top must not be open to all without the
+// sticky bit.
+// A user who could change a folder could put links and pipes where we write, read and remove files. A checked
+// file could then become another thing later. The folders above, and links on the way to a top (as /var/run
+// is one), are the system's. A path that is below no top is not checked.
+// Errors: kInvalid, naming the folder, the fault and what to do. Threads: pure functions over files.
 #pragma once
 
 #include <sys/types.h>
@@ -46,31 +47,30 @@ struct StateFolder {
 
 std::span<const StateFolder> StateFolders();
 
-// `folder` and what lies between it and its top, as far as it is there.
+// Checks `folder` and the folders between it and its top, as far as they exist.
 Result<void> CheckStateFolder(const Root& root, const std::string& folder);
 
-// All of StateFolders(), as far as they are there: before anything is read or written.
+// Checks all of StateFolders(), as far as they exist. Call it before anything is read or written.
 Result<void> CheckStateFolders(const Root& root);
 
-// mkdir -p, with the mode that the table has for it or for what it is in, and checked. Existing folders keep
-// their mode.
+// mkdir -p with the checks, and with the mode that the table has for the folder or for its parent. Existing
+// folders keep their mode.
 Result<void> MakeStateFolder(const Root& root, const std::string& folder);
 
 // The same for the folder that `file` lies in.
 Result<void> MakeStateFolderOf(const Root& root, const std::string& file);
 
-// Replaces `file` in one step (WriteAtomic), as the table says of its folder, which is made if it is not
-// there.
+// Replaces `file` in one step (WriteAtomic), as the table says of its folder. Makes the folder if it does not
+// exist.
 Result<void> WriteStateFile(const Root& root, const std::string& file, std::string_view content);
 
 // An exclusive flock(2) on a file, held while the object lives.
 //
-// The kernel drops it when the last descriptor of the open file description is
-// closed, so a killed holder never leaves it locked; a child that inherits the
-// descriptor keeps it (see Fd()). Waiters get it in the order in which they came. As flock(2) knows no
-// deadline, a timer's signal (SIGRTMAX - 1, whose handler does nothing and stays) ends the waiting.
-// Lock files are never removed: removing one under a waiter would split the
-// lock in two.
+// The kernel drops it when the last descriptor of the open file description is closed. A killed holder
+// therefore never keeps it locked; a child that inherits the descriptor keeps it (see Fd()). Waiters get it
+// in the order in which they came. As flock(2) knows no deadline, a timer's signal (SIGRTMAX - 1, whose
+// handler does nothing and stays) ends the waiting.
+// Lock files are never removed: removing one under a waiter would split the lock in two.
 
 class FileLock {
  public:

@@ -22,7 +22,7 @@ std::vector<std::string> Split(std::string_view text, char separator);
 std::string Join(const std::vector<std::string>& parts, std::string_view separator);
 std::string ToLower(std::string_view text);
 
-// Whether an element of `range`, or what `projection` makes of it (&Rail::name), is `value`.
+// Whether `value` is an element of `range`, or the result of `projection` for one (&Rail::name).
 template <typename Range, typename Value, typename Projection = std::identity>
 bool Contains(const Range& range, const Value& value, Projection projection = {}) {
   return std::ranges::find(range, value, projection) != std::ranges::end(range);
@@ -38,7 +38,7 @@ std::optional<std::chrono::system_clock::time_point> ParseTime(std::string_view 
 
 // FNV-1a (draft-eastlake-fnv): hashes that name files, slots, labels and MAC addresses.
 //
-// The value of a text is fixed for ever: programs of different compilers and versions agree on it, and some
+// The value of a text never changes. Programs of different compilers and versions agree on it, and some
 // values outlive updates. std::hash promises that only within one process. Not for data that an attacker
 // chooses. Threads: pure.
 

@@ -1,5 +1,5 @@
-// Undo by an explicit stack: every step that changed something pushes its
-// inverse; what was pushed runs in reverse order unless Commit() was called.
+// Undo by an explicit stack. Every step that changed something pushes its inverse. The inverses run in
+// reverse order unless Commit() was called.
 //
 //   UndoStack undo;
 //   RH_TRY(links.SetVf(pf, wanted));
@@ -7,10 +7,10 @@
 //   ...
 //   undo.Commit();
 //
-// Unlike a deferred function that looks at a captured error variable, an early
-// return cannot forget it. An inverse must be safe to run when its step is
-// already undone. Run() reports what failed and goes on: the rest still has to
-// be undone. Not thread-safe. What an inverse refers to must outlive the stack.
+// Unlike a deferred function that reads a captured error variable, an early return cannot forget it. An
+// inverse must be safe to run when its step is already undone. Run() reports failures and goes on, since the
+// other steps still have to be undone. Not thread-safe. Objects that an inverse refers to must outlive the
+// stack.
 #pragma once
 
 #include <functional>

@@ -105,7 +105,7 @@ Result<std::optional<std::vector<GidEntry>>> ReadGidTable(const Root& root, cons
   std::vector<std::string> names;
   if (slots == kAllSlots) {
     auto listed = RH_TRY_WRAP(ListDirectory(directory + "/gids"), "reading the GID table of " + device);
-    if (!listed) return std::nullopt;  // gone meanwhile
+    if (!listed) return std::nullopt;  // gone in between
     names = std::move(*listed);
   }
   for (int slot = 0; slot < slots; ++slot) names.push_back(std::to_string(slot));

@@ -1,10 +1,9 @@
 // GID tables of RDMA ports.
 //
-// An index is never assumed: it depends on how many RoCE types the device has
-// and in which order addresses came (drivers/infiniband/core/cache.c). In shared
-// RDMA mode the node's /sys/class/infiniband shows every device; in exclusive
-// mode that class is tagged with the network namespace and only a process whose
-// sysfs is mounted there sees it.
+// An index is never assumed: it depends on how many RoCE types the device has and in which order addresses
+// came (drivers/infiniband/core/cache.c). In shared RDMA mode the node's /sys/class/infiniband shows every
+// device. In exclusive mode that class is tagged with the network namespace. Only a process whose sysfs is
+// mounted there sees the device.
 // Threads: pure functions over the file system.
 #pragma once
 
@@ -36,12 +35,12 @@ IpAddress GidOf(const IpAddress& address);
 // The other way round.
 IpAddress AddressOfGid(const IpAddress& gid);
 
-// The entries in use (empty and hidden ones left out), by
+// The entries in use (without empty and hidden ones), from
 // /sys/class/infiniband/DEVICE/ports/PORT/{gids,gid_attrs} below `root`.
 // nullopt: no such device there.
-// A table has up to 1024 slots, and looking at one costs three system calls.
-// The kernel fills the lowest free slot first: who polls for a new entry looks
-// at the first `slots` and only now and then at all.
+// A table has up to 1024 slots, and reading one slot costs three system calls. The kernel fills the lowest
+// free slot first. So a caller that polls for a new entry reads the first `slots`, and the whole table only
+// now and then.
 inline constexpr int kAllSlots = -1;
 Result<std::optional<std::vector<GidEntry>>> ReadGidTable(const Root& root, const std::string& device,
                                                           int port, int slots = kAllSlots);

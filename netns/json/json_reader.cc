@@ -13,8 +13,8 @@ namespace {
 
 using Json = nlohmann::json;
 
-// Builds the value, and finds on the way what nlohmann::json passes over in silence: duplicate keys, and
-// NUL characters, behind which the kernel would not see the rest of a path; and bounds the depth.
+// Builds the value, and bounds the depth. It also finds what nlohmann::json accepts silently: duplicate keys,
+// and NUL characters, behind which the kernel would not see the rest of a path.
 class StrictBuilder : public nlohmann::json_sax<Json> {
  public:
   bool null() override { return Put(nullptr); }
@@ -81,7 +81,7 @@ class StrictBuilder : public nlohmann::json_sax<Json> {
   std::string error_;
 };
 
-// A file of which all is wrong is no config file at all.
+// A file with so many errors is not a configuration file at all.
 constexpr std::size_t kMostErrors = 100;
 
 // `pointer`: without its first slash; "": the place itself.
@@ -189,7 +189,7 @@ const Json* JsonReader::Find(const std::string& key) {
 }
 
 void JsonReader::Ignore(const std::string& key) {
-  // What has several forms is read several times.
+  // A field with several forms is read several times.
   if (!Contains(known_, key)) known_.push_back(key);
 }
 
@@ -198,7 +198,7 @@ const Json* JsonReader::Raw(const std::string& key) {
 }
 
 void JsonDocument::State::Add(const std::string& where, const std::string& why, std::string hint) {
-  // An error of the same place, of a part of it or of the whole is what this one comes from.
+  // An earlier error at the same place, in one of its parts or in the whole is the cause of this one.
   if (wrong.size() >= kMostErrors || std::ranges::any_of(wrong, [&](const auto& other) {
         return IsWithin(other.where, where) || IsWithin(where, other.where);
       })) {
@@ -308,7 +308,7 @@ std::optional<std::int64_t> JsonValue::Int(std::int64_t min, std::int64_t max) c
     WrongType("an integer");
     return std::nullopt;
   }
-  // What does not fit int64 is stored as unsigned: above every range of ours.
+  // A number that does not fit int64 is stored as unsigned: above every range of ours.
   const bool huge =
       value_->is_number_unsigned() && value_->get<std::uint64_t>() > static_cast<std::uint64_t>(INT64_MAX);
   if (huge || value_->get<std::int64_t>() < min || value_->get<std::int64_t>() > max) {
@@ -322,7 +322,8 @@ std::optional<double> JsonValue::Number(double min, double max) const {
   if (value_ == nullptr) return std::nullopt;
   if (value_->is_number() && value_->get<double>() >= min && value_->get<double>() <= max)
     return value_->get<double>();
-  Fail("is no number from " + std::to_string(std::lround(min)) + " to " + std::to_string(std::lround(max)));
+  Fail("is not a number from " + std::to_string(std::lround(min)) + " to " +
+       std::to_string(std::lround(max)));
   return std::nullopt;
 }
 
@@ -390,7 +391,7 @@ bool IsBetweenObjects(char c) {
   return c == ' ' || c == '\t' || c == '\n' || c == '\r';
 }
 
-// Whether the object is whole with each of its characters.
+// Tells after each character whether the object is whole.
 class ObjectEnd {
  public:
   bool Ends(char c) {

@@ -8,17 +8,15 @@
 //   reader.Close();                       // unknown keys are errors
 //   RH_TRY(reader.status());
 //
-// nlohmann::json is lenient: duplicate keys keep the last, -1 becomes
-// 4294967295 and 9000.7 becomes 9000. Here duplicates, wrong types and values
-// out of range are errors that carry the JSON pointer ("/rails/0/vlan: 4095 is
-// out of range 0..4094"), and unknown keys are reported with the nearest known
-// one. The first error sticks and is shared by all readers of one document, so
-// a caller reads everything and asks once; who wants to mend a file in one go
-// asks for all of them. null counts as absent.
+// nlohmann::json is lenient: duplicate keys keep the last, -1 becomes 4294967295 and 9000.7 becomes 9000.
+// Here duplicates, wrong types and values out of range are errors. An error carries the JSON pointer
+// ("/rails/0/vlan: 4095 is out of range 0..4094"), and for an unknown key the nearest known one. The first
+// error sticks, and all readers of one document share it. So a caller reads everything and asks once. A
+// program that reports all faults of a file gets all errors. A null counts as absent.
 //
 // Ownership: readers point into their JsonDocument, which must outlive them.
 // Threads: one document, one thread.
-// Errors: kMalformed when the text is no JSON, kInvalid for everything else.
+// Errors: kMalformed when the text is not JSON, kInvalid for everything else.
 #pragma once
 
 #include <cstddef>
@@ -43,8 +41,7 @@ class JsonDocument {
   static constexpr std::size_t kMaxSize = std::size_t{1} << 20;
   static constexpr int kMaxDepth = 32;
 
-  // `what` names the text in messages. `pointer`: where it stood in that, if it is a part of it
-  // ("/addresses/store").
+  // `what` names the text in messages. `pointer`: its place in `what`, if it is a part ("/addresses/store").
   static Result<JsonDocument> Parse(std::string_view text, std::string what, std::size_t max_size = kMaxSize,
                                     std::string pointer = {});
 
@@ -60,8 +57,8 @@ class JsonDocument {
 
   // The first error of all readers.
   [[nodiscard]] Result<void> status() const;
-  // All of them, one for each place; what an object lacks because of what is wrong within it, or
-  // the other way round, is left out.
+  // All errors, one for each place. An error of an object that follows from an error within it is omitted,
+  // and vice versa.
   [[nodiscard]] std::vector<Error> errors() const;
 
  private:
@@ -72,11 +69,11 @@ class JsonDocument {
   friend class JsonValue;
 };
 
-// One value of an object or a list. Absent (or null): nullopt. Wrong: nullopt and the error sticks.
+// One value of an object or a list. Absent (or null): nullopt. Wrong: nullopt, and the error sticks.
 class JsonValue {
  public:
   [[nodiscard]] bool is_there() const { return value_ != nullptr; }
-  // As it stands there, for what has several forms; nullptr: absent.
+  // The raw value, for a field with several forms; nullptr: absent.
   [[nodiscard]] const nlohmann::json* raw() const { return value_; }
 
   [[nodiscard]] std::optional<std::string> String() const;
@@ -84,7 +81,7 @@ class JsonValue {
   [[nodiscard]] std::optional<double> Number(double min, double max) const;
   [[nodiscard]] std::optional<bool> Bool() const;
   [[nodiscard]] std::optional<JsonReader> Object() const;
-  // `of`: what it is a list of, for the message ("strings").
+  // `of`: what the list consists of, for the message ("strings").
   [[nodiscard]] std::optional<std::vector<JsonValue>> List(std::string_view of) const;
   // Records an error at this value.
   void Fail(const std::string& why, std::string hint = {}) const;
@@ -105,7 +102,7 @@ class JsonValue {
 
 class JsonReader {
  public:
-  // What `key` holds, of whatever type.
+  // The value of `key`, of whatever type.
   JsonValue At(const std::string& key);
   // Absent (or null): nullopt. Wrong: nullopt and the error sticks.
   std::optional<std::string> String(const std::string& key);
@@ -117,7 +114,7 @@ class JsonReader {
   std::vector<JsonReader> Objects(const std::string& key);
   // A list of lists of objects. Absent: empty.
   std::vector<std::vector<JsonReader>> ObjectLists(const std::string& key);
-  // Any value, for what has several forms or is passed on.
+  // Any value, for a field with several forms or one that is passed on.
   const nlohmann::json* Raw(const std::string& key);
 
   // Absent is an error.
@@ -156,8 +153,8 @@ class JsonReader {
 // A key as a part of a JSON pointer (RFC 6901).
 std::string EscapePointer(std::string_view key);
 
-// Texts that hold JSON objects one after the other, on a line each or over many, as commands print them
-// on many nodes: taken apart without being read, so that one at a time is in memory.
+// Splits texts that hold JSON objects one after the other, on a line each or over many, as commands print
+// them on many nodes. Does not parse them, so that only one at a time is in memory.
 //
 // Ownership: `in` is borrowed. Threads: one. Errors of Next(): kMalformed: an object is longer than allowed.
 
@@ -167,10 +164,10 @@ class JsonObjects {
   JsonObjects(std::istream& in, std::string what, std::size_t largest)
       : in_(in), what_(std::move(what)), largest_(largest) {}
 
-  // The next object, up to the brace that closes it; what is none goes to the end of its line, what is not
-  // whole to the end of the text: the parser says what is wrong with it. Empty: that was all.
+  // The next object, up to the brace that closes it. Other text goes to the end of its line, and an
+  // incomplete object to the end of the text: the parser then reports the fault. Empty: the text has ended.
   Result<std::string> Next();
-  // How the object that came last is called in errors: the text's name, and which of its objects it is.
+  // The name of the last object in errors: the text's name, and the object's number.
   [[nodiscard]] std::string NameOfLast() const { return what_ + "#" + std::to_string(count_); }
 
  private:

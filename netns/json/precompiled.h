@@ -1,9 +1,10 @@
-// What is read once for all libraries instead of once for each of their files, where RAILHEAD_PRECOMPILE is
-// on. Nothing includes it: a file includes what it uses, and trees without RAILHEAD_PRECOMPILE say so when it
-// does not.
+// Headers that the compiler reads once for all libraries instead of once for each of their files, if
+// RAILHEAD_PRECOMPILE is on. No file includes this one. A file includes what it uses, and a build without
+// RAILHEAD_PRECOMPILE fails when it does not.
 //
-// nlohmann's header takes longer to read than most files, and under sanitizers the code that every file makes
-// of nlohmann::json takes longer than the file's own: "extern template" leaves that to precompiled.cc.
+// nlohmann's header takes longer to read than most files. Under sanitizers the code that every file makes of
+// nlohmann::json takes longer than the file's own. The "extern template" below makes that code once, in
+// precompiled.cc.
 // Source: https://json.nlohmann.me/api/basic_json/, and detail/ of nlohmann-json 3.11.
 #pragma once
 

@@ -1,5 +1,5 @@
-// Record: one list of fields per struct, from which its JSON is written and read (record_io.h), and the table
-// that people see of a list of them (record_table.h).
+// Record: one list of fields per struct. Its JSON is written and read from that list (record_io.h), and so is
+// the table of several records (record_table.h).
 //
 //   struct Drain { std::string device; std::string reason; std::chrono::system_clock::time_point since; };
 //   template <>
@@ -15,9 +15,10 @@
 // a report, may have its list itself: a static List(auto& f).
 //
 // Members are: bool, integers, double, std::string, durations (their count), time points (TimeForm), enums
-// (Names; without Names their number), types with a TextForm, structs with a Shape, and optional, vector, set
-// and map<std::string, ..> of these. A vector of pairs of a string and a value is an object, too; it is
-// written in its own order. What is only written may also be a string_view, or a pointer to one of these.
+// (Names; without Names their number). Also types with a TextForm, structs with a Shape, and optional,
+// vector, set and map<std::string, ..> of these. A vector of pairs of a string and a value is an object, too;
+// it is written in its own order. A member that is only written may also be a string_view, or a pointer to
+// one of these.
 //
 // Besides fields a Shape lists
 //   f.Group("addresses", [](auto& g) { g("policy", &Fabric::address_policy); })
@@ -25,16 +26,16 @@
 //   f.Form("pf", PfForm{})          a field that people write in several ways. PfForm has static functions:
 //                                   Read(const JsonValue&, T&); Write(const T&), null to leave it out;
 //                                   Schema()
-//   f.Foreign("dns")                a key of another program: the reader passes over it
+//   f.Foreign("dns")                a key of another program: the reader ignores it
 //   f.Foreign("cni.dev/*")          all keys that begin so
-//   f.Version(1, hint)              the format's number; one that is another, or none, is refused
+//   f.Version(1, hint)              the format's number; the reader refuses another one, or none
 //   f.Part(&Entry::key)             fields of a member that has no object of its own
 //   f.Part(&Config::tuning, [](auto& part) {...})
-//                                   the same, of a member that is called otherwise elsewhere. An optional or
+//                                   the same, of a member that has another name elsewhere. An optional or
 //                                   a pointer is only written, and only where it has a value
 //   f.Implied("answered", &Peer::answered, &Peer::sent)
 //                                   absent: it equals the other member. Written only if it differs
-//   f.Output("switch", function)     written for people and programs. The reader passes over it. nullopt: not
+//   f.Output("switch", function)     written for people and programs. The reader ignores it. nullopt: not
 //                                   written. The function may be a member
 //   f.Column("CABLING", function)   only in tables; with kWide after it only in wide ones
 // and it may have
@@ -45,10 +46,11 @@
 //                                   says which fields contradict each other: complain(key, why, hint). For a
 //                                   field of a member the key is PointerOf("rails", 0, "name"); "": the whole
 //   static bool IsKnown(JsonReader&)
-//                                   of lists: elements that are not known here are passed over
-//   static void Switch(T&, bool)    the object may be true or false instead: what they stand for
+//                                   of lists: the reader ignores elements that it does not know
+//   static void Switch(T&, bool)    the object may be true or false instead: sets what they mean
 //
-// A struct in a struct is read over what the member is without it: its defaults are those of the place.
+// A struct in a struct is read over the member's present value: absent fields keep the defaults of that
+// place.
 //
 // Threads: pure descriptions.
 #pragma once
@@ -149,8 +151,8 @@ constexpr std::optional<E> FromWord(std::string_view name) {
   return std::nullopt;
 }
 
-// A value that is a text in JSON. Read(text) gives a Result, or an optional: then kWrong says what is wrong
-// with a text that has no value. What is only read needs no Write(value).
+// A value that is a text in JSON. Read(text) gives a Result, or an optional; then kWrong is the message for a
+// text without a value. A type that is only read needs no Write(value).
 template <typename T>
 struct TextForm;
 
@@ -162,15 +164,15 @@ struct ParsedText {
 
 template <>
 struct TextForm<MacAddress> : ParsedText<MacAddress> {
-  static constexpr const char* kWrong = "is no MAC address";
+  static constexpr const char* kWrong = "is not a MAC address";
 };
 template <>
 struct TextForm<IpAddress> : ParsedText<IpAddress> {
-  static constexpr const char* kWrong = "is no IP address";
+  static constexpr const char* kWrong = "is not an IP address";
 };
 template <>
 struct TextForm<IpPrefix> : ParsedText<IpPrefix> {
-  static constexpr const char* kWrong = "is no address with prefix length";
+  static constexpr const char* kWrong = "is not an address with prefix length";
 };
 template <>
 struct TextForm<IpRange> {

@@ -80,7 +80,7 @@ template <typename T>
 inline constexpr bool kIsOptional = false;
 template <typename T>
 inline constexpr bool kIsOptional<std::optional<T>> = true;
-// Of an optional or a pointer: what it has; else the value itself. nullptr: there is none.
+// The value of an optional or a pointer, nullptr if it is empty; else the value itself.
 template <typename T>
 const T* ValueIn(const T& value) {
   return &value;

@@ -104,7 +104,7 @@ std::optional<WallTime> ReadTime(const JsonValue& json, TimeForm form) {
   const auto text = json.String();
   if (!text) return std::nullopt;
   const auto time = ParseTime(*text);
-  if (!time) json.Fail("'" + *text + "' is no time of the form 2026-03-01T12:00:00Z");
+  if (!time) json.Fail("'" + *text + "' is not a time of the form 2026-03-01T12:00:00Z");
   return time;
 }
 

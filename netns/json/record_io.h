@@ -4,7 +4,7 @@
 //   const Drain drain = RH_TRY(ParseRecord<Drain>(text, path));
 //
 // Included where a record is written or read, and nowhere else: the templates take their time to compile.
-// Errors of the reader: as JsonReader has them, with the place ("drains.json: /since: is no time ...").
+// Errors of the reader: as JsonReader has them, with the place ("drains.json: /since: is not a time ...").
 // FormatRecord: kInvalid with the same words, when the reader would refuse what it writes.
 // Threads: pure functions.
 #pragma once
@@ -33,7 +33,7 @@ enum class UnknownFields : std::uint8_t {
   kRefuse,    // of what people write
 };
 
-// A record, or a list of them, as a part of other JSON. What the reader would refuse is written all the same.
+// A record, or a list of them, as a part of other JSON. It is written even if the reader would refuse it.
 template <typename T>
 nlohmann::ordered_json ToJson(const T& value) {
   record::Refusal refusal;
@@ -50,7 +50,7 @@ Result<std::string> FormatRecord(const T& value, const std::string& what, int in
   return record::Dump(json, indent) + "\n";
 }
 
-// As a part of other JSON: what is wrong sticks in the reader.
+// A record as a part of other JSON: errors stick in the reader.
 template <typename T>
 T ReadRecord(JsonReader& reader, UnknownFields unknown = UnknownFields::kPassOver) {
   T value;
@@ -69,10 +69,10 @@ Result<T> ParseRecord(std::string_view text, const std::string& what,
   return value;
 }
 
-// What people write, of which a part was kept as text (record::RawForm). `pointer`: where it stood in
-// `what` ("/addresses/store"). "": it was not given, and all is as by default.
-// `check`: as Shape::Check(), of what only the caller knows. `all` gets all that is wrong, the result has the
-// first.
+// A section that people write and that was kept as text (record::RawForm). `pointer`: its place in `what`
+// ("/addresses/store"). "": the section is absent, and everything has its default.
+// `check`: as Shape::Check(), for conditions that only the caller knows. `all` gets all errors, the result
+// has the first.
 template <typename T>
 Result<T> ParseSection(
     const std::string& text, const std::string& what, const std::string& pointer, std::vector<Error>* all,

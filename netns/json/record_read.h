@@ -1,6 +1,6 @@
-// Reads a record from JSON. What is wrong sticks in the JsonReader, with its place.
+// Reads a record from JSON. Errors stick in the JsonReader, with their place.
 //
-// `close`: fields that are not known are wrong, too.
+// `close`: unknown fields are errors, too.
 // Threads: as JsonReader.
 #pragma once
 
@@ -26,12 +26,13 @@ template <typename T>
 void ReadFields(T& object, JsonReader& json, bool close, bool whole);
 
 void FailUnknown(const JsonValue& json, const std::string& word, const std::vector<std::string_view>& known);
-// A key, or with "*" at its end all that begin so.
+// Ignores a key, or with "*" at its end every key that begins so.
 void Ignore(JsonReader& json, std::string_view key);
 bool IsBlank(const JsonValue& json);  // an empty text
-// What a list holds, or the one that stands for it (FieldRules::or_one). `of`: strings, numbers, objects.
+// The elements of a list, or the one value in its place (FieldRules::or_one). `of`: strings, numbers,
+// objects.
 std::optional<std::vector<JsonValue>> ItemsOf(const JsonValue& json, const FieldRules& rules, const char* of);
-// The value of a field; nullopt: there is none to be read.
+// The value of a field; nullopt: nothing to read.
 std::optional<JsonValue> FieldOf(JsonReader& json, const char* key, const FieldRules& rules);
 std::optional<bool> ReadWord(const JsonValue& json, const FieldRules& rules);
 std::optional<WallTime> ReadTime(const JsonValue& json, TimeForm form);
@@ -132,7 +133,7 @@ std::optional<T> ReadNumber(const JsonValue& json, std::int64_t min, std::int64_
   return value ? std::optional<T>(static_cast<T>(*value)) : std::nullopt;
 }
 
-// Over what `object` is; false: it is none.
+// Reads the JSON over the present members of `object`; false: the JSON is not an object.
 template <typename T>
 bool ReadObject(const JsonValue& json, T& object, bool close) {
   if constexpr (HasSwitch<T>) {
@@ -329,7 +330,7 @@ void ReadFields(T& object, JsonReader& json, bool close, bool whole) {
   Shape<T>::List(reader);
   if constexpr (HasComplete<T>) Shape<T>::Complete(object);
   const bool is_sound = json.error_count() == errors;
-  // Before Check(): what is misspelt says more than that it is missing.
+  // Before Check(): a misspelt key says more than a missing one.
   if (close && whole) json.Close();
   if constexpr (HasCheck<T>) {
     const Complain complain([&](const std::string& at, const std::string& why, const std::string& hint) {

@@ -2,9 +2,9 @@
 //
 //   SchemaOf<Fabric>("fabric.json")
 //
-// What the schema refuses, the strict reader refuses: types, ranges, words, keys that are not known. What
-// only the reader refuses is in the Shapes' Check(), in the forms of texts (addresses, prefixes), and a
-// number with a fraction of zero (1.0). null is as good as absent, where a field may be absent.
+// Everything that the schema refuses, the strict reader refuses: types, ranges, words, unknown keys. Only the
+// reader refuses these: the Shapes' Check(), the forms of texts (addresses, prefixes), and a number with a
+// fraction of zero (1.0). A null counts as absent, where a field may be absent.
 //
 // Included where a schema is made, and nowhere else. Threads: pure functions.
 #pragma once

@@ -2,9 +2,9 @@
 //
 //   const std::vector<Row> rows = TableOf(drains, false);
 //
-// A cell is the text that JSON would have; of a list its elements, joined with commas; "yes" or "no" of a
-// bool, unless it has words; of a time how long ago it was. "-": empty, or absent. Cells hold text as it is:
-// who shows them escapes it.
+// A cell is the text that JSON would have. A list's cell has its elements, joined with commas. A bool's is
+// "yes" or "no", unless it has words. A time's is its age. "-": empty, or absent. Cells hold text as it is:
+// the code that shows them escapes it.
 //
 // Included where a table is made, and nowhere else. Threads: pure functions, but for the clock.
 #pragma once
@@ -52,7 +52,7 @@ std::string TextOf(const T& value, const FieldRules& rules) {
   }
 }
 
-// Adds to `row` the cells of an object, "-" where there is none; or the headings.
+// Adds the cells of an object to `row`, "-" for an absent value; or the headings.
 template <typename T>
 class RowWriter {
  public:

@@ -28,20 +28,20 @@ struct Place {
   [[nodiscard]] std::string Pointer() const;
 };
 
-// What the reader would refuse: the first of it.
+// The first fault that the reader would refuse.
 struct Refusal {
   std::string pointer;
   std::string why;
 
   void Add(const Place& place, std::string reason);
-  // At a pointer within it, without its first slash.
+  // At a JSON pointer within it, without its first slash.
   void AddWithin(const Place& place, const std::string& within, std::string reason);
 };
 
 std::string OutOfRange(const std::string& value, std::int64_t min, std::int64_t max);
 Json WriteText(std::string text, const Place& place, Refusal& refusal);
 Json WriteTime(WallTime time, TimeForm form, const Place& place, Refusal& refusal);
-// Names of interfaces and the like are any bytes: those that are no UTF-8 are replaced.
+// Names of interfaces and the like are any bytes: invalid UTF-8 is replaced.
 std::string Dump(const Json& json, int indent = -1);
 // A text as it will be read.
 std::string Readable(const std::string& text);
@@ -67,7 +67,7 @@ Json WriteValue(const T& value, const FieldRules& rules, const Place& place, Ref
   } else if constexpr (std::floating_point<T>) {
     if (!(value >= static_cast<T>(rules.min) && value <= static_cast<T>(rules.max)))
       refusal.Add(place,
-                  "is no number from " + std::to_string(rules.min) + " to " + std::to_string(rules.max));
+                  "is not a number from " + std::to_string(rules.min) + " to " + std::to_string(rules.max));
     return value;
   } else if constexpr (std::convertible_to<T, std::string_view>) {
     return WriteText(std::string(value), place, refusal);

@@ -33,13 +33,13 @@ struct StateFile {
   std::size_t max_size = kMaxFileSize;
 
   [[nodiscard]] std::string PathIn(const Root& root) const { return root.Path(path); }
-  // nullopt: there is none.
+  // nullopt: the file does not exist.
   [[nodiscard]] Result<std::optional<T>> Read(const Root& root) const;
   [[nodiscard]] Result<void> Write(const Root& root, const T& value) const;
 
   [[nodiscard]] Error Missing(const Root& root) const {
     const std::string who = writer;
-    return {ErrorCode::kNotFound, "there is no " + PathIn(root), who + ": is it running?", 0};
+    return {ErrorCode::kNotFound, "missing file " + PathIn(root), who + ": is it running?", 0};
   }
   // Of records that have a time. (A template, or who instantiates those without would need it.)
   template <typename Record = T>

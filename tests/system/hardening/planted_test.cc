@@ -102,7 +102,7 @@ TEST_F(PlantedTest, AFolderThatIsAFileIsRefused) {
   for (const std::string& folder : kFolders) {
     fs::remove_all(Path(folder));
     WriteFileAt(Path(folder), "");
-    ExpectRefused(folder, "is no directory");
+    ExpectRefused(folder, "is not a directory");
     fs::remove(Path(folder));
   }
 }

@@ -42,7 +42,7 @@ TEST_F(PluginBadInputTest, Fields) {
   field(R"("max_tx_rate":-1)", "/max_tx_rate: -1");
   field(R"("min_tx_rate":-5)", "/min_tx_rate: -5");
   field(R"("min_tx_rate":10,"max_tx_rate":5)", "/min_tx_rate: is above max_tx_rate");
-  field(R"("mac":"02:00:00:00:00")", "/mac: '02:00:00:00:00' is no MAC address");
+  field(R"("mac":"02:00:00:00:00")", "/mac: '02:00:00:00:00' is not a MAC address");
   field(R"("mac":"01:00:5e:00:00:01")", "/mac:");
   field(R"("mac":"00:00:00:00:00:00")", "/mac:");
   field(R"("runtimeConfig":{"mac":"x"})", "/runtimeConfig/mac:");
@@ -51,7 +51,7 @@ TEST_F(PluginBadInputTest, Fields) {
   field(R"("link_state":"up")", "/link_state: 'up' is not known; auto, enable or disable");
   field(R"("mtu":67)", "/mtu: 67");
   field(R"("mtu":65536)", "/mtu: 65536");
-  field(R"("gateway":"10.0.0")", "/gateway: '10.0.0' is no IP address");
+  field(R"("gateway":"10.0.0")", "/gateway: '10.0.0' is not an IP address");
   field(R"("routes":["10.0.0.1/8"])", "/routes/0: '10.0.0.1/8' is no network prefix");
   field(R"("table":254)", "/table: 253, 254 and 255");
   field(R"("table":0)", "/table: 0");

@@ -25,16 +25,16 @@ TEST(IpRangeTest, ParsesItsForms) {
 TEST(IpRangeTest, RefusesWhatIsNoneWithTheWayOut) {
   for (const auto& [text, why] : {std::pair{"10.0.0.9-10.0.0.1", "ends before it begins"},
                                   {"10.0.0.1-fd00::1", "mixes IPv4 and IPv6"},
-                                  {"", "is no address, range or prefix"},
-                                  {"-", "is no address"},
-                                  {"10.0.0.1-", "is no address"},
-                                  {"-10.0.0.1", "is no address"},
-                                  {"10.0.0.1/33", "is no address"},
-                                  {"10.0.0", "is no address"},
-                                  {"a-b", "is no address"},
-                                  {"10.0.0.1 - 10.0.0.2", "is no address"},
-                                  {"10.0.0.1-10.0.0.2-10.0.0.3", "is no address"},
-                                  {"10.0.0.0/24-10.0.1.0/24", "is no address"}}) {
+                                  {"", "is not an address, range or prefix"},
+                                  {"-", "is not an address"},
+                                  {"10.0.0.1-", "is not an address"},
+                                  {"-10.0.0.1", "is not an address"},
+                                  {"10.0.0.1/33", "is not an address"},
+                                  {"10.0.0", "is not an address"},
+                                  {"a-b", "is not an address"},
+                                  {"10.0.0.1 - 10.0.0.2", "is not an address"},
+                                  {"10.0.0.1-10.0.0.2-10.0.0.3", "is not an address"},
+                                  {"10.0.0.0/24-10.0.1.0/24", "is not an address"}}) {
     const auto range = IpRange::Parse(text);
     ASSERT_FALSE(range) << text;
     EXPECT_EQ(range.error().code, ErrorCode::kInvalid) << text;

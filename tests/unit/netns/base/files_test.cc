@@ -151,14 +151,14 @@ TEST_F(ReadRootFileTest, OpensNoPipeNoDeviceAndNoDirectory) {
   ASSERT_EQ(::mkfifo(path_.c_str(), 0600), 0);
   const UniqueFd events(::inotify_init1(IN_CLOEXEC | IN_NONBLOCK));
   ASSERT_GE(::inotify_add_watch(events.get(), path_.c_str(), IN_OPEN), 0);
-  EXPECT_NE(Refusal().find("is no regular file"), std::string::npos) << Refusal();
+  EXPECT_NE(Refusal().find("is not a regular file"), std::string::npos) << Refusal();
   char event = 0;
   EXPECT_EQ(::read(events.get(), &event, 1), -1);
   EXPECT_EQ(errno, EAGAIN) << "it was opened";
   for (const char* other : {"/dev/null", "/proc"}) {
     ASSERT_EQ(::unlink(path_.c_str()), 0);
     ASSERT_EQ(::symlink(other, path_.c_str()), 0);
-    EXPECT_NE(Refusal().find("is no regular file"), std::string::npos) << other << ": " << Refusal();
+    EXPECT_NE(Refusal().find("is not a regular file"), std::string::npos) << other << ": " << Refusal();
   }
 }
 

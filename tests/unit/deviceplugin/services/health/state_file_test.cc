@@ -98,7 +98,7 @@ TEST_F(StateFileTest, WhatIsNoneOfOursIsNamed) {
   EXPECT_EQ(ErrorOf(with("Healthy", "2026-03-01T12:00:00Z")), "accepted");
   EXPECT_NE(ErrorOf(with("healthy", "2026-03-01T12:00:00Z")).find("/devices/0/state: 'healthy' is not known"),
             std::string::npos);
-  EXPECT_NE(ErrorOf(with("Healthy", "yesterday")).find("/devices/0/since: 'yesterday' is no time"),
+  EXPECT_NE(ErrorOf(with("Healthy", "yesterday")).find("/devices/0/since: 'yesterday' is not a time"),
             std::string::npos);
 }
 

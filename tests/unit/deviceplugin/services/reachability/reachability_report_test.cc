@@ -115,7 +115,7 @@ TEST(ReachabilityReportTest, RefusalsHaveAPointer) {
   const std::string peer = "/rails/0/peers/0/";
   const std::vector<std::pair<std::string, std::string>> refused = {
       {WithRail(R"(,"since":253402300800)"), "/rails/0/since"},
-      {WithRail(R"(,"probeAddress":"10.0.0")"), "/rails/0/probeAddress: '10.0.0' is no IP address"},
+      {WithRail(R"(,"probeAddress":"10.0.0")"), "/rails/0/probeAddress: '10.0.0' is not an IP address"},
       {WithRail(R"(,"probes":-1)"), "/rails/0/probes"},
       {WithRail(R"(,"answers":18446744073709551615)"), "/rails/0/answers"},
       {WithRail(R"(,"gateway":{"answers":true})"), "/rails/0/gateway/address: is required"},
@@ -130,7 +130,7 @@ TEST(ReachabilityReportTest, RefusalsHaveAPointer) {
       {WithPeer(R"(,"sent":10,"answered":11)"), peer + "answered"},
       {WithPeer(R"(,"answered":1)"), peer + "answered"},
       {WithPeer(R"(,"paths":2,"badPaths":3)"), peer + "badPaths"},
-      {WithPeer(R"(,"lostOut":1.5)"), peer + "lostOut: is no number from 0 to 1"},
+      {WithPeer(R"(,"lostOut":1.5)"), peer + "lostOut: is not a number from 0 to 1"},
       {WithPeer(R"(,"lostIn":"0.5")"), peer + "lostIn"},
       {WithPeer(R"(,"rttUs":-1)"), peer + "rttUs"},
       {WithPeer(R"(,"rttUs":1.5)"), peer + "rttUs"},

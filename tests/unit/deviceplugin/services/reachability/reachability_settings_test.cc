@@ -83,7 +83,7 @@ TEST(ProbeAddressesTest, OfARangeFitTheRailAndItsNodes) {
            {R"("10.100.0.250-10.100.1.10")", "outside"},
            {R"("10.100.0.0/28")", "first or last"},
            {R"("10.100.0.248/29")", "first or last"},
-           {R"("x")", "is no address, range or prefix"},
+           {R"("x")", "is not an address, range or prefix"},
            {"5", "/probeAddresses"}}) {
     const auto fabric = WithNodes(wrong);
     ASSERT_FALSE(fabric) << wrong;
