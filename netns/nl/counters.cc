@@ -146,7 +146,7 @@ void StoreVfStat(Traffic& traffic, int type, BytesView payload) {
   }
 }
 
-// Which VF it is stands in any of its settings; the MAC is always among them.
+// Each setting of a VF names the VF; the MAC is always among them.
 std::optional<VfTraffic> ParseVf(BytesView attributes) {
   std::optional<int> vf;
   std::optional<Traffic> traffic;

@@ -1,7 +1,7 @@
-// What the kernel counts of network and RDMA devices, asked for at once: nothing is stored.
+// Counters that the kernel keeps of network and RDMA devices. Each call asks the kernel; nothing is stored.
 //
-// LinkCounters: one message for a PF and all its VFs. Where a driver asks its firmware for each VF the
-// answer takes as long as that does, and the kernel holds its lock of network settings (RTNL) meanwhile.
+// LinkCounters: one message for a PF and all its VFs. If a driver asks its firmware for each VF, the answer
+// takes as long as the firmware does. During that time the kernel holds its lock of network settings (RTNL).
 // RdmaCounters: one message per device. In exclusive mode a device is seen in its own namespace only; in
 // shared mode from everywhere.
 // Counters of a driver (pause, per priority): netns/sys/netdev_sysfs.h.
@@ -25,14 +25,15 @@
 
 namespace railhead {
 
-// Since the device is there. Of a PF: of its own traffic, or of all on the port; that is the driver's choice.
+// Counted since the device exists. A PF counts its own traffic, or all traffic of the port; the driver
+// decides.
 struct Traffic {
   std::uint64_t rx_bytes = 0;
   std::uint64_t tx_bytes = 0;
   std::uint64_t rx_packets = 0;
   std::uint64_t tx_packets = 0;
   std::uint64_t rx_multicast = 0;
-  // nullopt: not told (of VFs, by some drivers).
+  // nullopt: not reported (of VFs, by some drivers).
   std::optional<std::uint64_t> rx_broadcast;
   std::optional<std::uint64_t> rx_dropped;
   std::optional<std::uint64_t> tx_dropped;
@@ -66,7 +67,7 @@ class LinkCounters {
   LinkCounters& operator=(LinkCounters&&) noexcept;
   ~LinkCounters();
 
-  // nullopt: no such device in this namespace. Without VFs where the kernel cannot tell of so many
+  // nullopt: no such device in this namespace. The VFs are absent where the kernel cannot report so many
   // (their attribute ends at 64 KiB: EMSGSIZE).
   Result<std::optional<PfTraffic>> Read(const std::string& netdev);
 
@@ -104,7 +105,7 @@ namespace railhead::nl {
 // Threads: pure functions. Parsers take any bytes.
 
 Message GetTrafficMessage(const std::string& netdev, bool with_vfs);
-// nullopt when it is no RTM_NEWLINK with counters.
+// nullopt when it is not an RTM_NEWLINK with counters.
 std::optional<PfTraffic> ParseTraffic(const Received& received);
 
 Message GetRdmaCountersMessage(std::uint32_t device_index, std::uint32_t port);

@@ -36,7 +36,7 @@ struct DscpEntry {
 };
 
 struct DcbState {
-  // What the driver does not tell is nullopt.
+  // A setting that the driver does not report is nullopt.
   std::optional<std::uint8_t> pfc;  // a bit for each priority that is lossless
   std::optional<DcbEts> ets;
   // Empty: the port goes by the VLAN tag's priority.
@@ -45,7 +45,7 @@ struct DcbState {
   bool operator==(const DcbState&) const = default;
 };
 
-// nullopt: the driver has no DCB, or the kernel is built without it. kNotFound: there is no such port.
+// nullopt: the driver has no DCB, or the kernel is built without it. kNotFound: the port does not exist.
 Result<std::optional<DcbState>> ReadDcb(const std::string& netdev);
 
 }  // namespace railhead

@@ -22,31 +22,31 @@ Message GetDeviceMessage(int index);
 // Link and XDP.
 void ParseDevice(const Received& received, DeviceState& state);
 Message SetLinkMessage(int index, const DeviceState& values);
-// What is attached in the field's mode becomes the program behind `program`, a descriptor; -1: nothing.
+// Replaces the program attached in the field's mode by `program`, a descriptor; -1: detaches it.
 Message SetXdpMessage(int index, const DeviceField& field, int program);
 
-// The qdisc at root or ingress. Acknowledged, and echoed: otherwise the kernel says nothing about one that it
-// has made by itself, and tells other qdiscs to those alone who listen for events (qdisc_get_notify).
+// The qdisc at root or ingress. Acknowledged and echoed. Without the echo the kernel says nothing about a
+// qdisc that it has made by itself. It reports other qdiscs only to listeners for events (qdisc_get_notify).
 Message GetQdiscMessage(int index, const DeviceField& field);
-// "KIND/HANDLE/OPTIONS"; nullopt: one that the kernel has made, which has no handle. Classes and filters are
-// not part of it.
+// "KIND/HANDLE/OPTIONS", without classes and filters. nullopt: a qdisc that the kernel has made, which has no
+// handle.
 std::optional<std::string> ParseQdisc(const Received& received);
-// nullopt: `value` is none that ParseQdisc() makes.
+// nullopt: ParseQdisc() never makes such a `value`.
 std::optional<Message> AddQdiscMessage(int index, const DeviceField& field, std::string_view value);
 Message DeleteQdiscMessage(int index, const DeviceField& field);
 
 void ParseDcbSettings(const Received& received, DeviceState& state);
 // All but the list of applications.
 Message SetDcbMessage(const std::string& netdev, const DeviceState& values);
-// Adds or removes one element of "dcb.applications"; nullopt: it is none.
+// Adds or removes one element of "dcb.applications"; nullopt: `element` is malformed.
 std::optional<Message> ChangeDcbApplicationMessage(const std::string& netdev, std::string_view element,
                                                    bool add);
 // The kernel acknowledges a message of which the driver has refused something, and says so in the answer.
 std::optional<Error> ParseDcbAnswer(const Received& received);
 
 // Fields of network devices (device_state.h) as attributes of netlink messages, both ways. Internal to
-// netns/nl. Also the numbers that Debian 12's headers do not have yet: a kernel without them
-// leaves the attribute out, or refuses it.
+// netns/nl. Also the numbers that Debian 12's headers do not have yet: a kernel without them omits the
+// attribute, or refuses it.
 // Source: include/uapi/linux/{if_link,ethtool_netlink_generated,bpf}.h, net/ethtool/bitset.c.
 // Threads: pure functions. Parsers take any bytes.
 
@@ -65,7 +65,7 @@ inline constexpr int kCoalesceRxCqeNsecs = 32;
 inline constexpr int kBpfTcxIngress = 46;  // BPF_TCX_INGRESS, Linux 6.6
 inline constexpr int kBpfTcxEgress = 47;
 
-// Fields that are no attribute of their own: in the header of a link's message, in an ioctl's structure.
+// Fields without an attribute of their own: in the header of a link's message, in an ioctl's structure.
 inline constexpr int kLinkFlags = 0;
 inline constexpr int kRssTable = -1;
 inline constexpr int kRssKey = -2;
@@ -81,15 +81,15 @@ std::vector<std::string> ElementsOf(std::string_view list);
 
 void SetValue(DeviceState& state, std::string_view name, std::string value);
 
-// The value of the field that `payload` holds; nullopt: none of its form.
+// The value of the field in `payload`; nullopt: `payload` does not have the field's form.
 std::optional<std::string> FieldValue(const DeviceField& field, BytesView payload);
 // Stores the value if `payload` holds one.
 void StoreField(DeviceState& state, const DeviceField& field, BytesView payload);
-// A number. 0 for what is none, which IsDeviceValue() refuses.
+// A number; 0 for other text, which IsDeviceValue() refuses.
 std::uint64_t NumberOf(std::string_view value);
 
-// The attribute of that value. `mask`: the bits that may be changed, as a value of the same form; without it
-// a bit set is replaced as a whole. What is no value of the field puts nothing.
+// Puts the attribute of that value. `mask`: the bits that may be changed, as a value of the same form;
+// without it a bit set is replaced as a whole. An invalid value of the field puts nothing.
 void PutField(Message& message, const DeviceField& field, std::string_view value, std::string_view mask = {});
 
 }  // namespace railhead::nl

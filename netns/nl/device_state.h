@@ -1,13 +1,13 @@
 // Settings of a network device that go with it from one network namespace to another.
 //
 // A move closes the device. It removes the device's qdiscs with their filters, its addresses, its unicast and
-// multicast lists and its sysctls (__dev_change_net_namespace in net/core/dev.c). The settings in the
-// table below stay on the device until somebody changes them or the driver is bound again
-// (unregister_netdevice_many_notify removes XDP and TCX programs, and the driver starts with its defaults).
-// The qdiscs are in the table because the move to the pod removes the host's, too.
+// multicast lists and its sysctls (__dev_change_net_namespace in net/core/dev.c). The settings in the table
+// below stay on the device until somebody changes them or the driver is bound again. Then
+// unregister_netdevice_many_notify removes XDP and TCX programs, and the driver starts with its defaults. The
+// qdiscs are in the table because the move to the pod removes the host's, too.
 //
-// A value is text, so that it can be stored and shown as it is: a number in decimal, bytes and bit sets in
-// hexadecimal, a list as its sorted elements with commas between them.
+// A value is text, so that it can be stored and shown as it is. A number is decimal, bytes and bit sets are
+// hexadecimal, and a list has its sorted elements with commas between them.
 // Threads: values.
 #pragma once
 
@@ -51,7 +51,8 @@ enum class DeviceFieldKind : std::uint8_t {
   // The driver reports what is in force, which can depend on the link, the MTU or the traffic. If the value
   // differs after an accepted write, the driver chose it.
   kReported,
-  // A list of what is attached to the device. What was attached before and is gone can be gone for good.
+  // A list of objects attached to the device. An object that was attached before and is gone may be gone for
+  // good.
   kAttached,
 };
 
@@ -65,10 +66,11 @@ struct DeviceField {
   [[nodiscard]] std::string_view Setting() const { return name.substr(0, name.find('.')); }
 };
 
-// In the order in which they are written: programs first, since they restrict other settings (an XDP program
-// refuses large MTUs, LRO and few channels); channels before what is spread over them.
+// In the order in which they are written. Programs come first, since they restrict other settings: an XDP
+// program refuses large MTUs, LRO and few channels. Channels come before the settings that are spread over
+// them.
 std::span<const DeviceField> DeviceFields();
-// nullptr: there is none of that name.
+// nullptr: no field has that name.
 const DeviceField* FindDeviceField(std::string_view name);
 // Whether a reader can have made this value of the field.
 bool IsDeviceValue(const DeviceField& field, std::string_view value);

@@ -39,7 +39,7 @@ Result<DevlinkHealth> DevlinkHealth::Open() {
   const std::string what = "opening devlink";
   nl::Socket asking = RH_TRY_WRAP(nl::Socket::Open(NETLINK_GENERIC), what);
   const nl::DevlinkFamily family = RH_TRY(nl::FindDevlink(asking, what));
-  if (family.events == 0) return Fail(ErrorCode::kUnsupported, what + ": the kernel tells no changes of it");
+  if (family.events == 0) return Fail(ErrorCode::kUnsupported, what + ": the kernel sends no devlink events");
   nl::Socket events = RH_TRY_WRAP(nl::Socket::Open(NETLINK_GENERIC), what);
   RH_TRY_WRAP(events.Join(family.events), what);
   return DevlinkHealth(std::make_unique<State>(std::move(asking), std::move(events), family));
@@ -56,7 +56,7 @@ Result<void> DevlinkHealth::Refresh() {
                                               }),
                     "following devlink");
     if (took == nl::Socket::Wait::kTimeout) return {};
-    // Whatever was lost, asking again tells.
+    // Whatever events were lost, asking again gives the present state.
     if (took == nl::Socket::Wait::kLost) state_->failed.clear();
   }
 }

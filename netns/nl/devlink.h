@@ -1,11 +1,11 @@
 // Devlink health reporters of PCI functions: whether the driver says that its device failed.
 //
-// A reporter is asked for once and then followed by the kernel's notifications. Asking
-// takes the devlink instance's lock, which a driver holds for as long as it recovers a
-// device (mlx5: up to a minute): who watches must not stand behind that.
+// This asks for a reporter once and then follows the kernel's notifications. Asking takes the devlink
+// instance's lock. A driver holds that lock for as long as it recovers a device (mlx5: up to a minute). A
+// monitor must not wait for it.
 // Source: Documentation/networking/devlink/devlink-health.rst, net/devlink/health.c.
-// Ownership: owns two sockets, in the network namespace in which it was opened; devlink
-// instances belong to one, usually the host's. Threads: one at a time. Needs no privilege.
+// Ownership: owns two sockets, in the network namespace in which it was opened; devlink instances belong to
+// one, usually the host's. Threads: one at a time. Needs no privilege.
 #pragma once
 
 #include <cstdint>
@@ -29,7 +29,7 @@ class DevlinkHealth {
   DevlinkHealth& operator=(DevlinkHealth&&) noexcept;
   ~DevlinkHealth();
 
-  // Takes in what was told since the last call. Cheap when there is nothing.
+  // Reads the notifications since the last call. Cheap when none has come.
   Result<void> Refresh();
   // As of the last Refresh. False also when the function has no such reporter.
   Result<bool> HasFailed(const std::string& address, const std::string& reporter);
@@ -40,13 +40,13 @@ class DevlinkHealth {
   std::unique_ptr<State> state_;
 };
 
-// What a driver says of its device by devlink: which firmware and packages run on it.
+// A driver's information about its device by devlink: which firmware and packages run on it.
 //
-// Asking takes the devlink instance's lock, which a driver holds for as long as it recovers a
-// device: ask when something has changed, not by a clock.
+// Asking takes the devlink instance's lock, which a driver holds for as long as it recovers a device. So ask
+// when something has changed, not by a clock.
 // Source: Documentation/networking/devlink/devlink-info.rst, net/devlink/dev.c.
-// Ownership: a socket for the time of the call, in the calling thread's network namespace;
-// devlink instances belong to one, usually the host's. Threads: thread-safe. Needs no privilege.
+// Ownership: a socket for the time of the call, in the calling thread's network namespace; devlink instances
+// belong to one, usually the host's. Threads: thread-safe. Needs no privilege.
 
 // "fw.app.name" -> "ICE OS Default Package". Empty when the function has no devlink instance, or
 // its driver says nothing. kUnsupported: the kernel has no devlink.
@@ -65,7 +65,7 @@ namespace railhead::nl {
 // What the kernel gave the family at this boot.
 struct DevlinkFamily {
   std::uint16_t id = 0;
-  std::uint32_t events = 0;  // multicast group "config"; 0: there is none
+  std::uint32_t events = 0;  // multicast group "config"; 0: absent
 };
 
 Message GetDevlinkFamilyMessage();
@@ -73,7 +73,7 @@ Message GetHealthReporterMessage(std::uint16_t family, const std::string& addres
                                  const std::string& reporter);
 
 std::optional<DevlinkFamily> ParseDevlinkFamily(const Received& received);
-// Asks the kernel. kUnsupported: it has no devlink. `what`: what is attempted.
+// Asks the kernel. kUnsupported: it has no devlink. `what`: the caller's action, for errors.
 Result<DevlinkFamily> FindDevlink(Socket& socket, const std::string& what);
 
 // A message about a PCI function's devlink instance.
@@ -87,7 +87,7 @@ struct DevlinkNews {
 std::optional<DevlinkNews> ParseDevlinkNews(const Received& received);
 
 Message GetDevlinkInfoMessage(std::uint16_t family, const std::string& address);
-// What runs on the device, by the driver's names: "fw.app.name". Empty: nothing is said.
+// The versions that run on the device, by the driver's names: "fw.app.name". Empty: the answer has none.
 std::map<std::string, std::string> ParseRunningVersions(const Received& received);
 
 }  // namespace railhead::nl

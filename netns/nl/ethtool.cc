@@ -44,7 +44,7 @@ std::string RuleText(const ethtool_rxnfc& rule) {
          std::to_string(context);
 }
 
-// false: `element` is no rule. (An optional cannot hold the structure: it ends with a flexible array.)
+// false: `element` is not a rule. (An optional cannot hold the structure: it ends with a flexible array.)
 bool ReadRule(const std::string& element, ethtool_rxnfc* rule) {
   const auto parts = Split(element, '/');
   const auto bytes = parts.size() == 3 ? FromHex(parts[1]) : std::nullopt;
@@ -190,8 +190,8 @@ Result<void> EthtoolIoctl::WriteRss(const std::string& netdev, const DeviceState
   return {};
 }
 
-// One command has all of them; but where a kernel looks for the key behind a default table depends on its
-// version (ethtool_set_rxfh in 6.1 and in 6.8), so each comes alone.
+// One command could set all of them. But kernel versions look for the key behind a default table in different
+// places (ethtool_set_rxfh in 6.1 and in 6.8), so each comes alone.
 Result<void> EthtoolIoctl::WriteRssTable(const std::string& netdev, const DeviceState& values) const {
   const std::string* table = values.Find("rss.table");
   const std::string* key = values.Find("rss.key");

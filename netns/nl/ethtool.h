@@ -3,7 +3,7 @@
 //
 // Source: include/uapi/linux/ethtool.h, include/uapi/linux/net_tstamp.h, net/ethtool/ioctl.c.
 // Ownership: owns a socket, which stays in the network namespace in which it was opened. Threads: one at a
-// time. Devices are asked by name: somebody may rename them meanwhile, which is kNotFound.
+// time. Devices are asked by name: a device that was renamed in between is kNotFound.
 #pragma once
 
 #include <cstdint>
@@ -26,9 +26,9 @@ class EthtoolIoctl {
   // In the calling thread's network namespace.
   static Result<EthtoolIoctl> Open();
 
-  // What the driver answers; all else is absent.
+  // The settings that the driver reports; the others are absent.
   void Read(const std::string& netdev, DeviceState& state) const;
-  // Of one source. Stops at the first that is refused.
+  // Fields of one source. Stops at the first refused one.
   [[nodiscard]] Result<void> WriteRss(const std::string& netdev, const DeviceState& values) const;
   [[nodiscard]] Result<void> WriteRules(const std::string& netdev, const std::string& wanted) const;
   [[nodiscard]] Result<void> WriteTunables(const std::string& netdev, const DeviceState& values) const;

@@ -27,9 +27,9 @@ struct Link {
   bool up = false;       // IFF_UP: administratively
   bool carrier = false;  // IFF_LOWER_UP
   std::string alias;
-  std::string parent_device;  // bus name of the parent, a BDF for PCI; empty when there is none
-                              // (IFLA_PARENT_DEV_NAME, Linux 5.14)
-  int master = 0;             // index of the bridge, bond or VRF above; 0: none
+  std::string parent_device;                 // bus name of the parent, a BDF for PCI; empty without one
+                                             // (IFLA_PARENT_DEV_NAME, Linux 5.14)
+  int master = 0;                            // index of the bridge, bond or VRF above; 0: none
   std::optional<AddrGenMode> addr_gen_mode;  // nullopt: the link has no IPv6
   int tx_queue_len = 0;
   bool promiscuous = false;    // IFF_PROMISC: by an administrator

@@ -14,8 +14,8 @@
 namespace railhead::nl {
 namespace {
 
-// Whose IFLA_LINK is what they are stacked on (a veth's is its peer, a tunnel's where it sends), and who
-// stay when that is moved: net/8021q/vlan.c, drivers/net/macvlan.c, drivers/net/ipvlan/ipvlan_main.c.
+// Kinds whose IFLA_LINK is the device below (a veth's is its peer, a tunnel's the device it sends by). They
+// stay when that device moves: net/8021q/vlan.c, drivers/net/macvlan.c, drivers/net/ipvlan/ipvlan_main.c.
 constexpr std::array<std::string_view, 5> kStackedKinds = {"vlan", "macvlan", "macvtap", "ipvlan", "ipvtap"};
 
 Message LinkMessage(std::uint16_t type, int index, unsigned flags = 0, unsigned change = 0,

@@ -15,17 +15,17 @@ namespace railhead::nl {
 // IFF_LOWER_UP: net/if.h has no name for it and conflicts with linux/if.h, which has.
 inline constexpr unsigned kLowerUp = 1U << 16U;
 
-// By name (alternative names are names too) or index. Statistics come along:
-// without them the kernel leaves out addr_gen_mode too.
+// By name (alternative names are names too) or index. The answer includes statistics: without them the kernel
+// omits addr_gen_mode too.
 Message GetLinkMessage(const std::string& name);
 Message GetLinkMessage(int index);
-// Lean: what FindLinkOfDevice needs to look at every link.
+// A short message, with which FindLinkOfDevice reads every link.
 Message DumpLinksMessage(bool lean);
 
-// nullopt when it is no RTM_NEWLINK of a usable form.
+// nullopt when it is not an RTM_NEWLINK of a usable form.
 std::optional<Link> ParseLink(const Received& received);
 
-// A link that is stacked on another one, in the way that moves of that one leave alone.
+// A link that is stacked on another one and that stays when the other one moves.
 struct Stacked {
   Link link;
   int lower = 0;                  // index of the other one
@@ -34,19 +34,17 @@ struct Stacked {
 // nullopt when it is another link.
 std::optional<Stacked> ParseStacked(const Received& received);
 
-// The number that this namespace knows that of `fd` by.
+// The number by which this namespace knows the namespace of `fd`.
 Message GetNsidMessage(int fd);
-// nullopt: it has none, so nothing here refers to it.
+// nullopt: the namespace has no number, so nothing here refers to it.
 std::optional<int> ParseNsid(const Received& received);
 
-// What an RTM_NEWLINK or RTM_DELLINK, asked for or as an event, says of a link's
-// state.
+// A link's state by an RTM_NEWLINK or RTM_DELLINK, which may be an answer or an event.
 struct LinkEvent {
   int index = 0;
   bool gone = false;
-  // Up, with carrier, and its queues attached: IFF_RUNNING follows carrier when
-  // the kernel's link watch has run (net/core/link_watch.c); what is sent before
-  // that is dropped without a word.
+  // Up, with carrier, and its queues attached. IFF_RUNNING follows carrier when the kernel's link watch has
+  // run (net/core/link_watch.c). The kernel silently drops packets that are sent earlier.
   bool ready = false;
 };
 std::optional<LinkEvent> ParseLinkEvent(const Received& received);

@@ -95,8 +95,8 @@ Result<void> NetlinkDevices::ReadRoute(const Link& link, DeviceState& state) {
   return {};
 }
 
-// A driver that does not answer for a setting does not have it; what else it might mean, nobody could set it
-// back either.
+// If a driver does not answer for a setting, the device does not have it. Whatever else the answer might
+// mean, the setting could not be restored either.
 Result<void> NetlinkDevices::ReadGeneric(int index, DeviceState& state) {
   if (!family_) return {};
   const auto sources = nl::EthtoolSources();
@@ -171,7 +171,7 @@ Result<void> NetlinkDevices::WriteEthtool(int index, DeviceSource source, const 
   return generic_.Request(message);
 }
 
-// Only detaches: the order in which programs run, and who holds them, nobody has kept.
+// Only detaches: the journal has neither the order in which programs run nor their holders.
 Result<void> NetlinkDevices::WriteTcx(int index, const DeviceField& field, const std::string& wanted) const {
   if (!bpf_) return Fail(ErrorCode::kUnsupported, "TCX programs are not this program's to detach");
   const auto keep = nl::ElementsOf(wanted);
@@ -184,8 +184,8 @@ Result<void> NetlinkDevices::WriteTcx(int index, const DeviceField& field, const
 
 Result<void> NetlinkDevices::WriteXdp(int index, const DeviceField& field, const std::string& wanted) {
   UniqueFd program;
-  // Without bpf(2), or when it went with its last holder, nothing is attached: the pod's has to go all the
-  // same.
+  // Without bpf(2), or if the program ended with its last holder, nothing is attached. The pod's program has
+  // to go all the same.
   if (!wanted.empty() && bpf_) {
     auto opened = nl::OpenProgram(static_cast<std::uint32_t>(nl::NumberOf(wanted)));
     if (!opened && opened.error().code != ErrorCode::kNotFound) return Fail(opened.error());

@@ -34,7 +34,7 @@ namespace railhead::nl {
 Result<std::vector<std::uint32_t>> ListTcxPrograms(int index, int attach_type);
 // kBusy, kNotFound, ...: a program that a link holds cannot be detached by others than its owner.
 Result<void> DetachTcxProgram(int index, int attach_type, std::uint32_t program);
-// kNotFound: nothing holds the program any more.
+// kNotFound: nothing holds the program, so it is gone.
 Result<UniqueFd> OpenProgram(std::uint32_t program);
 
 }  // namespace railhead::nl

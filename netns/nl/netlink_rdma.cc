@@ -30,7 +30,7 @@ Error WithRxeReason(Error error, const std::string& name, const std::string& net
       error.hint = name + " exists or " + netdev + " has a soft RoCE device already: rdma link show";
       break;
     case ENODEV:
-      error.hint = "there is no interface " + netdev + " in that namespace";
+      error.hint = "no interface " + netdev + " exists in that namespace";
       break;
     default:
       break;
@@ -96,7 +96,7 @@ Result<std::optional<std::uint32_t>> NetlinkRdma::FindIndex(const std::string& n
 Result<void> NetlinkRdma::MoveDevice(const std::string& name, const NetNs& target) {
   const std::string what = "moving RDMA device " + name + " to " + target.path();
   const auto index = RH_TRY_WRAP(FindIndex(name), what);
-  if (!index) return Fail(ErrorCode::kNotFound, what + ": there is no such device in this namespace");
+  if (!index) return Fail(ErrorCode::kNotFound, what + ": the device does not exist in this namespace");
   nl::Message message = nl::MoveRdmaDeviceMessage(*index, target.fd());
   auto done = socket_.Request(message);
   if (done) return done;
@@ -124,11 +124,11 @@ Result<bool> NetlinkRdma::DeleteRxe(const std::string& name) {
   if (done) return true;
   if (done.error().sys_errno == ENODEV || done.error().sys_errno == ENOENT) return false;
   Error error = Wrap(std::move(done.error()), what);
-  if (error.sys_errno == EINVAL) error.hint = "it is no software device; only those can be deleted";
+  if (error.sys_errno == EINVAL) error.hint = "it is not a software device; only those can be deleted";
   return Fail(std::move(error));
 }
 
-// What a kernel does not list by this command, or a device that has gone, has no users.
+// A kernel may not list a kind by this command, or the device may have gone: then it has no users.
 bool ListsNothing(const Error& error) {
   switch (error.sys_errno) {
     case EOPNOTSUPP:

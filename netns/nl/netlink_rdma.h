@@ -43,15 +43,15 @@ struct RdmaResourceKind {
 };
 std::span<const RdmaResourceKind> RdmaResourceKinds();
 Message DumpRdmaResourcesMessage(const RdmaResourceKind& kind, std::uint32_t device_index);
-// The owners of the resources in one answer, those of processes only: a kernel client has a name in place of
-// a number. 0: the kernel does not say which process.
+// The processes that own the resources in one answer. A kernel client has a name in place of a number and is
+// omitted. 0: the kernel does not say which process.
 std::vector<std::uint32_t> ParseRdmaOwners(const RdmaResourceKind& kind, const Received& received);
 
 // Kernels before 5.3 do not report a mode: there was only shared.
 RdmaNetnsMode ParseNetnsMode(const Received& received);
 // Index and name; the port is asked for separately.
 std::optional<RdmaDevice> ParseRdmaDevice(const Received& received);
-// Adds what an answer about a port says.
+// Adds the facts of an answer about a port.
 void ParseRdmaPort(const Received& received, RdmaDevice& device);
 
 }  // namespace railhead::nl

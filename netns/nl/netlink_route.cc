@@ -30,7 +30,7 @@ bool IsWithoutFamily(const Error& error) {
   return error.sys_errno == EAFNOSUPPORT || error.sys_errno == EOPNOTSUPP;
 }
 
-// Removing something: what is not there is no error.
+// For a removal: an absent object is not an error.
 Result<bool> Removed(const Result<void>& result, std::initializer_list<int> absent, const std::string& what) {
   if (result) return true;
   const int code = result.error().sys_errno;
@@ -43,7 +43,7 @@ Result<void> CheckFamily(int family) {
   return Fail(ErrorCode::kInvalid, "address family " + std::to_string(family) + " is neither IPv4 nor IPv6");
 }
 
-// The hint that fits what the kernel said to a change of a link.
+// The hint for the kernel's refusal to change a link.
 Error WithLinkHint(Error error, const std::string& name) {
   if (error.sys_errno == EEXIST) {
     error.hint = "the name " + name + " (or an alternative name of the interface) is taken in that namespace";
@@ -53,9 +53,9 @@ Error WithLinkHint(Error error, const std::string& name) {
   return error;
 }
 
-// Why the kernel refuses an IPv6 address: without the protocol (ipv6.disable=1) it knows no such family; a
-// link below IPv6's smallest MTU has no IPv6 (ENOBUFS, EINVAL before 5.13), one with disable_ipv6 refuses
-// (EACCES): inet6_addr_add in net/ipv6/addrconf.c.
+// Why the kernel refuses an IPv6 address. Without the protocol (ipv6.disable=1) it knows no such family. A
+// link below IPv6's smallest MTU has no IPv6 (ENOBUFS, EINVAL before 5.13). A link with disable_ipv6 refuses
+// (EACCES). Source: inet6_addr_add in net/ipv6/addrconf.c.
 Error WithIpv6Hint(Error error, const IpAddress& address) {
   if (address.IsV4() || !error.hint.empty()) return error;
   const int code = error.sys_errno;
@@ -143,7 +143,7 @@ Result<std::optional<Link>> NetlinkRoute::FindLink(int index) {
 
 Result<std::optional<Link>> NetlinkRoute::FindLinkOfDevice(const std::string& parent_device) {
   if (parent_device.empty()) return std::nullopt;
-  // Looks at all links without their statistics, then at the one with all.
+  // Reads all links without their statistics, then the one link with everything.
   nl::Message message = nl::DumpLinksMessage(true);
   const std::vector<int> indices =
       RH_TRY_WRAP(socket_.Dump<int>(message,
@@ -378,7 +378,7 @@ Result<void> NetlinkRoute::ResolveNeighbour(int index, const IpAddress& address)
   RH_TRY_WRAP(socket_.Request(message), what);
   if (address.IsV4()) return {};
   const auto link = RH_TRY_WRAP(FindLink(index), what);
-  // Where it has no address to ask from, nobody can ask now: the kernel may later.
+  // The link may have no address to ask from yet: the kernel may ask later.
   if (link) RH_TRY_WRAP(nl::SolicitNeighbour(ns_, index, link->mac, address), what);
   return {};
 }
@@ -394,7 +394,7 @@ Result<bool> NetlinkRoute::WaitCarrier(int index, Deadline deadline) {
   auto ready = nl::WaitCarrier(socket_, ns_, index, deadline);
   if (ready) return ready;
   Error error = Wrap(std::move(ready.error()), "waiting for carrier of " + LinkText(index));
-  if (error.sys_errno == ENODEV) error.hint = "something deleted or moved it meanwhile";
+  if (error.sys_errno == ENODEV) error.hint = "something deleted or moved it during the wait";
   return Fail(std::move(error));
 }
 

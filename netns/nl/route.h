@@ -25,7 +25,7 @@ struct Route {
   std::uint32_t table = kTableMain;
   std::uint32_t metric = 0;
   std::uint32_t mtu = 0;     // 0: the link's
-  std::uint32_t advmss = 0;  // what TCP is told; 0: what follows from the MTU
+  std::uint32_t advmss = 0;  // the MSS that TCP advertises; 0: as the MTU allows
   RouteScope scope = RouteScope::kUniverse;
   std::uint8_t protocol = 4;   // RTPROT_STATIC; 2: added by the kernel with an address
   std::vector<int> multipath;  // links of a multipath route, whose `link` is 0; only ever read

@@ -51,7 +51,7 @@ Message RouteMessage(std::uint16_t type, std::uint16_t flags, const Route& route
   header.rtm_scope = static_cast<std::uint8_t>(route.scope);
   header.rtm_type = RTN_UNICAST;
   message.Header(header);
-  // A default route is told by its length; an address there is only noise.
+  // The length alone identifies a default route; an address would be ignored.
   const IpPrefix network = route.destination.Network();
   if (network.length > 0) message.Put(RTA_DST, View(network.address));
   PutGateway(message, route);
@@ -185,9 +185,8 @@ Message RuleMessage(std::uint16_t type, std::uint16_t flags, const Rule& rule) {
   return message;
 }
 
-// Whether an attribute says something that Rule has no field for. Known ones are
-// listed, so that selectors of newer kernels count as foreign; the kernel
-// reports a selector only when it is set.
+// Whether an attribute is a selector or action that Rule has no field for. Known ones are listed, so that
+// selectors of newer kernels count as foreign; the kernel reports a selector only when it is set.
 bool IsForeign(int type, BytesView payload) {
   switch (type) {
     case FRA_SRC:

@@ -18,8 +18,7 @@ Message DeleteRouteMessage(const Route& route);
 // Unicast routes of one family and table (0: all), filtered by the kernel.
 Message DumpRoutesMessage(int family, std::uint32_t table);
 
-// nullopt for what is no unicast route. A multipath route has link 0 and no
-// gateway.
+// nullopt unless it is a unicast route. A multipath route has link 0 and no gateway.
 std::optional<Route> ParseRoute(const Received& received);
 
 // rtnetlink routing rules: bytes only. Internal to netns/nl.

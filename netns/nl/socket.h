@@ -1,13 +1,12 @@
 // A netlink socket: requests with acknowledgement, single answers, dumps, events.
 // Internal to netns/nl.
 //
-// Messages and attributes are libnl's; sending and receiving is done here,
-// since libnl hides what we need from it: the extended-ack text of an error,
-// NLM_F_DUMP_INTR, and the deadline of a wait.
-// Ownership: move-only, owns the descriptor. It stays in the network namespace
-// in which it was opened. Threads: one at a time.
-// Errors: the kernel's errno, its text and the extended-ack text in
-// parentheses, without saying what was attempted: callers wrap.
+// Messages and attributes are libnl's. This class sends and receives by itself, since libnl hides three
+// things: the extended-ack text of an error, NLM_F_DUMP_INTR, and the deadline of a wait.
+// Ownership: move-only, owns the descriptor. It stays in the network namespace in which it was opened.
+// Threads: one at a time.
+// Errors: the kernel's errno, its text and the extended-ack text in parentheses, without the attempted
+// action: callers wrap.
 #pragma once
 
 #include <chrono>
@@ -26,22 +25,21 @@
 
 namespace railhead::nl {
 
-// One netlink request as bytes. Internal to netns/nl: built on libnl's nl_msg,
-// which no other header shows.
+// One netlink request as bytes. Internal to netns/nl: built on libnl's nl_msg, which no other header shows.
 //
 //   Message message(RTM_SETLINK, 0);
 //   message.Header(ifinfomsg{...});
 //   { const Message::Nest list(message, IFLA_VFINFO_LIST); message.PutU32(...); }
 //
-// A request that does not fit (4 KiB, far above any of ours) is remembered and
-// reported by Bytes(), so that building needs no check per attribute.
+// The message remembers that a request did not fit (4 KiB, far above any of ours), and Bytes() reports it. So
+// building needs no check per attribute.
 // Ownership: move-only. Threads: one at a time.
 
-// Reading netlink attributes out of bytes that nobody has checked.
+// Reads netlink attributes from unchecked bytes.
 //
-// Everything here is total: a truncated, oversized or odd attribute ends the
-// walk or yields nullopt, never a read outside the view. So are the parsers
-// built on it (*_messages.h), which fuzzers feed with anything.
+// Everything here is total: a truncated, oversized or odd attribute ends the walk or yields nullopt, never a
+// read outside the view. The same holds for the parsers built on it (*_messages.h), which fuzzers feed with
+// anything.
 // Ownership: views borrow. Threads: pure functions.
 // Source: include/uapi/linux/netlink.h (struct nlattr).
 
@@ -78,7 +76,7 @@ std::optional<MacAddress> ReadMac(BytesView payload);
 // nullopt unless 4 or 16 bytes.
 std::optional<IpAddress> ReadAddress(BytesView payload);
 
-// Assigns what was read to `target`; leaves it alone when nothing was.
+// Assigns `value` to `target`; keeps `target` when nothing was read.
 template <typename Target, typename Value>
 void Store(Target& target, const std::optional<Value>& value) {
   if (value) target = static_cast<Target>(*value);
@@ -164,9 +162,8 @@ class Socket {
   // the position of its request. To a request with NLM_F_ACK of its own there can be no answer.
   using BatchVisitor = std::function<void(std::size_t request, const Result<Received>& answer)>;
   Result<void> GetAll(std::span<Message> messages, const BatchVisitor& visit);
-  // All objects that `parse` recognises. Asked again when the kernel says that
-  // the list changed meanwhile (kBusy if that never ends); it does so for links
-  // and addresses, not for rules.
+  // All objects that `parse` recognises. Asks again when the kernel reports that the list changed during the
+  // dump (kBusy if that never ends). The kernel reports that for links and addresses, not for rules.
   template <typename T>
   Result<std::vector<T>> Dump(Message& message,
                               const std::function<std::optional<T>(const Received&)>& parse) {

@@ -104,7 +104,7 @@ Result<bool> IsReady(Socket& socket, int index) {
   return ready;
 }
 
-// nullopt: there is no entry.
+// nullopt: the entry does not exist.
 Result<std::optional<Neighbour>> FindNeighbour(Socket& socket, int index, const IpAddress& address) {
   Message message = DumpNeighboursMessage(index);
   const std::vector<Neighbour> all = RH_TRY(socket.Dump<Neighbour>(message, ParseNeighbour));
@@ -138,7 +138,7 @@ Result<std::optional<MacAddress>> WaitNeighbour(Socket& socket, const NetNs& ns,
                                                 const IpAddress& address,
                                                 const std::function<Result<void>()>& ask,
                                                 std::chrono::steady_clock::time_point deadline) {
-  // Asks again only where somebody has asked: there is an entry.
+  // Asks again only if an entry exists, that is, if somebody has asked.
   const auto look = [&](bool overdue) -> Result<std::optional<MacAddress>> {
     const auto found = RH_TRY(FindNeighbour(socket, index, address));
     if (found && IsResolved(*found)) return found->mac;

@@ -180,7 +180,7 @@ Result<ino_t> InodeOfNamespace(const NetNs& ns) {
   return status.st_ino;
 }
 
-// Those: it ended meanwhile, or is a zombie.
+// With one of these errors the process has ended in between, or is a zombie.
 bool HasEnded(int error) {
   return error == ENOENT || error == ESRCH || error == EINVAL;
 }
@@ -189,7 +189,7 @@ Result<std::vector<pid_t>> Look(const NetNs& ns, bool one_is_enough) {
   const std::string what = "looking for processes in network namespace " + ns.path();
   const ino_t wanted = RH_TRY_WRAP(InodeOfNamespace(ns), what);
   const auto names = RH_TRY_WRAP(ListDirectory("/proc"), what);
-  if (!names) return Fail(ErrorCode::kNotFound, what + ": there is no /proc", "mount it");
+  if (!names) return Fail(ErrorCode::kNotFound, what + ": /proc does not exist", "mount it");
   std::vector<pid_t> found;
   for (const std::string& name : *names) {
     pid_t pid = 0;
@@ -261,7 +261,7 @@ Result<std::string> Decode(const std::string& bytes) {
   prctl(PR_SET_PDEATHSIG, SIGKILL);
   if (getppid() != parent) _exit(1);  // it died before we asked
   CloseDescriptors(STDERR_FILENO + 1, {ns.fd(), out});
-  // A parent that is gone is seen as EPIPE; there is nobody to tell.
+  // If the parent is gone, the write fails with EPIPE: nobody needs the answer.
   signal(SIGPIPE, SIG_IGN);
   const Result<void> entered = EnterForGood(ns);
   const std::string bytes = Encode(entered ? work() : Fail(entered.error()));

@@ -1,10 +1,8 @@
 // NetNs: a handle on a network namespace.
 //
-// Holds an open descriptor, so the namespace lives as long as the handle; keep
-// it for one operation only. No code of ours runs in another namespace, except
-// for the duration of socket(2) (see SocketFactory below: the network namespace
-// is a property of the calling thread and is switched back before returning)
-// and short-lived forked helpers.
+// Holds an open descriptor, so the namespace lives as long as the handle; keep it for one operation only. No
+// code of ours runs in another namespace, with two exceptions: socket(2), and short-lived forked helpers. For
+// socket(2) the calling thread switches its namespace, and back before it returns (see SocketFactory below).
 // Threads: a handle is a value; OpenSocketIn may be used from any thread.
 #pragma once
 
@@ -24,14 +22,13 @@ namespace railhead {
 
 class NetNs {
  public:
-  // kNotFound when the path does not exist or is no namespace any more (a
-  // runtime unmounts it and leaves an empty file); kInvalid when it is a
-  // namespace of another kind.
+  // Errors: kNotFound when the path does not exist or no longer holds a namespace (a runtime unmounts it and
+  // keeps an empty file). Also kInvalid when it is a namespace of another kind.
   static Result<NetNs> Open(const std::string& path);
   // The namespace of the calling thread.
   static Result<NetNs> Current();
-  // A new one, with its lo, down. It lives as long as a handle or a process is in it, and nothing below
-  // the file system shows it; `name` stands for it in messages. Needs CAP_SYS_ADMIN.
+  // A new one, with its lo, down. It lives as long as a handle or a process is in it. No path in the file
+  // system shows it; messages call it `name`. Needs CAP_SYS_ADMIN.
   static Result<NetNs> Make(const std::string& name);
   // Takes `fd` as it is, without asking whether it is a namespace: for fakes.
   static Result<NetNs> FromFd(UniqueFd fd, std::string path);
@@ -59,11 +56,11 @@ class NetNs {
 // process aborts: going on in the wrong namespace would change the wrong node.
 Result<void> OpenSocketsIn(const NetNs& ns, const std::function<Result<void>()>& open);
 
-// Whether mounts that the host makes later show in this process: a namespace that a runtime makes is a mount
-// below /run/netns, and a container sees it only with mount propagation (HostToContainer).
+// Whether this process sees mounts that the host makes later. A namespace that a runtime makes is a mount
+// below /run/netns. A container sees such a mount only with mount propagation (HostToContainer).
 //
-// Without it the file is there, as the directory is the host's, but it looks like what is left of a namespace
-// that was deleted. Source: Documentation/filesystems/sharedsubtree.rst; proc(5), mountinfo. Threads:
+// Without propagation the file is there, as the directory is the host's, but it looks like the remains of a
+// deleted namespace. Source: Documentation/filesystems/sharedsubtree.rst; proc(5), mountinfo. Threads:
 // thread-safe. Errors: those of reading /proc.
 
 // Where runtimes have namespaces; /var/run is the same directory on most hosts.
@@ -78,39 +75,35 @@ Result<bool> SeesMountsOfHost(const Root& root, const std::string& directory);
 
 // Which processes a network namespace has.
 //
-// Looks at every process that /proc shows (one stat(2) each); threads that are elsewhere than their
-// process are not looked at. A namespace that is only held, by a descriptor or a mount, has none.
+// Checks every process in /proc (one stat(2) each), but not threads in another namespace than their process.
+// A namespace that only a descriptor or a mount holds has no process.
 //
-// Namespaces are told apart by the inode number of their file net/dev in procfs, which
-// each has one of its own (proc_register in fs/proc/generic.c), not by /proc/PID/ns/net:
-// that may be seen only of processes that one may trace, this of all.
-// Needs the node's /proc: a private PID namespace shows less. Threads: any.
+// Identifies a namespace by the inode number of its file net/dev in procfs, which is its own (proc_register
+// in fs/proc/generic.c). Reading /proc/PID/ns/net would need the right to trace the process; this file does
+// not. Needs the node's /proc: a private PID namespace shows less. Threads: any.
 
-// Looks until there is one.
+// Stops at the first process.
 Result<bool> HasProcesses(const NetNs& ns);
 // In the order of /proc. Each may have ended since.
 Result<std::vector<pid_t>> ProcessesIn(const NetNs& ns);
 
-// The one place where code of ours runs in another network namespace: a
-// short-lived child process, for what only sysfs or /proc/sys of that namespace
-// can tell.
+// The one place where code of ours runs in another network namespace: a short-lived child process. It reads
+// facts that only sysfs or /proc/sys of that namespace has.
 //
-// The child gets a private mount namespace with that network namespace's sysfs
-// on /sys; /proc/sys/net follows the process by itself. It hands its result back
-// through a pipe and ends by _exit (or with its parent, or at the deadline). It
-// closes all other descriptors first: a lock that another thread of the parent
-// holds is not its own. `work` opens what it needs.
-// Nothing of it is left when the function returns.
-// Needs CAP_SYS_ADMIN. Threads: any; the child is a copy of the calling thread
-// alone, so `work` must not take locks that other threads may hold (malloc is
-// safe with glibc).
+// The child gets a private mount namespace with that network namespace's sysfs on /sys; /proc/sys/net follows
+// the process by itself. It sends its result through a pipe and ends by _exit (or with its parent, or at the
+// deadline). It closes all other descriptors first: a lock that another thread of the parent holds is not its
+// own. `work` opens what it needs.
+// When the function returns, the child and its mounts are gone.
+// Needs CAP_SYS_ADMIN. Threads: any. The child is a copy of the calling thread alone. So `work` must not take
+// locks that other threads may hold (malloc is safe with glibc).
 
 // kTimeout when `work` is not done at the deadline; it is killed then.
 Result<std::string> RunInNamespace(const NetNs& ns, std::chrono::steady_clock::time_point deadline,
                                    const std::function<Result<std::string>()>& work);
 
-// What the child does first, for processes that are forked otherwise: takes the calling process
-// there for good. kPermission without CAP_SYS_ADMIN.
+// The child's first step, for processes that are forked otherwise: takes the calling process there for good.
+// kPermission without CAP_SYS_ADMIN.
 Result<void> EnterForGood(const NetNs& ns);
 
 // "ipv4/conf/net1/arp_announce" of that namespace, without trailing newline.

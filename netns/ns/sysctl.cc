@@ -32,16 +32,16 @@ Result<void> CheckPath(const std::string& path) {
     return part.empty() || part == "." || part == ".." || part.find('\0') != std::string::npos;
   });
   if (plain && parts.size() > 1 && parts.front() == "net") return {};
-  return Fail(ErrorCode::kInvalid, "sysctl path \"" + path + "\" is none of a network namespace",
+  return Fail(ErrorCode::kInvalid, "sysctl path \"" + path + "\" does not belong to a network namespace",
               "paths are as below /proc/sys and start with net/, for example net/ipv4/conf/eth0/arp_ignore");
 }
 
-// An errno of open, read or write on what is to be a sysctl.
+// The error for an errno of open, read or write on a sysctl's file.
 Error SysctlError(int sys_errno, const std::string& what) {
   Error error = SysError(sys_errno, what);
   if (sys_errno == ENOENT || sys_errno == ENOTDIR) {
     error.code = ErrorCode::kNotFound;
-    error.hint = "this kernel has no such sysctl, or there is no such interface in the namespace";
+    error.hint = "this kernel has no such sysctl, or the namespace has no such interface";
   } else if (sys_errno == EISDIR) {
     error.code = ErrorCode::kInvalid;
     error.hint = "it is a group of sysctls";
@@ -56,7 +56,7 @@ Error SysctlError(int sys_errno, const std::string& what) {
   return error;
 }
 
-// Descriptors in order; one that does not exist is none.
+// Descriptors in order; an invalid one for a sysctl that does not exist.
 Result<std::vector<UniqueFd>> OpenAll(const NetNs& ns, const std::vector<std::string>& paths, int flags,
                                       std::string_view doing) {
   std::vector<UniqueFd> files;
@@ -116,8 +116,8 @@ Result<void> WriteSysctls(const NetNs& ns, const std::vector<Sysctl>& values) {
   for (std::size_t i = 0; i < values.size(); ++i) {
     const auto& [path, value] = values[i];
     const std::string what = "setting sysctl " + FileName(path) + " to \"" + value + "\"";
-    // One write: the kernel takes each as a whole value. It would take none at all
-    // for success.
+    // One write: the kernel takes each write as a whole value. A write of no bytes would succeed and change
+    // nothing.
     if (value.empty()) return Fail(SysctlError(EINVAL, what));
     ssize_t written = 0;
     do {

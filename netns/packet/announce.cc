@@ -97,8 +97,8 @@ bool ChecksumIsRight(View ip, View message) {
   return sum == 0xffff;
 }
 
-// The ICMPv6 message of an IPv6 packet without extension headers; empty: it is none.
-// What follows the packet is padding of short frames.
+// The ICMPv6 message of an IPv6 packet without extension headers; empty for other packets. Short frames have
+// padding behind the packet.
 View IcmpMessage(View packet) {
   if (packet.size() < kIpv6 || packet[0] >> 4U != 6 || packet[6] != kNextIcmpV6) return {};
   const std::size_t size = At16(packet, 4);
@@ -130,7 +130,7 @@ bool IsSolicitedNode(const IpAddress& address) {
   return std::equal(kPrefix.begin(), kPrefix.end(), address.Data());
 }
 
-// What RFC 4861 7.1.1 and 7.1.2 ask beyond the form.
+// The rules of RFC 4861 7.1.1 and 7.1.2 beyond the form.
 bool IsAllowed(const NeighbourMessage& message, const IpAddress& destination, bool solicited,
                const Options& options) {
   if (message.target.IsMulticast() || !IsStation(message.ethernet_from)) return false;

@@ -1,11 +1,10 @@
 // ARP and neighbour advertisement packets, as bytes and sent.
 //
-// An announcement is a gratuitous ARP request (RFC 5227 section 3: sender and
-// target protocol address are the own address, Ethernet broadcast) or an
-// unsolicited neighbour advertisement to all nodes (RFC 4861 section 7.2.6, hop
-// limit 255, target link-layer address option). Sent on a packet socket bound to
-// the interface, so that it leaves by that NIC whatever the routes say; with
-// VLAN set by the PF the NIC tags it.
+// An announcement is a gratuitous ARP request or an unsolicited neighbour advertisement to all nodes. In the
+// ARP request (RFC 5227 section 3) sender and target protocol address are the own address, and it goes to the
+// Ethernet broadcast address. The advertisement (RFC 4861 section 7.2.6) has hop limit 255 and the target
+// link-layer address option. A packet socket that is bound to the interface sends it. So it goes out by that
+// NIC whatever the routes say; with VLAN set by the PF the NIC tags it.
 // Threads: pure functions; sockets are opened by the caller's namespace handle.
 #pragma once
 
@@ -39,11 +38,11 @@ Result<void> Announce(const NetNs& ns, int index, const MacAddress& mac,
 
 // ARP packets and neighbour discovery messages out of received Ethernet frames.
 //
-// The frames come from anybody: what is truncated, damaged or against the rules of
-// its RFC is nullopt, never a read outside the view.
+// Any host may have sent the frames. A frame that is truncated, damaged or against the rules of its RFC is
+// nullopt, never a read outside the view.
 // Threads: pure functions.
-// Source: RFC 826; RFC 4861 sections 4.3, 4.4, 7.1.1 and 7.1.2 (what a receiver must
-// check; extension headers, which nobody sends before these messages, are refused).
+// Source: RFC 826; RFC 4861 sections 4.3, 4.4, 7.1.1 and 7.1.2 (the receiver's checks). Messages with
+// extension headers are refused: no host sends those.
 
 struct ArpPacket {
   bool reply = false;

@@ -113,7 +113,7 @@ class Prober {
   }
 
   std::minstd_rand random_{std::random_device{}()};
-  std::chrono::microseconds second_;  // what stands for the RFC's
+  std::chrono::microseconds second_;  // replaces the RFC's
   std::vector<Probe> all_;
   std::vector<MacAddress> own_;
   Clock::time_point end_;
@@ -152,8 +152,8 @@ Result<void> Prober::Open(const NetNs& ns) {
   return {};
 }
 
-// What other hosts solicit goes to the address's group, what they advertise in
-// defence to all nodes; the NIC lets both pass only while someone has joined.
+// Other hosts send solicitations to the address's group, and advertisements in defence to all nodes. The NIC
+// lets both pass only while someone has joined.
 Result<void> Prober::JoinGroups(const ProbeTarget& target) {
   constexpr MacAddress kAllNodesGroup{{0x33, 0x33, 0, 0, 0, 1}};
   for (const MacAddress& group : {SolicitedNodeMac(target.address), kAllNodesGroup}) {
@@ -176,8 +176,7 @@ Result<void> Prober::SendDue(Clock::time_point now) {
   return {};
 }
 
-// The times count from when it was really sent: a process that is held up must not end
-// without having listened.
+// The times count from the actual sending: a process that is held up must not end without having listened.
 Result<void> Prober::Send(Probe& one, Clock::time_point now) {
   sockaddr_ll to{};
   to.sll_family = AF_PACKET;
@@ -251,7 +250,7 @@ Result<void> Prober::Run() {
   for (;;) {
     const auto now = Clock::now();
     RH_TRY(SendDue(now));
-    // The last look comes after the end: what had arrived by then counts.
+    // The last read comes after the end: everything that arrived before the end counts.
     RH_TRY(Wait(now));
     if (IsOver(now)) return {};
   }
@@ -269,8 +268,7 @@ Result<void> Check(const ProbeTarget& target) {
   const bool address = !target.address.IsUnspecified() && !target.address.IsMulticast();
   if (address && target.link > 0 && !target.mac.IsZero() && !target.mac.IsMulticast()) return {};
   return Fail(ErrorCode::kInvalid, "probing " + TextOf(target) + ": " + target.address.ToString() +
-                                       " with MAC " + target.mac.ToString() +
-                                       " is nothing that one station can use");
+                                       " with MAC " + target.mac.ToString() + " cannot be used by one host");
 }
 
 }  // namespace

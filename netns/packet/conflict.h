@@ -1,25 +1,23 @@
-// Address conflict detection: who else uses an address that we are about to use.
+// Address conflict detection: finds other users of an address that we are about to use.
 //
-// IPv4 as RFC 5227 2.1.1, IPv6 as RFC 4862 5.4, all targets at once in one loop: three
-// probes each, with the RFC's random times scaled to the budget (a seventh of it is
-// its second: first probe within 0..1, the others 1..2 after the one before, and at
-// least 2 of listening at the end; a process that is held up takes longer than the
-// budget rather than listen less).
+// IPv4 follows RFC 5227 2.1.1, IPv6 RFC 4862 5.4, all targets at once in one loop. Each target gets three
+// probes, with the RFC's random times scaled to the budget: a seventh of the budget counts as a second. The
+// first probe comes within 0..1, each other one 1..2 after the one before. At least 2 of listening follow at
+// the end. A process that is held up takes longer than the budget rather than listen less.
 //
-// A conflict is, on the target's link and from another MAC than the target's:
-//   an ARP packet whose sender address is the target's; a broadcast ARP probe for
-//   it (one to a single station is a switch's or hypervisor's device tracking, which
-//   asks whether we are there, not for the address);
-//   a neighbour advertisement for it; a solicitation for it from ::.
-// Our own MACs, in frames that a NIC or a switch reflects, are none. Damaged packets
-// are ignored.
+// A conflict is one of these packets, on the target's link and from another MAC than the target's.
+//   An ARP packet whose sender address is the target's.
+//   A broadcast ARP probe for the target's address. A probe to a single host does not count: it is device
+//     tracking of a switch or hypervisor, which asks whether we are there, not for the address.
+//   A neighbour advertisement for it, or a solicitation for it from ::.
+// Our own MACs, in frames that a NIC or a switch reflects, do not count. Damaged packets are ignored.
 //
-// Needs CAP_NET_RAW. Costs, beside the budget: one packet socket per address family
-// in use, the closing of which waits for an RCU grace period each, some milliseconds
-// to tens of them (packet_release in net/packet/af_packet.c). The sockets are not bound
-// to interfaces: one per link would cost one such wait per link.
-// Threads: any. Errors: kInvalid for targets that cannot be probed, before anything is
-// sent; kNotFound when a link is gone; else what the kernel refused.
+// Needs CAP_NET_RAW. Costs, beside the budget: one packet socket per address family in use. Closing each
+// waits for an RCU grace period, some milliseconds to tens of them (packet_release in
+// net/packet/af_packet.c). The sockets are not bound to interfaces: one per link would cost one such wait per
+// link.
+// Threads: any. Errors: kInvalid for targets that cannot be probed, before anything is sent; kNotFound when a
+// link is gone; else the kernel's refusal.
 #pragma once
 
 #include <chrono>
@@ -52,13 +50,13 @@ struct AddressConflict {
   bool operator==(const AddressConflict&) const = default;
 };
 
-// The MAC of another host that a frame, received on the target's link, shows to use the address.
+// The MAC of another host that uses the address, as shown by a frame received on the target's link.
 // `own`: MACs whose probes are ours.
 std::optional<MacAddress> ConflictIn(std::span<const std::uint8_t> frame, const ProbeTarget& target,
                                      const std::vector<MacAddress>& own);
 
-// At most one conflict per target, in the order of the targets. Ends before the budget
-// does only when every target has one. A budget of zero or less: nothing is sent.
+// At most one conflict per target, in the order of the targets. Ends before the budget does only when every
+// target has one. A budget of zero or less: nothing is sent.
 Result<std::vector<AddressConflict>> ProbeAddresses(const NetNs& ns, const std::vector<ProbeTarget>& targets,
                                                     std::chrono::milliseconds budget);
 

@@ -166,7 +166,7 @@ std::optional<LldpNeighbor> ParseLldp(View frame) {
     if (type <= kTlvTtl) return std::nullopt;
     ReadOptional(type, value, neighbor);
   }
-  // The TLV that ends it is optional; one byte is the rest of one that was cut off.
+  // The TLV that ends it is optional; a single byte is the remains of a truncated one.
   if (next <= kTlvTtl || !rest.empty()) return std::nullopt;
   return neighbor;
 }
@@ -174,9 +174,9 @@ std::optional<LldpNeighbor> ParseLldp(View frame) {
 namespace {
 
 constexpr int kLldpAtOnce = 64;
-// An LLDP frame is one that any Ethernet carries; larger ones are none.
+// An LLDP frame fits into any Ethernet frame; larger frames are not LLDP.
 constexpr std::size_t kLldpFrame = 1600;
-// A few of the largest. Whoever floods fills this, and not the node's memory.
+// A few of the largest. A flood fills this buffer, and not the node's memory.
 constexpr int kLldpBuffer = 32 * 1024;
 
 // Nearest bridge, nearest non-TPMR bridge, nearest customer bridge.
@@ -234,7 +234,7 @@ Result<UniqueFd> OpenLldpSocket(int link) {
 Result<LldpListener> LldpListener::Open(const NetNs& ns, int link) {
   const std::string what = "listening for LLDP on interface " + std::to_string(link);
   // A socket that is bound to 0 would hear all of them.
-  if (link <= 0) return Fail(ErrorCode::kNotFound, what + ": there is no such interface");
+  if (link <= 0) return Fail(ErrorCode::kNotFound, what + ": the interface does not exist");
   UniqueFd fd;
   const auto open = [&]() -> Result<void> {
     fd = RH_TRY(OpenLldpSocket(link));
@@ -248,7 +248,7 @@ Result<std::optional<LldpNeighbor>> LldpListener::Receive(std::chrono::steady_cl
   std::array<std::uint8_t, kLldpFrame> frame{};
   for (int i = 0; i < kLldpAtOnce;) {
     const ssize_t size = recv(fd_.get(), frame.data(), frame.size(), MSG_TRUNC);
-    // The device went down: told once, and nothing to be done.
+    // The device went down: the kernel reports this once, and nothing has to be done.
     if (size < 0 && (errno == EINTR || errno == ENETDOWN)) continue;
     if (size < 0 && errno != EAGAIN)
       return FailSys(errno, "receiving LLDP on interface " + std::to_string(link_));

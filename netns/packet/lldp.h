@@ -1,14 +1,14 @@
-// LLDP frames: what the switch port at the other end of a cable says of itself.
+// LLDP frames: a switch port's description of itself, from the other end of a cable.
 //
-// A frame is taken when it begins with the three TLVs that each must (chassis id, port id, time to
-// live), in this order and once each, and no TLV reaches beyond the end. Of the others those are read
-// that are named below; unknown ones and ones of a wrong length are passed over, as the standard
-// has it, and of two of a kind the first counts. Management addresses are not read.
-// Texts are what another machine chose: at most 255 characters, all printable ASCII; each other byte is
-// a '?', blanks and zeroes at their ends are cut off. Ids that are binary are written in hexadecimal.
-// Source: IEEE 802.1AB-2016, 8 (format) and 9.2.8 (what a receiver checks); 802.1Q-2018 D.2.1 (port
-// VLAN), 802.3-2018 79.3.4 (frame size).
-// Threads: pure functions. Errors: none; what is no LLDP frame is nullopt.
+// A valid frame begins with the three mandatory TLVs (chassis id, port id, time to live), in this order and
+// once each. No TLV reaches beyond the end. Of the others this reads those that are named below. As the
+// standard requires, it ignores unknown ones and ones of a wrong length. Of two of a kind the first counts.
+// Management addresses are not read.
+// Texts come from another machine: at most 255 characters, all printable ASCII. Each other byte is a '?';
+// blanks and zeroes at the ends are cut off. Binary ids are written in hexadecimal.
+// Source: IEEE 802.1AB-2016, 8 (format) and 9.2.8 (the receiver's checks); 802.1Q-2018 D.2.1 (port VLAN),
+// 802.3-2018 79.3.4 (frame size).
+// Threads: pure functions. Errors: none; a frame that is not LLDP is nullopt.
 #pragma once
 
 #include <chrono>
@@ -28,19 +28,19 @@ struct LldpNeighbor {
   std::string chassis;           // its id as text: a MAC, an address, a name; never empty
   std::string port;              // likewise
   std::chrono::seconds ttl{0};   // how long this holds; 0: the neighbor says that it ends
-  std::string port_description;  // "": not told
-  std::string system_name;       // "": not told
+  std::string port_description;  // "": not sent
+  std::string system_name;       // "": not sent
   bool port_is_mac = false;      // the port's id is a MAC, which says little to people
   std::optional<int> port_vlan;  // of untagged frames
   std::optional<int> max_frame;  // bytes of the largest frame, headers included
 
-  // What people call the switch and its port: the system's name, else the chassis id; the port's id, but
-  // for a MAC its description, where there is one.
+  // Names for people. The switch: the system's name, else the chassis id. The port: its id, but for a MAC the
+  // port's description, if there is one.
   [[nodiscard]] const std::string& SwitchName() const { return system_name.empty() ? chassis : system_name; }
   [[nodiscard]] const std::string& Port() const {
     return port_is_mac && !port_description.empty() ? port_description : port;
   }
-  // Whether both are of one port: what the standard tells neighbors apart by.
+  // Whether both are of one port: the standard distinguishes neighbors by this.
   [[nodiscard]] bool IsSamePort(const LldpNeighbor& other) const {
     return chassis == other.chassis && port == other.port;
   }
@@ -53,16 +53,16 @@ std::optional<LldpNeighbor> ParseLldp(std::span<const std::uint8_t> frame);
 
 // LldpListener: hears the LLDP frames that arrive on one network device. It sends nothing.
 //
-// A packet socket for that protocol and that device alone, which joins the three groups that LLDP is sent
-// to (IEEE 802.1AB-2016 table 7-1): the NIC lets these frames pass only while somebody has joined. Others
-// that listen, lldpd for one, hear the same frames. What the host itself sends and what a VLAN of the
-// device carries is not heard. Some NICs' firmware keeps LLDP to itself: docs/operate/switch-ports.md.
+// A packet socket for that protocol and that device alone. It joins the three groups that LLDP is sent to
+// (IEEE 802.1AB-2016 table 7-1): the NIC lets these frames pass only while somebody has joined. Other
+// listeners, such as lldpd, hear the same frames. The socket does not hear the host's own frames, nor frames
+// of a VLAN of the device. Some NICs' firmware keeps LLDP to itself: docs/operate/switch-ports.md.
 //
-// While the device is down nothing comes, and nothing has to be done when it is up again; once it has left
-// the namespace, or is gone, nothing will come any more, which this does not tell
+// While the device is down nothing comes. When it is up again, frames come without further action. Once the
+// device has left the namespace, or is gone, nothing comes, and this class does not report that
 // (packet_notifier in net/packet/af_packet.c). Names may change: the socket goes by the number.
 // Ownership: move-only, owns the socket; closing it waits for an RCU grace period. Threads: one at a time.
-// Needs CAP_NET_RAW. Errors: kNotFound without such a device, kPermission, else what the kernel refused.
+// Needs CAP_NET_RAW. Errors: kNotFound without such a device, kPermission, else the kernel's refusal.
 
 class LldpListener {
  public:
@@ -73,9 +73,9 @@ class LldpListener {
   [[nodiscard]] int fd() const { return fd_.get(); }
   [[nodiscard]] int link() const { return link_; }
 
-  // The next frame that is one, whatever else came before it; nullopt: none by the deadline. With a deadline
-  // that has passed it takes what is there and does not wait. Looks at 64 frames at most, so that a flood of
-  // such that are none does not hold it up; then it is as if there were none.
+  // The next LLDP frame, whatever else came before it; nullopt: none by the deadline. After the deadline it
+  // takes a frame that has come already and does not wait. It reads 64 frames at most, so that a flood of
+  // other frames does not hold it up; then the result is nullopt, too.
   Result<std::optional<LldpNeighbor>> Receive(std::chrono::steady_clock::time_point deadline);
 
  private:

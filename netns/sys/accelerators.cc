@@ -31,8 +31,8 @@ bool Is(const PciDevice& device, const AcceleratorKind& kind) {
   return Contains(kClasses, class_code);
 }
 
-// Whether the function's class is one of those that are looked for: one read, which is all
-// that most functions cost.
+// Whether the function's class is one of the wanted ones: a single read, which is the whole cost of most
+// functions.
 Result<bool> MayBeOne(const Root& root, const PciAddress& address,
                       const std::vector<AcceleratorKind>& kinds) {
   const auto text = RH_TRY(ReadAttribute(root.Path(kAllFunctions) + "/" + address.ToString() + "/class"));

@@ -1,9 +1,9 @@
-// Accelerators: the node's GPUs and their like, found by what PCI says of them.
+// Accelerators: the node's GPUs and their like, found by their PCI class and vendor.
 //
-// No driver is asked, so a GPU in a virtual machine's hands (vfio-pci) is there too. Base
-// class 03 is a display controller (00 VGA, 02 3D, 80 other), 12 a processing accelerator
-// (PCI Code and ID Assignment Specification, section 1.4 and 1.19). The vendor decides as
-// well: every server has a VGA controller in its management chip.
+// No driver is asked, so a GPU that a virtual machine uses (vfio-pci) is there too. Base class 03 is a
+// display controller (00 VGA, 02 3D, 80 other), 12 a processing accelerator. Source: PCI Code and ID
+// Assignment Specification, section 1.4 and 1.19. The vendor decides as well: every server has a VGA
+// controller in its management chip.
 // Threads: thread-safe; reads sysfs at the call and keeps nothing.
 #pragma once
 
@@ -31,8 +31,8 @@ struct AcceleratorKind {
   bool operator==(const AcceleratorKind&) const = default;
 };
 
-// NVIDIA, AMD, and of Intel what is no integrated graphics: those are VGA
-// controllers (0300), its data center GPUs are 0380.
+// All of NVIDIA and AMD, but of Intel only discrete GPUs. Intel's integrated graphics are VGA controllers
+// (0300), its data center GPUs are 0380.
 std::vector<AcceleratorKind> DefaultAcceleratorKinds();
 
 struct AcceleratorRules {
@@ -51,13 +51,12 @@ struct Accelerator {
   std::string path;  // PciDevice::path
 };
 
-// In PCI order, without VFs: what is said of an accelerator holds for its VFs. `others` are
-// functions that are known to be something else; on a node with a thousand VFs that
-// saves a thousand reads.
+// In PCI order, without VFs: the facts of an accelerator hold for its VFs. `others` are functions that are
+// known to be something else; on a node with a thousand VFs that saves a thousand reads.
 Result<std::vector<Accelerator>> ListAccelerators(const Root& root, const std::vector<AcceleratorKind>& kinds,
                                                   const std::set<PciAddress>& others = {});
 
-// Those that one of `drivers` has ("nvidia"), VFs too: a look at a few functions instead of all.
+// The functions that one of `drivers` has ("nvidia"), VFs too: reads a few functions instead of all.
 Result<std::vector<Accelerator>> ListDrivenAccelerators(const Root& root,
                                                         const std::vector<AcceleratorKind>& kinds,
                                                         const std::vector<std::string>& drivers);

@@ -86,9 +86,9 @@ std::string HardwareTypeName(int type) {
 
 namespace {
 
-// The kernel writes as many as the driver has at that moment, whatever the caller has
-// room for: what may be added between two calls has to fit, too (a channel of mlx5 adds
-// some thirty). Pages that nobody writes cost nothing.
+// The kernel writes as many statistics as the driver has at that moment, whatever room the caller has. So the
+// statistics that appear between two calls have to fit, too (a channel of mlx5 adds some thirty). Unwritten
+// pages cost nothing.
 constexpr std::size_t kSlack = 16384;
 constexpr std::uint32_t kMostStatistics = 1U << 20;
 

@@ -1,7 +1,7 @@
-// What sysfs says of network devices beyond rtnetlink: what is stacked on them.
+// Facts of network devices that sysfs has beyond rtnetlink: which devices are stacked on them.
 //
-// Reads below /sys of `root`; sees the network devices of the reader's namespace
-// only. Devices that are not there have no uppers and no type.
+// Reads below /sys of `root`; sees the network devices of the reader's namespace only. Absent devices have no
+// uppers and no type.
 // Threads: thread-safe.
 #pragma once
 
@@ -21,14 +21,14 @@ namespace railhead {
 // macvlan, ...), from the kernel's upper_NAME links. Sorted, without `netdev`.
 Result<std::vector<std::string>> UpperDevicesOf(const Root& root, const std::string& netdev);
 
-// Everything that `netdev` is stacked on, likewise (the kernel makes both links at once,
-// netdev_adjacent_sysfs_add in net/core/dev.c): one question where each of many possible lower
+// Everything that `netdev` is stacked on, likewise. The kernel makes both links at once
+// (netdev_adjacent_sysfs_add in net/core/dev.c). This is one question; otherwise each of many possible lower
 // devices would have to be asked for its uppers.
 Result<std::vector<std::string>> LowerDevicesOf(const Root& root, const std::string& netdev);
 
-// An attribute of a network device. nullopt: the device is gone or goes just now, for which the kernel
-// answers EINVAL (netdev_show in net/core/net-sysfs.c). It answers the same for what a link that is down does
-// not have.
+// An attribute of a network device. nullopt: the device is gone, or goes at this moment, for which the kernel
+// answers EINVAL (netdev_show in net/core/net-sysfs.c). It gives the same answer for an attribute that a link
+// has only while it is up.
 Result<std::optional<std::string>> ReadNetdevAttribute(const Root& root, const std::string& netdev,
                                                        const std::string& attribute);
 
@@ -65,7 +65,7 @@ class EthtoolStats {
   };
 
   explicit EthtoolStats(UniqueFd fd) : fd_(std::move(fd)) {}
-  // 0: the driver has none, or there is no such device.
+  // 0: the driver has no statistics, or the device does not exist.
   [[nodiscard]] Result<std::uint32_t> CountOf(const std::string& netdev) const;
   [[nodiscard]] Result<Layout> ReadLayout(const std::string& netdev, const std::vector<std::string>& names,
                                           std::uint32_t count) const;

@@ -57,8 +57,7 @@ Result<std::optional<int>> ReadIntAttribute(const std::string& path) {
   return static_cast<int>(*value);
 }
 
-// The PCI address at the end of a symbolic link; nullopt when there is no link or
-// when what it points to is not on PCI.
+// The PCI address at the end of a symbolic link; nullopt without a link, or when its target is not on PCI.
 Result<std::optional<PciAddress>> ReadPciLink(const std::string& path) {
   const auto target = RH_TRY(ReadLink(path));
   if (!target) return std::nullopt;
@@ -76,9 +75,9 @@ std::string RealPath(const Root& root, const std::string& path) {
   return result;
 }
 
-// The directory behind /sys/bus/pci/devices/ADDRESS: a relative link that leads there in
-// one step (bus_add_device in drivers/base/bus.c), so the path follows from its text.
-// realpath(3) would ask for every part of it.
+// The directory behind /sys/bus/pci/devices/ADDRESS. The entry is a relative link that leads there in one
+// step (bus_add_device in drivers/base/bus.c), so the path follows from its text. With realpath(3) the kernel
+// would check each component.
 Result<std::string> DirectoryOf(const Root& root, const std::string& path) {
   const auto target = RH_TRY(ReadLink(path));
   std::string_view rest;
@@ -94,9 +93,9 @@ Result<std::string> DirectoryOf(const Root& root, const std::string& path) {
   return std::string(directory) + "/" + std::string(rest);
 }
 
-// Another VF of the PF that has `first`. All of them have one vendor, device id, class and NUMA
-// node (pci_iov_add_virtfn and pci_read_vf_config_common in the kernel's drivers/pci): with hundreds
-// of VFs these are most of what there is to read.
+// Another VF of the PF that has `first`. All VFs of a PF have one vendor, device id, class and NUMA node
+// (pci_iov_add_virtfn and pci_read_vf_config_common in the kernel's drivers/pci). With hundreds of VFs these
+// would be most of the reads.
 Result<std::optional<PciDevice>> ReadSibling(const Root& root, const PciAddress& address,
                                              const PciDevice& first) {
   PciDevice device = first;
@@ -195,8 +194,8 @@ Result<std::vector<PciDevice>> ListNetworkPfs(const Root& root) {
   for (const std::string& name : RH_TRY(NamesIn(root.Path(kDevices)))) {
     const auto address = PciAddress::Parse(name);
     if (!address) continue;
-    // Most functions are none of ours (on a big node a thousand VFs): ask for the
-    // two facts that decide before reading the rest.
+    // Most functions do not matter here (on a big node a thousand VFs): read the two facts that decide before
+    // the others.
     const std::string path = DevicePath(root, *address);
     if (RH_TRY(ReadLink(path + "/physfn"))) continue;
     const auto class_code = RH_TRY(ReadHexAttribute(path + "/class", 24));

@@ -1,9 +1,8 @@
 // PCI network functions as sysfs shows them: PFs, VFs, drivers, NUMA nodes.
 //
-// All functions read below /sys of `root` at each call and keep nothing, so what
-// they return is a snapshot. A function that is not there is nullopt or an empty
-// list; an Error means that sysfs could not be read or holds something that the
-// kernel never writes. Attributes: Documentation/ABI/testing/sysfs-bus-pci.
+// All functions read below /sys of `root` at each call and keep nothing, so the result is a snapshot. An
+// absent PCI function is nullopt or an empty list. An Error means that sysfs could not be read or holds
+// something that the kernel never writes. Attributes: Documentation/ABI/testing/sysfs-bus-pci.
 // Threads: thread-safe.
 #pragma once
 
@@ -67,22 +66,22 @@ Result<std::optional<PciDevice>> FindPciDevice(const Root& root, const PciAddres
 // function without VFs and for one that does not exist.
 Result<std::vector<PciAddress>> VfsOf(const Root& root, const PciAddress& pf);
 
-// The VFs of `pf` with all their facts, in the order of their index. Cheaper than
-// FindPciDevice for each, which has to look for the index every time. With `unreadable` a VF that cannot be
-// read is left out, and its error goes there.
+// The VFs of `pf` with all their facts, in the order of their index. Cheaper than FindPciDevice for each,
+// which has to search for the index every time. With `unreadable`, an unreadable VF is omitted, and its error
+// goes there.
 Result<std::vector<PciDevice>> ReadVfs(const Root& root, const PciAddress& pf,
                                        std::map<PciAddress, Error>* unreadable = nullptr);
 
-// Network controllers (class 02) that are no VFs, in PCI order.
+// Network controllers (class 02) that are not VFs, in PCI order.
 Result<std::vector<PciDevice>> ListNetworkPfs(const Root& root);
 
 // Those of them that can carry a rail: with an RDMA device or with SR-IOV. A
 // position in fabric.json ("pf": 1) counts in this list.
 Result<std::vector<PciDevice>> ListRailPfs(const Root& root);
 
-// Names of the function's network devices *in the namespace of the reader*, whose
-// view of sysfs is filtered: empty when the device is in a pod, and when no driver
-// is bound. Sorted; in switchdev mode a PF lists its representors too.
+// Names of the function's network devices *in the namespace of the reader*, whose view of sysfs is filtered.
+// Empty when the device is in a pod, and when no driver is bound. Sorted; in switchdev mode a PF lists its
+// representors too.
 Result<std::vector<std::string>> NetdevsOf(const Root& root, const PciAddress& address);
 
 // Those of them that are the function's own: without representors of other functions and subfunctions, which
@@ -97,22 +96,20 @@ Result<std::optional<std::string>> UplinkNetdev(const Root& root, const PciAddre
 // RoCE devices hang below no PCI function: see RxeDevicesOf in rdma_sysfs.h.
 Result<std::vector<std::string>> RdmaDevicesOf(const Root& root, const PciAddress& address);
 
-// The PCI function that a network device of the reader's namespace hangs on, directly
-// or through a virtio or auxiliary device; nullopt for devices that are not there or
-// not on PCI.
+// The PCI function of a network device in the reader's namespace: directly, or through a virtio or auxiliary
+// device. Returns nullopt for absent devices, and for those not on PCI.
 Result<std::optional<PciAddress>> PciAddressOfNetdev(const Root& root, const std::string& netdev);
 
-// Unbinds the function from its driver and binds it again: igbvf takes a MAC that
-// its PF has set in no other way. Network and RDMA devices are new afterwards
-// (ifindex, perhaps name). kNotFound without function or driver. When binding
-// fails the function stays unbound; the hint then says how to bind it by hand.
+// Unbinds the function from its driver and binds it again: only so does igbvf take a MAC that its PF has set.
+// Network and RDMA devices are new afterwards (ifindex, perhaps name). kNotFound without function or driver.
+// When binding fails the function stays unbound; the hint then says how to bind it by hand.
 Result<void> RebindDriver(const Root& root, const PciAddress& address);
 
 // Binds an unbound function to `driver` (its name below /sys/bus/pci/drivers).
 Result<void> BindDriver(const Root& root, const PciAddress& address, const std::string& driver);
 
-// Resets the function itself: what a program has set up on it is gone, its configuration space is as before.
-// kUnsupported where the kernel knows no way to do it (no attribute `reset`).
+// Resets the function itself: a program's settings on it are gone, its configuration space is as before.
+// Error kUnsupported: the kernel knows no way to do it (no attribute `reset`).
 Result<void> ResetFunction(const Root& root, const PciAddress& address);
 
 // Extended capabilities in the configuration space of PCI functions.
@@ -125,7 +122,7 @@ inline constexpr std::uint16_t kCapabilityAcs = 0x000d;
 inline constexpr std::uint16_t kCapabilitySriov = 0x0010;
 
 // The 16 bits at `offset` (even) of the function's extended capability `id`; nullopt: it has no such
-// capability. kNotFound: there is no such function.
+// capability. kNotFound: the function does not exist.
 Result<std::optional<std::uint16_t>> ReadExtendedCapability(const Root& root, const PciAddress& address,
                                                             std::uint16_t id, int offset);
 

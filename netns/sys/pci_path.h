@@ -1,23 +1,22 @@
 // How far two PCI functions are apart, in the words of NCCL and `nvidia-smi topo`.
 //
-// Peer-to-peer traffic (GPUDirect RDMA) is as good as the bridges that it has to pass, so
-// the class follows from where the two functions' sysfs paths part:
+// Peer-to-peer traffic (GPUDirect RDMA) is as good as the bridges on its way. So the class follows from the
+// point where the sysfs paths of the two functions part.
 //   PIX   below the same bridge, each at most one bridge further down: two endpoints on one
-//         PCIe switch, or functions of one device
-//   PXB   below the same bridge, but more bridges between: several switches, no host bridge
-//   PHB   only the host bridge (pciDDDD:BB) is shared: through the root complex
-//   NODE  different host bridges of one NUMA node
-//   SYS   else: through the interconnect between sockets
-// Sources: the legend of `nvidia-smi topo -m` for the words; NCCL's src/graph/xml.cc
-// (ncclTopoGetXmlFromSys), which climbs the same paths two components per switch (its
-// upstream and its downstream port), and src/graph/paths.cc, which tells one switch from
-// several. NCCL uses GPUDirect up to PXB unless told otherwise.
+//         PCIe switch, or functions of one device.
+//   PXB   below the same bridge, but more bridges between: several switches, no host bridge.
+//   PHB   only the host bridge (pciDDDD:BB) is shared: through the root complex.
+//   NODE  different host bridges of one NUMA node.
+//   SYS   else: through the interconnect between sockets.
+// Sources: the legend of `nvidia-smi topo -m` for the words; NCCL's src/graph/xml.cc and src/graph/paths.cc.
+// The first (ncclTopoGetXmlFromSys) climbs the same paths two components per switch: its upstream and its
+// downstream port. The second tells one switch from several. By default NCCL uses GPUDirect up to PXB.
 // A VF's parent in sysfs is its PF's parent (drivers/pci/iov.c), so both give the same class.
 //
-// A NUMA node that the kernel does not know (-1) is its own node: two unknown ones are
-// the same, since firmware that gives none mostly has one (and NCCL compares likewise).
-// Virtual machines and coherent links (C2C) show paths that are not the truth: see the
-// override file of deviceplugin/node/topology.
+// A NUMA node that the kernel does not know (-1) is a node of its own, and two unknown ones are the same.
+// Firmware that reports no node mostly has one, and NCCL compares likewise.
+// Virtual machines and coherent links (C2C) show paths that are not the truth: see the override file of
+// deviceplugin/node/topology.
 // Threads: pure functions over values.
 #pragma once
 

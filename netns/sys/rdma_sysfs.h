@@ -1,8 +1,7 @@
 // RDMA devices as sysfs shows them: character devices, ports, soft RoCE parents.
 //
-// Reads below /sys of `root` at each call. A device, port or attribute that is not
-// there is nullopt or an empty list. In exclusive mode sysfs shows the RDMA devices
-// of the reader's namespace only. GID tables: netns/gid.
+// Reads below /sys of `root` at each call. An absent device, port or attribute is nullopt or an empty list.
+// In exclusive mode sysfs shows the RDMA devices of the reader's namespace only. GID tables: netns/gid.
 // Attributes: Documentation/ABI/stable/sysfs-class-infiniband.
 // Threads: thread-safe.
 #pragma once
@@ -44,8 +43,8 @@ struct RdmaCharDevices {
   std::optional<std::string> issm;
 };
 Result<RdmaCharDevices> CharDevicesOf(const Root& root, std::string_view ibdev);
-// Those of a PCI function with one RDMA device, without looking through all others:
-// the kernel makes them children of the function too (hardware only, not soft RoCE).
+// The character devices of a PCI function with one RDMA device, without a search through all others. The
+// kernel makes them children of the function too (hardware only, not soft RoCE).
 Result<RdmaCharDevices> CharDevicesOf(const Root& root, const PciAddress& address);
 
 Result<std::optional<PortState>> PortStateOf(const Root& root, std::string_view ibdev, int port);

@@ -12,13 +12,13 @@
 namespace railhead {
 namespace {
 
-// Before each datagram the NIC leaves room for a global routing header, where RoCE v2 has the IP header.
+// Before each datagram the NIC reserves room for a global routing header, where RoCE v2 has the IP header.
 constexpr std::size_t kHeaders = 40;
 constexpr std::size_t kIpv4At = 20;
 constexpr std::uint8_t kIpv4Begin = 0x45;  // without options, as RoCE v2 wants it
 constexpr std::size_t kIpv4Source = 12;
 constexpr std::size_t kIpv6Source = 8;
-// The longest that there is: one that is longer than its room ends the queue pair, and anybody can send it.
+// The largest datagram. A datagram larger than its buffer ends the queue pair, and any host can send one.
 constexpr std::size_t kLongest = 4096;
 constexpr std::size_t kReceiveRoom = 4160;
 constexpr std::size_t kSendAt = Datagrams::kWaiting * kReceiveRoom;
@@ -134,7 +134,7 @@ Result<void> Datagrams::MakeQueues() {
   return {};
 }
 
-// INIT, what is received can be taken; RTR, RTS.
+// INIT: receives can be posted; then RTR and RTS.
 Result<void> Datagrams::Ready() {
   const auto go = [this](ibv_qp_attr attributes, int mask) -> Result<void> {
     const int failed = ibv_modify_qp(pair_.get(), &attributes, mask | IBV_QP_STATE);
@@ -147,7 +147,7 @@ Result<void> Datagrams::Ready() {
   attributes.qkey = kQueueKey;
   RH_TRY(go(attributes, IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_QKEY));
   if (const int failed = ibv_req_notify_cq(queue_.get(), 0); failed != 0)
-    return FailSys(failed, "asking to be told of completions on " + Self());
+    return FailSys(failed, "requesting completion events of " + Self());
   for (std::size_t slot = 0; slot < kWaiting; ++slot) RH_TRY(PostReceive(slot));
   attributes = {};
   attributes.qp_state = IBV_QPS_RTR;

@@ -1,16 +1,16 @@
 // Unreliable datagrams (a UD queue pair) from one GID of an RDMA device.
 //
-// Nothing is connected: each datagram says where it goes, and who sent one is what the headers say with
-// which it came. So one queue pair reaches all nodes of a rail, and costs neither of both ends anything
-// while nobody asks. The neighbour of a GID is looked for by the kernel in the network namespace of the
-// GID's interface, whichever that of the caller is (set_addr_netns_by_gid_rcu in
-// drivers/infiniband/core/addr.c), and for a second at most: so long takes Send() to who does not answer.
+// Nothing is connected: each datagram says where it goes, and its headers say who sent it. So one queue pair
+// reaches all nodes of a rail, and an idle one costs neither end anything. The kernel looks for the neighbour
+// of a GID in the network namespace of the GID's interface, whatever the caller's namespace
+// (set_addr_netns_by_gid_rcu in drivers/infiniband/core/addr.c). It looks for a second at most: Send() to a
+// silent host takes that long.
 // A child of the process gets none of the memory that is the NIC's.
 // Ownership: everything, the device included. Moves.
 // Threads: one at a time; descriptors may be polled by another.
 // Errors name the device, the GID index and errno.
-// Source: rdma-core 44 (libibverbs/man); InfiniBand Architecture 1.2.1, annex A17: where what was received
-// has its IP header.
+// Source: rdma-core 44 (libibverbs/man); InfiniBand Architecture 1.2.1, annex A17: the place of the IP header
+// in a received datagram.
 #pragma once
 
 #include <array>
@@ -78,18 +78,18 @@ class Datagrams {
   [[nodiscard]] const std::string& device() const { return device_->name(); }
   [[nodiscard]] const GidEntry& gid() const { return settings_.gid; }
 
-  // `flow`: 20 bits; NICs make the UDP source port of it, so that switches choose a path by it.
-  // kUnavailable while kInFlight are; kNotFound for an end that is no neighbour.
+  // `flow`: 20 bits; NICs make the UDP source port from it, so that switches choose a path by it. Errors:
+  // kUnavailable while kInFlight datagrams are in flight; kNotFound if `to` is not a neighbour.
   Result<void> Send(const DatagramEnd& to, std::span<const std::uint8_t> payload, std::uint32_t flow);
   // Readable when something may be taken, once Take() has found nothing more.
   [[nodiscard]] int completions_fd() const;
-  // What has come in. Ends those that were sent.
+  // Received datagrams. Also completes the sent ones.
   Result<Completions> Take();
   // Readable when something has happened to device or port.
   [[nodiscard]] int events_fd() const;
   // Whether the table still has the GID where it was: addresses come and go, and indices with them.
   [[nodiscard]] bool HasItsGid() const;
-  // true: the port is down, the GID moves or the device goes; who holds it stands in the way of that.
+  // true: the port is down, the GID moves or the device goes. As long as this object exists, it blocks that.
   [[nodiscard]] bool IsLost();
 
  private:
@@ -124,7 +124,7 @@ class Datagrams {
   std::unique_ptr<ibv_qp, Destroyer> pair_;
 };
 
-// Who sent what begins with `headers`, the 40 bytes that stand before each datagram: nullopt when they are
+// The sender by `headers`, the 40 bytes that stand before each datagram. Returns nullopt when they are
 // neither IPv4's (in the last 20 of them) nor IPv6's.
 std::optional<IpAddress> SenderIn(std::span<const std::uint8_t> headers);
 

@@ -70,7 +70,7 @@ Result<VerbsDevice> VerbsDevice::Open(const std::string& name) {
     return Fail(std::move(error));
   }
   const std::string known = Join(NamesOf(list), ", ");
-  return Fail(ErrorCode::kNotFound, "there is no RDMA device " + name,
+  return Fail(ErrorCode::kNotFound, "found no RDMA device " + name,
               known.empty() ? "no RDMA device can be seen from there: look at `rdma link` and /dev/infiniband"
                             : "those that can be seen from there: " + known);
 }

@@ -1,8 +1,8 @@
 // An RDMA device as libibverbs opens it, its first port and its GID table.
 //
-// libibverbs lists the devices that the calling process may see: in exclusive RDMA mode those
-// of its network namespace, and always only those with a node below /dev/infiniband. The
-// providers are linked in (verbs.cmake), nothing is loaded at run time.
+// libibverbs lists the devices that the calling process may see. These always have a node below
+// /dev/infiniband, and in exclusive RDMA mode they are in the process's network namespace. The providers are
+// linked in (verbs.cmake); nothing is loaded at run time.
 // Ownership: an object holds the open device, and moves. Threads: one.
 // Errors name the device, and the port or GID index in question. Source: rdma-core 44.
 #pragma once
@@ -34,7 +34,7 @@ class VerbsDevice {
  public:
   // Names, sorted. kUnsupported when the kernel has no verbs.
   static Result<std::vector<std::string>> List();
-  // kNotFound names the devices that there are.
+  // The error kNotFound names the devices that exist.
   static Result<VerbsDevice> Open(const std::string& name);
 
   [[nodiscard]] const std::string& name() const { return name_; }

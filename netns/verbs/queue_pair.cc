@@ -36,7 +36,7 @@ std::string HintOfPeer(int failed) {
              "-I INTERFACE from there";
     case ENETUNREACH:
     case EHOSTUNREACH:
-      return "there is no route to the peer's address by the GID's interface; look at `ip rule` and `ip "
+      return "the GID's interface has no route to the peer's address; check `ip rule` and `ip "
              "route get` "
              "there";
     case ENODEV:
@@ -60,7 +60,7 @@ std::string HintOfStatus(ibv_wc_status status) {
       return "the peer's process does not post receives: it has stopped";
     case IBV_WC_REM_ACCESS_ERR:
     case IBV_WC_REM_INV_REQ_ERR:
-      return "the peer's device refused the address or key that its end has told";
+      return "the peer's device refused the address or key that its end has sent";
     case IBV_WC_WR_FLUSH_ERR:
       return "the queue pair is in state error: its port went down, or an earlier request failed";
     default:

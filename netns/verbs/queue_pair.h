@@ -1,13 +1,12 @@
 // One reliable connection (RC queue pair) with the one buffer that it reads and writes.
 //
-// Create() makes it and brings it to INIT; Address() is what the other end has to be told;
-// Connect() takes it to RTR and RTS, which is where the kernel looks the peer up: route,
-// neighbour, and whether the GID's interface is in this namespace. Then write, send, receive
-// and poll. The buffer is one registered memory region, its offsets are in bytes.
-// Work requests may be in flight when the object goes: the device ends them.
+// Create() makes it and brings it to INIT. The other end needs Address(). Connect() takes it to RTR and RTS:
+// there the kernel resolves the peer by route and neighbour. It also checks that the GID's interface is in
+// this namespace. Then write, send, receive and poll. The buffer is one registered memory region, its offsets
+// are in bytes. Work requests may be in flight when the object goes: the device ends them.
 // Ownership: everything; the VerbsDevice must outlive it. Moves. Threads: one.
-// Errors name the device, the GID index, the peer's GID and errno or the completion's status,
-// and a way out. Source: rdma-core 44 (libibverbs/man), drivers/infiniband/core/verbs.c.
+// Errors name the device, the GID index, the peer's GID, errno or the completion's status, and a way out.
+// Source: rdma-core 44 (libibverbs/man), drivers/infiniband/core/verbs.c.
 #pragma once
 
 #include <cstddef>
