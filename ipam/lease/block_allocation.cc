@@ -206,7 +206,8 @@ void BlockAllocator::ReportPoolFull(const PoolLayout& layout, Search& search) {
                         std::to_string(layout.size()) + " addresses are leased"});
 }
 
-// Listed first: a node that reclaims a dead node's blocks finds those that it was about to allocate, too.
+// Lists the blocks first: a node that reclaims a dead node's blocks then also finds those that it was about
+// to allocate.
 Result<void> BlockAllocator::CreateRecords() {
   const auto blocks = BlocksIn(context_, BlockState::kAllocating);
   if (blocks.empty()) return {};
@@ -315,7 +316,7 @@ Result<void> BlockReturner::RetireOrphaned() {
   const auto reuse_delay_ms = static_cast<std::uint64_t>(context_.settings.times.reuse_delay.count());
   for (const auto& [name, block] : context_.blocks) {
     if (block.state != BlockState::kOrphaned || in_use_[name] != 0) continue;
-    // No pod outlives a restart; the addresses of the last ones have their reuse delay, too.
+    // No pod outlives a restart. The addresses of the last pods still have to wait for their reuse delay.
     const bool restarted =
         block.boot_id != context_.now.boot_id && context_.now.boottime_ms >= reuse_delay_ms;
     const bool late = reclaim_ms != 0 && context_.now.boottime_ms >= block.since_ms + reclaim_ms;

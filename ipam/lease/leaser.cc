@@ -69,8 +69,8 @@ Result<void> Leaser::Work() {
   return dead_nodes_.Run();
 }
 
-// Longer with each failure, and not for all nodes at once; but a node has to be back within
-// renewSeconds when the cluster store is.
+// The pause grows with each failure and differs between nodes. But when the cluster store is back, a node has
+// to be back within renewSeconds.
 milliseconds Leaser::Pause() {
   const milliseconds longest = context_.settings.times.renew / 2;
   const milliseconds whole =

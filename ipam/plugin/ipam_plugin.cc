@@ -51,7 +51,7 @@ std::vector<AddressRequest> RequestsOf(const AddressOwner& attachment, const Ipa
   return requests;
 }
 
-// The pool that `held`, given for `asked`, is of.
+// The pool of `held`, which was allocated for `asked`.
 const PoolChoice& ChoiceOf(const AddressPlan& asked, const AddressRecord& held) {
   const auto found = std::ranges::find_if(
       asked.choices, [&](const PoolChoice& choice) { return choice.pool.name == held.pool; });
@@ -212,7 +212,7 @@ Result<void> IpamPlugin::Gc(const CniRequest& request, const std::vector<ValidAt
 Result<void> IpamPlugin::Status(const CniRequest& request) {
   auto able = CanAdd(request);
   if (able) return {};
-  // Whatever the reason: ADD cannot work now.
+  // STATUS reports one code for every reason: ADD cannot work now.
   able.error().code = ErrorCode::kUnavailable;
   return able;
 }
@@ -222,7 +222,7 @@ Result<void> IpamPlugin::CanAdd(const CniRequest& request) {
   auto store = RH_TRY(AddressStore::OpenExisting(root_));
   if (!store) return AddressStore::CheckPlace(root_);
   auto requests = RequestsOf({request.network, kNobody, kNobody}, plan);
-  // A fixed address that a pod has, or that cools down, says nothing about the network.
+  // Ignores fixed addresses: one that a pod has, or that cools down, does not show whether the network works.
   for (AddressRequest& address : requests) address.fixed_address.reset();
   return store->TryAllocate(requests);
 }
@@ -270,7 +270,7 @@ Result<void> CheckLength(const PoolChoice& choice, const FixedAddress& request) 
               "write " + request.address.ToString());
 }
 
-// Why nothing has the address: of the plans, `near` has it in its subnet.
+// Why no pool has the address; `near` is the plan whose subnet contains it.
 Error Refusal(const std::vector<AddressPlan>& plans, const AddressPlan* near, const FixedAddress& request) {
   if (near == nullptr) {
     std::vector<std::string> subnets;
@@ -328,7 +328,7 @@ Result<void> AssignFixedAddresses(const std::vector<FixedAddress>& requests,
         if (!InSubnet(choice, request)) continue;
         RH_TRY(CheckLength(choice, request));
         if (near == nullptr) near = &plan;
-        // By the fabric's policy it is that one anyway.
+        // The fabric's policy has already chosen this address for the plan.
         if (plan.deterministic && plan.fixed_address == request.address) taker = &plan;
         if (!plan.fixed_address && taker == nullptr && choice.pool.ranges.Contains(request.address))
           taker = &plan;

@@ -127,7 +127,7 @@ std::string AddressKey(std::string_view pool, const IpAddress& address);
 // kInvalid when the names cannot be a key: empty, too long, or with a NUL.
 Result<void> CheckOwner(const AddressOwner& owner, std::string_view pool);
 std::string OwnerPrefix(const AddressOwner& owner);
-// Of the owners that are the links of this one's attachment.
+// The prefix of the keys of the owners that are links of this owner's attachment.
 std::string LinkOwnersPrefix(const AddressOwner& owner);
 std::string AllOwnersPrefix();
 

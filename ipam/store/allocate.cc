@@ -151,7 +151,7 @@ class AllocationSession {
   [[nodiscard]] bool CanBeAligned(std::size_t i) const {
     return !allocated_[i] && requests_[i].aligned && requests_[i].pools.size() == 1;
   }
-  // The first request of each pool that is not in a group yet, of one family.
+  // The first request of each pool that is not in a group yet. All of them have one address family.
   [[nodiscard]] std::vector<std::size_t> NextGroup(std::vector<bool>& tried) const {
     std::vector<std::size_t> group;
     std::set<std::string_view> pools;

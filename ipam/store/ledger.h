@@ -86,9 +86,9 @@ class AddressLedger {
   // Why the pool has no address: how many are held, how many cool down, and until when.
   [[nodiscard]] Result<Error> Explain(const AddressPool& pool) const;
 
-  // That the request's pools have no address.
+  // Records the event that the request's pools have no address.
   Result<void> NoteExhausted(const AddressRequest& request);
-  // That the file was `pages` short (LmdbEnv::pages_short()).
+  // Records the event that the file was `pages` short (LmdbEnv::pages_short()).
   Result<void> NoteExtended(std::uint64_t pages);
 
   // The header for this moment: before Commit().
@@ -101,7 +101,7 @@ class AddressLedger {
   // Of the pool's addresses that cool down, the one that was released first.
   [[nodiscard]] Result<std::optional<AddressRecord>> OldestReleased(const AddressPool& pool) const;
   [[nodiscard]] Result<std::optional<IpAddress>> LastAllocated(const AddressPool& pool) const;
-  // The address, which is free, is the owner's from now on.
+  // Gives the free address to the owner.
   Result<AddressRecord> Assign(StoredRuns& runs, const AddressPool& pool, const AddressOwner& owner,
                                const IpAddress& address);
   // cooling down or quarantined -> free
@@ -113,7 +113,7 @@ class AddressLedger {
                                     std::uint64_t after_ms, std::size_t limit);
   [[nodiscard]] Result<std::optional<AddressRecord>> RecordOf(const std::string& pool,
                                                               const IpAddress& address) const;
-  // Of the owners whose keys start so.
+  // The held addresses of the owners whose keys start with `prefix`.
   [[nodiscard]] Result<std::vector<AddressRecord>> HeldUnder(const std::string& prefix) const;
 
   // An event of now.

@@ -87,7 +87,7 @@ void ExtendToCounted(MDB_env* env) {
 Result<LmdbEnv> LmdbEnv::Open(const std::string& path, Mode mode) {
   struct stat status {};
   if (::lstat(path.c_str(), &status) == 0) {
-    // LMDB would take an empty file for a new one, and a device, or what a link leads to, for the store.
+    // LMDB would take an empty file for a new store, and a device or a link's target for ours.
     if (!S_ISREG(status.st_mode)) return Fail(Damaged(path, "not a regular file"));
     if (status.st_nlink > 1) return Fail(Damaged(path, "it has other names, too"));
     if (status.st_size == 0) return Fail(Damaged(path, "empty"));

@@ -122,7 +122,7 @@ class AddressStore {
   [[nodiscard]] Result<StoreCounters> OwnCounters() const;
   [[nodiscard]] Result<std::vector<AddressEvent>> Events(std::uint64_t after) const;
 
-  // One transaction on what else is kept in the file; durable when `change` answers true.
+  // One transaction on the file's other records; durable when `change` answers true.
   using Change = std::function<Result<bool>(LmdbTxn& txn, const ClockReading& now)>;
   Result<void> Transact(const Change& change);
 

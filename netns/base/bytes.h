@@ -68,7 +68,7 @@ class Reader {
     for (const char byte : Take(sizeof(Integer))) value = (value << 8U) | static_cast<unsigned char>(byte);
     return static_cast<Integer>(value);
   }
-  // One longer than `max` counts as not there.
+  // A text longer than `max` counts as absent.
   template <typename Size = std::uint64_t>
   std::string Text(std::size_t max = std::string::npos) {
     const auto size = Number<Size>();

@@ -246,7 +246,7 @@ Result<void> WriteAttribute(const std::string& path, std::string_view value) {
 }
 
 Result<void> WriteInPlace(const std::string& path, std::string_view content, mode_t mode) {
-  // Emptied only when it is known to be ours.
+  // Empties the file only after the check that it is ours.
   const UniqueFd fd = RH_TRY(OpenOwnFile(path, O_WRONLY | O_CREAT, mode));
   if (::ftruncate(fd.get(), 0) != 0) return FailSys(errno, "emptying " + path);
   return WriteAll(fd.get(), content, path);

@@ -97,7 +97,7 @@ struct FieldRules {
   bool or_one = false;
   // An empty text, which sriov-cni's users write, is as if it were absent.
   bool blank = false;
-  // What to write instead of what is refused, or of nothing.
+  // The hint for a refused or missing value: what to write.
   const char* hint = "";
   // The heading of its column in tables; nullptr: it has none.
   const char* column = nullptr;

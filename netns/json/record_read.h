@@ -21,7 +21,7 @@
 
 namespace railhead::record {
 
-// `whole`: of an object that no other record's fields share.
+// `whole`: the JSON object has the fields of this record alone.
 template <typename T>
 void ReadFields(T& object, JsonReader& json, bool close, bool whole);
 
@@ -187,7 +187,7 @@ struct StringForm {
   static Json Schema() { return {{"type", "string"}}; }
 };
 
-// What somebody else reads: a text of JSON, as it stands.
+// A value that other code reads: kept as its JSON text.
 template <auto kMember>
 struct RawForm {
   template <typename T>

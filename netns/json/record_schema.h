@@ -140,15 +140,15 @@ class SchemaWriter {
   }
 
  private:
-  // What Complete() finds out has none.
+  // A member that Complete() sets has no default in the schema.
   template <typename M>
   static void AddDefault(const M& value, const FieldRules& rules, Json& schema) {
     if (IsNeeded(rules)) return;
     Refusal refusal;
     Json written = Json::array();
-    // A list of records begins empty, and they may be such as are only read.
+    // A list of records is empty by default, and its records may be of a type that is only read.
     if constexpr (!kIsRecords<M>) written = WriteValue(value, rules, {}, refusal);
-    // Nothing, or what may not be written.
+    // An empty value, or one that the rules refuse.
     const bool blank = written.is_string() && written.template get_ref<const std::string&>().empty();
     const bool none = blank || written.is_null() || (written.empty() && rules.filled);
     if (refusal.why.empty() && !none) schema["default"] = std::move(written);

@@ -138,7 +138,7 @@ void WriteField(Json& json, const char* key, const M& value, const FieldRules& r
   }
 }
 
-// What cannot be compared is not.
+// A type without comparison never counts as its default.
 template <typename M>
 bool IsDefault(const M& value, const M& usual) {
   if constexpr (kIsDictionary<M> || kIsList<M>) {

@@ -41,7 +41,7 @@ struct StateFile {
     const std::string who = writer;
     return {ErrorCode::kNotFound, "missing file " + PathIn(root), who + ": is it running?", 0};
   }
-  // Of records that have a time. (A template, or who instantiates those without would need it.)
+  // For records that have a time. (A template, so that records without a time compile.)
   template <typename Record = T>
   [[nodiscard]] bool IsOld(const Record& value, std::chrono::system_clock::time_point now) const {
     return now - value.time > life;

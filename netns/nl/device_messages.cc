@@ -17,7 +17,7 @@
 namespace railhead::nl {
 namespace {
 
-// What anybody can change of a device's flags, but for those that RouteApi has (__dev_change_flags). Without
+// The flags of a device that a user can change (__dev_change_flags), except those that RouteApi sets. Without
 // ARP or multicast the next pod would reach nobody.
 constexpr unsigned kChangeableFlags =
     IFF_DEBUG | IFF_NOTRAILERS | IFF_NOARP | IFF_MULTICAST | IFF_PORTSEL | IFF_AUTOMEDIA | IFF_DYNAMIC;

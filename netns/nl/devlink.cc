@@ -190,8 +190,8 @@ std::optional<DevlinkNews> ParseDevlinkNews(const Received& received) {
   if (bus != kBus || news.address.empty()) return std::nullopt;
   news.instance = header->cmd == DEVLINK_CMD_NEW || header->cmd == DEVLINK_CMD_DEL;
   if (news.instance) return news;
-  // Asked for, the answer comes as _GET, and news of a change as _RECOVER. A port has
-  // reporters of its own, maybe of the same name.
+  // The kernel answers a request with _GET, and reports a change with _RECOVER. A port has reporters of its
+  // own, maybe of the same name.
   const bool told =
       header->cmd == DEVLINK_CMD_HEALTH_REPORTER_GET || header->cmd == DEVLINK_CMD_HEALTH_REPORTER_RECOVER;
   if (!told || of_port || news.reporter.empty()) return std::nullopt;

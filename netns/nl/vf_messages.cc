@@ -17,7 +17,7 @@
 namespace railhead::nl {
 namespace {
 
-// What a driver does not report is -1 in these fields (rtnl_fill_vfinfo).
+// A setting that a driver does not report is -1 in these fields (rtnl_fill_vfinfo).
 std::optional<bool> Flag(std::uint32_t setting) {
   if (setting > 1) return std::nullopt;
   return setting == 1;

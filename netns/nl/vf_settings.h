@@ -80,7 +80,7 @@ std::string InWords(bool on);
 std::string InWords(VfLinkState state);
 std::string InWords(const VfRate& rate);
 
-// What `change` has set, and `now` has not as it was `before`.
+// The settings that `change` has set and that differ in `now` from `before`.
 VfSettings InverseOf(const VfSettings& change, const VfSettings& before, const VfSettings& now);
 
 template <>

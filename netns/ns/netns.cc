@@ -302,7 +302,7 @@ Result<std::string> ReadAll(int fd, TimePoint deadline) {
 Result<void> EnterForGood(const NetNs& ns) {
   if (setns(ns.fd(), CLONE_NEWNET) != 0) return FailSys(errno, "entering network namespace " + ns.path());
   if (unshare(CLONE_NEWNS) != 0) return FailSys(errno, "making a private mount namespace");
-  // Nothing that is mounted below may show outside, whatever / is shared with.
+  // The mounts below must not show outside, even if / is a shared mount.
   if (mount("none", "/", nullptr, MS_REC | MS_PRIVATE, nullptr) != 0) {
     return FailSys(errno, "making mounts private");
   }
@@ -327,7 +327,7 @@ Result<std::string> RunInNamespace(const NetNs& ns, TimePoint deadline,
   }
   out.Reset();
   auto bytes = ReadAll(in.get(), deadline);
-  // After a whole answer it ends by itself; in every other case it must not go on.
+  // After a whole answer the child ends by itself; in every other case it must not go on.
   if (!bytes) kill(child, SIGKILL);
   while (waitpid(child, nullptr, 0) < 0 && errno == EINTR) {
   }

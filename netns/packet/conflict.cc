@@ -28,13 +28,13 @@ constexpr int kSeconds = 7;
 constexpr int kListen = 2;
 // Until a full queue takes another frame.
 constexpr std::chrono::milliseconds kRetry{1};
-// Read between looking at the clock: a flood must not keep us from sending.
+// Frames read between two readings of the clock: a flood must not keep us from sending.
 constexpr int kFramesAtOnce = 64;
 constexpr std::size_t kFrameSize = 2048;
 
 // ARP, neighbour solicitations and advertisements that others sent to us or to all.
-// To another host (PACKET_OTHERHOST) is, beside what a promiscuous link sees, every
-// frame of a VLAN that the link does not have (__netif_receive_skb_core).
+// PACKET_OTHERHOST marks the frames to another host that a promiscuous link sees. It also marks every frame
+// of a VLAN that the link does not have (__netif_receive_skb_core).
 constexpr std::array<sock_filter, 12> kFilter = {{
     BPF_STMT(BPF_LD | BPF_W | BPF_ABS, static_cast<std::uint32_t>(SKF_AD_OFF + SKF_AD_PKTTYPE)),
     BPF_JUMP(BPF_JMP | BPF_JGE | BPF_K, PACKET_OTHERHOST, 9, 0),

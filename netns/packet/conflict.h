@@ -7,8 +7,8 @@
 //
 // A conflict is one of these packets, on the target's link and from another MAC than the target's.
 //   An ARP packet whose sender address is the target's.
-//   A broadcast ARP probe for the target's address. A probe to a single host does not count: it is device
-//     tracking of a switch or hypervisor, which asks whether we are there, not for the address.
+//   A broadcast ARP probe for the target's address. A probe to a single host does not count. It is device
+//   tracking of a switch or hypervisor, which asks whether we are there, not for the address.
 //   A neighbour advertisement for it, or a solicitation for it from ::.
 // Our own MACs, in frames that a NIC or a switch reflects, do not count. Damaged packets are ignored.
 //

@@ -58,7 +58,7 @@ struct PciDevice {
   bool operator==(const PciDevice&) const = default;
 };
 
-// All but vf_index, for which all VFs of the PF have to be looked through.
+// Reads everything but vf_index, which would need a search through all VFs of the PF.
 Result<std::optional<PciDevice>> ReadPciFunction(const Root& root, const PciAddress& address);
 Result<std::optional<PciDevice>> FindPciDevice(const Root& root, const PciAddress& address);
 

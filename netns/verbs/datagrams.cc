@@ -25,7 +25,8 @@ constexpr std::size_t kSendAt = Datagrams::kWaiting * kReceiveRoom;
 constexpr std::uint8_t kDatagramHops = 64;
 constexpr int kLastGidIndex = 255;
 constexpr std::uint32_t kFlowLabel = 0xfffff;
-// Whose datagrams a queue pair takes: all of ours have this one. The highest bit is the kernel's.
+// A queue pair takes datagrams with its own key only; all of ours have this key. The highest bit is the
+// kernel's.
 constexpr std::uint32_t kQueueKey = 0x52487270;
 constexpr std::uint64_t kSent = std::uint64_t{1} << 32;
 constexpr int kCompletionsAtOnce = 32;
@@ -92,7 +93,7 @@ Result<Datagrams> Datagrams::Open(VerbsDevice device, const DatagramSettings& se
   if (settings.gid.index > kLastGidIndex)
     return Fail(ErrorCode::kUnsupported, "GID index " + std::to_string(settings.gid.index) + " of " +
                                              device.name() + " is beyond those that verbs can name");
-  // Before a kernel that copies the pages of a NIC at fork (5.12) a child would get them instead of us.
+  // Kernels before 5.12 do not copy the pages of a NIC at fork: a child would get them instead of us.
   (void)ibv_fork_init();
   Datagrams datagrams(std::move(device), settings);
   RH_TRY(datagrams.MakeBuffer());
