@@ -30,7 +30,7 @@ using Clock = std::chrono::steady_clock;
 constexpr unsigned kChildLimit = 5;       // seconds
 constexpr std::size_t kRequestName = 16;  // hexadecimal digits
 
-// The content says whose it is.
+// A hash: the file's content names the attachment.
 std::string RequestName(const AttachmentKey& key) {
   std::array<char, kRequestName + 1> name{};
   (void)std::snprintf(name.data(), name.size(), "%016llx",
@@ -52,8 +52,8 @@ Result<void> SendOnce(Kernel& kernel, const NetNs& pod_ns, const JournalEntry& e
   return {};
 }
 
-// Whether a process holds the lock. A shared lock asks: two plugins that ask at the same time must not take
-// each other for the resender.
+// Whether a process holds the lock. Asks with a shared lock, so that two plugins that ask at the same time do
+// not take each other for the resender.
 bool IsResenderRunning(const Root& root) {
   const std::string path = paths::Lock(root, kResendLock);
   const UniqueFd fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
@@ -112,7 +112,7 @@ void ResendUntilDone(const Root& root, Kernel& kernel, const AttachmentKey& key)
     (void)::dup2(STDIN_FILENO, STDERR_FILENO);
   }
   (void)::setsid();
-  // Under a root that is relative all paths would be others then.
+  // Under a relative root chdir would change all paths.
   if (root.prefix().empty() || root.prefix()[0] == '/') {
     [[maybe_unused]] const int changed = ::chdir("/");  // if not, a mount stays busy for a few seconds
   }
@@ -122,7 +122,7 @@ void ResendUntilDone(const Root& root, Kernel& kernel, const AttachmentKey& key)
   (void)::sigprocmask(SIG_SETMASK, &none, nullptr);
   (void)::alarm(kChildLimit);
   ResendUntilDone(root, kernel, key);
-  // The destructors of what the plugin had are the plugin's.
+  // Runs no destructors: the objects belong to the plugin.
   ::_exit(0);
 }
 

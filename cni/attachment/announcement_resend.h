@@ -29,21 +29,21 @@ inline constexpr std::chrono::seconds kResendInterval{2};
 enum class ResendResult {
   kSent,
   kBusy,  // an ADD or DEL of one of the devices is running
-  kGone,  // there is no finished attachment of that key, or not in its namespace
+  kGone,  // no finished attachment of that key, or not in its namespace
 };
 
 // Announces all addresses of a finished attachment again.
 Result<ResendResult> ResendAnnouncements(const Root& root, Kernel& kernel, const AttachmentKey& key);
 
-// Has the announcements of an ADD that has answered resent, and returns at once. Call it last, in a process
-// with one thread: it may fork.
+// Arranges that the announcements of a finished ADD are sent again, and returns at once. Call it last, in a
+// process with one thread: it may fork.
 void ResendInBackground(const Root& root, Kernel& kernel, const AttachmentKey& key);
 
 // Resend requests: /run/railhead/announce/HASH, whose content is the key. The process that holds the lock
 // "railheadd" reads and removes them.
 inline constexpr const char* kResendLock = "railheadd";
 Result<void> WriteResendRequest(const Root& root, const AttachmentKey& key);
-// nullopt: the file is no request, or is gone.
+// nullopt: the file is not a request, or is gone.
 Result<std::optional<AttachmentKey>> ReadResendRequest(const std::string& path);
 
 }  // namespace railhead::attachment

@@ -94,8 +94,8 @@ Result<void> Attachment::MoveIntoPod() {
 Result<void> Attachment::Move(Work& work) const {
   const AttachedDevice& device = *work.device;
   const int mtu = *device.requested.link.mtu;
-  // The kernel refuses the move if another interface of the pod has the alternative name, and the renaming if
-  // the device itself has it. DEL restores the name.
+  // The kernel refuses the move if another interface of the pod has the alternative name. It refuses the
+  // renaming if the device itself has it. DEL restores the name.
   for (const auto& name : work.plan->link.alt_names) {
     if (!IsPodName(name) && !RH_TRY(network_.pod->FindLink(name))) continue;
     RH_TRY_WRAP(network_.host->DeleteAltName(work.host_index, name),
@@ -106,8 +106,7 @@ Result<void> Attachment::Move(Work& work) const {
                   " with MTU " + std::to_string(mtu));
   auto found = RH_TRY(network_.pod->FindLink(device.pod_name));
   if (!found) {
-    return Fail(ErrorCode::kConflict,
-                "interface " + device.pod_name + " is no longer in " + network_.pod_ns.path());
+    return Fail(ErrorCode::kConflict, "interface " + device.pod_name + " has left " + network_.pod_ns.path());
   }
   work.pod_link = std::move(*found);
   return {};
@@ -122,7 +121,7 @@ Result<void> Attachment::ConfigureLinks() {
   }
   if (!sysctls.empty())
     RH_TRY_WRAP(kernel_.WriteSysctls(network_.pod_ns, sysctls), "setting sysctls in the pod");
-  // While the links are down: then the GIDs get this order.
+  // The links are still down: the GIDs get this order.
   for (const Work* work : Netdevs()) {
     for (const auto& address : work->device->addressing.addresses) {
       RH_TRY_WRAP(network_.pod->AddAddress(work->pod_link.index, address),

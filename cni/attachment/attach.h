@@ -1,9 +1,9 @@
 // The steps of one ADD that change the kernel, for all devices of the attachment.
 //
-// Each method is one step, for one device after the other. add.cc calls them in the order that RoCE forces:
-// VF settings by the PF (MAC before the move), one message for namespace, name and MTU, no automatic IPv6
-// address, addresses while the link is down, link up, RDMA device, GID. A step that waits starts its work on
-// all devices before it waits for the first.
+// Each method is one step, for one device after the other. In add.cc they follow the order that RoCE
+// requires. VF settings through the PF come first (MAC before the move). One message then sets namespace,
+// name and MTU. Addresses come while the link is down, without an automatic IPv6 address. Link up, RDMA
+// device and GID follow. A step that waits starts its work on all devices before it waits for the first.
 // Ownership: borrows all. Steps add what they learn to the journal entry. Threads: as Kernel. The caller
 // undoes the steps with ReleaseAttachment().
 #pragma once
@@ -43,8 +43,8 @@ class Attachment {
   // Fills in what the NCCL configuration needs.
   Result<void> SetUpRdma(Deadline deadline);
 
-  // The error of a step that failed because a device was unbound, removed or bound again meanwhile: one code
-  // for all steps (WithLostDevice). Call it before anything is undone.
+  // Explains a step that failed because a device was unbound, removed or bound again: one code for all steps
+  // (WithLostDevice). Call it before anything is undone.
   [[nodiscard]] Error Explain(Error error) const;
 
   // The pod's side of device `index`, after the move; of a user-space device empty.

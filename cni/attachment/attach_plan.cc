@@ -59,9 +59,9 @@ Result<const Rail*> FindRailByName(const Facts& facts, const std::string& name) 
   if (facts.fabric) {
     for (const auto& known : facts.fabric->rails) names.push_back(known.name);
   }
-  return Fail(ErrorCode::kInvalid, "network configuration: /rail: there is no rail '" + name + "'",
+  return Fail(ErrorCode::kInvalid, "network configuration: /rail: rail '" + name + "' does not exist",
               facts.fabric ? facts.config.fabric_path + " has " + Join(names, ", ")
-                           : "there is no " + facts.config.fabric_path);
+                           : "this node lacks " + facts.config.fabric_path);
 }
 
 Result<const Rail*> FindOwnRail(const Facts& facts, const DevicePlan& plan) {
@@ -206,7 +206,7 @@ Result<void> NameByRail(std::vector<DevicePlan>& plans) {
            : number > 0 ? rail + "-" + std::to_string(number)
                         : rail;
     if (!IsInterfaceName(name) || name == "lo") {
-      return Fail(ErrorCode::kInvalid, "'" + name + "', from rail '" + rail + "', is no interface name",
+      return Fail(ErrorCode::kInvalid, "'" + name + "', from rail '" + rail + "', is not an interface name",
                   "interfaces get the names of their rails: give the rail a name of at most 13 characters");
     }
     if (!names.insert(name).second) {

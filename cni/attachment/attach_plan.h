@@ -70,9 +70,9 @@ struct AddCall {
 // kPermission, kInvalid with the field; see ReadPluginConfig(), CheckPermissions() and ChooseDevices().
 Result<AddCall> ReadAddCall(const Root& root, const CniRequest& request);
 
-// `host` is rtnetlink of the host's namespace. kBusy when a device has no interface on the host, which is
-// then in another namespace, or when a process drives it. kPermission when a network asks for another rail
-// than the device's. kConflict when it asks for a MAC that another device or host has.
+// `host` is rtnetlink of the host's namespace. A device that a process drives, or whose interface is in
+// another namespace, gives kBusy. A network that asks for another rail than the device's gives kPermission. A
+// network that asks for the MAC of another device or host gives kConflict.
 Result<AttachPlan> ResolvePlan(const Root& root, RouteApi& host, const AddCall& call);
 
 // Reads into plan.record.before what the device is on the host. Function, link and VF are known already.

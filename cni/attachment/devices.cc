@@ -40,7 +40,8 @@ Result<void> AddId(const std::string& field, const std::string& text, RequestedI
     requested.slots.push_back(text);
     return {};
   }
-  return Fail(ErrorCode::kInvalid, "network configuration: /" + field + ": '" + text + "' is no PCI address",
+  return Fail(ErrorCode::kInvalid,
+              "network configuration: /" + field + ": '" + text + "' is not a PCI address",
               "for example 0000:43:10.0");
 }
 
@@ -188,7 +189,7 @@ Result<PciDevice> FindNic(const Root& root, const PciAddress& address) {
                 "check whether the VF was removed after its allocation: /sys/bus/pci/devices");
   }
   if (!device->IsNetwork()) {
-    return Fail(ErrorCode::kInvalid, "device " + address.ToString() + " is no network controller");
+    return Fail(ErrorCode::kInvalid, "device " + address.ToString() + " is not a network controller");
   }
   if (!device->is_vf && device->sriov_numvfs > 0) {
     return Fail(
@@ -218,20 +219,20 @@ Result<Link> FindHostLink(const Root& root, RouteApi& host, const PciDevice& dev
   auto link = RH_TRY(host.FindLink(names.front()));
   if (!link) {
     return Fail(ErrorCode::kBusy,
-                "interface " + names.front() + " of " + bdf + " is no longer in the host's namespace");
+                "interface " + names.front() + " of " + bdf + " has left the host's namespace");
   }
   return *link;
 }
 
 // The kernel removes the link "driver" before it calls the driver's remove function (__device_release_driver
-// in drivers/base/dd.c), so it is gone before anything of the device is.
+// in drivers/base/dd.c). So the link is gone before anything else of the device.
 Error WithLostDevice(const Root& root, const PciAddress& address, Error error) {
   const bool says_so = error.code == ErrorCode::kNotFound && error.sys_errno == 0;
   const std::string bdf = address.ToString();
   const auto device = FindPciDevice(root, address);
   if (says_so || !device || (*device && (*device)->driver)) return error;
   const std::string loss =
-      *device ? "no driver is bound to device " + bdf + " any more" : "device " + bdf + " was removed";
+      *device ? "the driver of device " + bdf + " was unbound" : "device " + bdf + " was removed";
   error = Wrap(std::move(error), loss);
   error.code = ErrorCode::kNotFound;
   error.hint = *device ? "bind it to its driver again; look for the reason in dmesg"
@@ -243,11 +244,11 @@ Result<void> RefuseIfHostUses(const Root& root, RouteApi& host, const Link& link
   const std::string what = "device " + bdf + " (" + link.name + ")";
   if (link.master != 0) {
     return Fail(ErrorCode::kInvalid, what + " belongs to a bond or bridge of the host",
-                "take it out of it first");
+                "remove the device from it first");
   }
-  // The kernel destroys what is stacked on a device that leaves its namespace.
+  // The kernel destroys interfaces on top of a device that moves to another namespace.
   if (const auto uppers = RH_TRY(UpperDevicesOf(root, link.name)); !uppers.empty()) {
-    return Fail(ErrorCode::kInvalid, what + " has " + Join(uppers, ", ") + " of the host on top of it",
+    return Fail(ErrorCode::kInvalid, what + " has " + Join(uppers, ", ") + " of the host on top",
                 "remove these interfaces first, or keep the device out of the pool");
   }
   for (const auto& address : RH_TRY(host.ListAddresses(link.index))) {
@@ -263,8 +264,8 @@ Result<void> RefuseIfHostUses(const Root& root, RouteApi& host, const Link& link
           ErrorCode::kInvalid, what + " is in the host's rule " + rule.ToString(),
           "a device that the host uses is never moved: remove the rule, or keep the device out of the pool");
     }
-    // The kernel drops the routes of a link that goes down: for most VFs there is no need to read all of the
-    // host's.
+    // The kernel drops the routes of a link that goes down. So for most VFs the host's routes need not be
+    // read.
     if (!link.up) continue;
     for (const auto& route : RH_TRY(host.ListRoutes(family, 0))) {
       if (!IsOfHost(route) || !LeavesBy(route, link.index)) continue;

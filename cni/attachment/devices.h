@@ -38,7 +38,7 @@ struct DeviceChoice {
 };
 
 // Empty when chained behind another plugin, for a pod without such devices: the cluster network serves all
-// pods. kInvalid when nothing names a device; kPermission when a device is not the pod's.
+// pods. If nothing names a device, the error is kInvalid. A device that is not the pod's gives kPermission.
 Result<DeviceChoice> ChooseDevices(const Root& root, const CniRequest& request, const PluginConfig& config,
                                    const CallPermissions& may);
 
@@ -48,15 +48,15 @@ Result<DeviceChoice> ChooseDevices(const Root& root, const CniRequest& request, 
 // Whether it is bound to vfio-pci or a similar driver (netns/sys/device_nodes.h).
 bool IsForUserSpace(const PciDevice& device);
 
-// kNotFound; kInvalid when the device is no NIC, or is a PF with VFs.
+// Errors: kNotFound; kInvalid for a device that is not a NIC, and for a PF with VFs.
 Result<PciDevice> FindNic(const Root& root, const PciAddress& address);
 
-// kBusy when it has a driver but no interface on the host: the interface is in another namespace. kNotFound
-// without a driver. kUnsupported for a function with several ports.
+// A device with a driver but without an interface on the host gives kBusy: the interface is in another
+// namespace. Without a driver the error is kNotFound. A function with several ports gives kUnsupported.
 Result<Link> FindHostLink(const Root& root, RouteApi& host, const PciDevice& device);
 
-// The error of an ADD whose device was removed or unbound meanwhile: kNotFound with the reason before the
-// message of `error`, whichever step failed. Otherwise `error` unchanged.
+// The error of an ADD whose device was removed or unbound during the call: kNotFound, whichever step failed.
+// The reason comes before the message of `error`. Otherwise `error` unchanged.
 Error WithLostDevice(const Root& root, const PciAddress& address, Error error);
 
 // kInvalid for a device that the host uses: with an address, a route of any table, a rule, or an interface on

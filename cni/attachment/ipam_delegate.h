@@ -19,12 +19,12 @@
 
 namespace railhead::attachment {
 
-// Sets the IPAM plugin and its runs in the plan; without a plugin there are none.
+// Sets the IPAM plugin and its runs in the plan; without a plugin it has no runs.
 void PlanIpam(const CniRequest& request, AttachPlan& plan);
 
 // The result for each device of the plan; empty for a device that gets no address. `locks` stay open in the
-// child: when ADD is killed, the child goes on, and DEL must wait for it. kInvalid when the plugin answers
-// without an address. After an error the entry's last call is the one that failed.
+// child: when ADD is killed, the child goes on, and DEL must wait for it. A plugin that answers without an
+// address gives kInvalid. After an error the entry's last call is the one that failed.
 Result<std::vector<CniResult>> IpamAdd(const CniRequest& request, const AttachPlan& plan,
                                        const std::vector<int>& locks, JournalEntry& entry);
 
@@ -34,16 +34,16 @@ bool ReportAddressesInUse(const std::vector<IpAddress>& addresses, const std::ve
                           JournalEntry& entry);
 
 // Releases the addresses of a journal entry, which may be of another attachment than the request's. If its
-// ADD did not finish, errors of a plugin that is not installed or does not support the configuration are
-// ignored: it has nothing to release, and the pod must be able to end. A plugin that refused the ADD gets a
+// ADD did not finish, the plugin may be missing or not support the configuration: such errors are ignored.
+// That plugin has nothing to release, and the pod must be able to end. A plugin that refused the ADD gets a
 // DEL, too, as SPEC.md requires, but that DEL may fail.
 Result<void> IpamRelease(const CniRequest& request, const JournalEntry& entry);
 Result<void> IpamCheck(const CniRequest& request, const JournalEntry& entry);
 
 // DEL without a journal entry: runs the configured IPAM plugin. Without a configured one it runs
 // railhead-ipam if that is installed, since the rail may have chosen it. Also called for pods without devices
-// and for refused ADDs, so errors that can be found later are ignored: a plugin that is missing or does not
-// support the configuration has assigned nothing, and railheadd finds addresses of railhead-ipam without an
+// and for refused ADDs, so errors that can be found later are ignored. A plugin that is missing or does not
+// support the configuration has assigned nothing. The daemon finds addresses of railhead-ipam that have no
 // entry.
 Result<void> IpamDelUnknown(const Root& root, const CniRequest& request, const PluginConfig& config);
 // GC and STATUS go to the IPAM plugin, too, as SPEC.md requires: to the one that DEL would run.

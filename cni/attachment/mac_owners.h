@@ -1,11 +1,11 @@
 // Refuses a requested MAC that another device or host has.
 //
 // A pod with the MAC of another host on its rail gets that host's traffic, since switches learn from frames.
-// Refused are: the MACs of this node (all interfaces, the VFs of its PFs) and of the fabric's probing
-// stations, MACs that routers share (VRRP, HSRP, GLBP), and the MAC that answers for the rail's gateway, as
-// far as the host and railheadd know it. If they do not know it, ADD waits for the gateway to answer with
-// another MAC. The neighbour tables of pods are not used: a pod can write anything into its own. Errors:
-// kConflict with the owner. Threads: reads files, asks the host's rtnetlink.
+// So this refuses the MACs of this node (all interfaces, the VFs of its PFs) and of the fabric's probe
+// endpoints. It refuses MACs that routers share (VRRP, HSRP, GLBP). It refuses the MAC of the rail's gateway,
+// if the host or railheadd knows that MAC. If they do not, ADD waits for the gateway to answer with another
+// MAC. The neighbour tables of pods are not used: a pod can write anything into its own. Errors: kConflict
+// with the owner. Threads: reads files, asks the host's rtnetlink.
 #pragma once
 
 #include <optional>

@@ -150,7 +150,7 @@ Result<void> RemoveNcclConfigOf(const Root& root, const Journal& journal, const 
 
 namespace {
 
-// The cluster network's interface: that of the pod's default route.
+// The cluster network's interface: the one of the pod's default route.
 Result<std::string> ClusterInterface(RouteApi& pod) {
   for (const int family : {AF_INET, AF_INET6}) {
     const Route* best = nullptr;
@@ -167,8 +167,7 @@ Result<std::string> ClusterInterface(RouteApi& pod) {
 
 Result<std::vector<GidEntry>> TableOf(Kernel& kernel, const NetNs& pod, const nccl::NicConfig& nic) {
   auto table = RH_TRY(kernel.ReadGids(pod, nic.rdma_device));
-  if (!table)
-    return Fail(ErrorCode::kNotFound, "RDMA device " + nic.rdma_device + " is no longer in the pod");
+  if (!table) return Fail(ErrorCode::kNotFound, "RDMA device " + nic.rdma_device + " has left the pod");
   return *std::move(table);
 }
 
@@ -233,7 +232,7 @@ Result<void> AddStacks(const std::set<CommunicationStack>& stacks, const nccl::N
   if (stacks.contains(CommunicationStack::kRccl))
     content.files.front().in_container.emplace_back(nccl::kRcclConfInContainer);
   if (stacks.contains(CommunicationStack::kUcx)) {
-    // A variable: a return inside braces leaks what they have constructed.
+    // A variable, since a return inside braces leaks what they have constructed.
     auto conf = RH_TRY(UcxConf(config, table_of));
     content.files.push_back({nccl::kUcxConfName, {nccl::kUcxConfInContainer}, std::move(conf)});
     // UCX reads this folder without the variable only if it is installed below /usr.

@@ -30,7 +30,7 @@ std::optional<std::string> SysctlPath(const std::string& name) {
 
 void CheckMac(const std::optional<MacAddress>& mac, const Complain& complain) {
   if (mac && (mac->IsZero() || mac->IsMulticast()))
-    complain("mac", "'" + mac->ToString() + "' is no unicast MAC address", kUnicastMac.hint);
+    complain("mac", "'" + mac->ToString() + "' is not a unicast MAC address", kUnicastMac.hint);
 }
 
 void CheckVfSettings(const PluginConfig& config, const Complain& complain) {
@@ -46,7 +46,7 @@ void CheckTuning(const AttachedDevice::Requested& requested, const Complain& com
   for (std::size_t i = 0; i < requested.alt_names.size(); ++i) {
     const std::string& name = requested.alt_names[i];
     if (name.empty() || name.size() > kMaxAltName || name.find_first_of("/ \t\n") != std::string::npos)
-      complain(PointerOf("altNames", i), "'" + name + "' is no interface name");
+      complain(PointerOf("altNames", i), "'" + name + "' is not an interface name");
   }
   if (requested.link.alias && requested.link.alias->size() > kMaxAlias)
     complain("alias", "is longer than 255 bytes");
@@ -61,7 +61,7 @@ void SysctlForm::Read(const JsonValue& json, PluginConfig& config) {
     const auto value = sysctls->String(name);
     const auto path = SysctlPath(name);
     if (!path) {
-      sysctls->Fail(name, "is no sysctl of a network namespace",
+      sysctls->Fail(name, "is not a sysctl of a network namespace",
                     "for example net.ipv4.conf.IFNAME.arp_filter");
     } else if (value && value->empty()) {
       sysctls->Fail(name, "must not be empty", "leave the sysctl out, or give it a value");
@@ -82,7 +82,7 @@ void IpamForm::Read(const JsonValue& json, PluginConfig& config) {
   config.ipam_type = ipam->String("type").value_or("");
   config.ipam_rail = ipam->String("rail");
   if (config.ipam_type.find('/') != std::string::npos) {
-    ipam->Fail("type", "'" + config.ipam_type + "' is no plugin name", "name the plugin without a path");
+    ipam->Fail("type", "'" + config.ipam_type + "' is not a plugin name", "name the plugin without a path");
   }
   if (config.ipam_type.empty() && !ipam->Keys().empty()) {
     ipam->Fail("type", "is required", "name the IPAM plugin, or write \"ipam\": {} for no address");
@@ -108,14 +108,14 @@ void railhead::Shape<railhead::attachment::PluginConfig>::Check(const T& config,
   attachment::CheckVfSettings(config, complain);
   attachment::CheckTuning(config.requested, complain);
   if (!config.fabric_path.starts_with("/"))
-    complain("fabric", "'" + config.fabric_path + "' is no absolute path");
+    complain("fabric", "'" + config.fabric_path + "' is not an absolute path");
   const bool one = !config.device_text.empty() || config.runtime.device;
   if (one && !config.devices.empty())
     complain("devices", "stands beside a deviceID", "give one device or several, not both");
   const auto routes = config.routes.value_or(std::vector<IpPrefix>{});
   for (std::size_t i = 0; i < routes.size(); ++i) {
     if (routes[i].Network() != routes[i])
-      complain(PointerOf("routes", i), "'" + routes[i].ToString() + "' is no network prefix",
+      complain(PointerOf("routes", i), "'" + routes[i].ToString() + "' is not a network prefix",
                "write " + routes[i].Network().ToString());
   }
   if (config.table && *config.table >= 253 && *config.table <= 255)
@@ -131,7 +131,7 @@ Result<PluginConfig> ReadPluginConfig(const CniRequest& request) {
     auto& requested = config.requested.vf.mac;
     requested = MacAddress::Parse(mac->second);
     if (!requested || requested->IsZero() || requested->IsMulticast()) {
-      return Fail(ErrorCode::kInvalid, "CNI_ARGS MAC: '" + mac->second + "' is no unicast MAC address",
+      return Fail(ErrorCode::kInvalid, "CNI_ARGS MAC: '" + mac->second + "' is not a unicast MAC address",
                   kUnicastMac.hint);
     }
   }

@@ -1,8 +1,7 @@
 // The two namespaces of one call, host and pod, and rtnetlink in each.
 //
-// Ownership: holds the namespaces' descriptors, so keep it for one call only.
-// Threads: as RouteApi. Errors: kNamespace when the pod's namespace is gone, is no namespace, or is the
-// host's.
+// Ownership: holds the namespaces' descriptors, so keep it for one call only. Threads: as RouteApi. Errors:
+// kNamespace if the pod's path is gone, is not a namespace, or is the host's namespace.
 #pragma once
 
 #include <memory>

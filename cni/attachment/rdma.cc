@@ -17,14 +17,14 @@ namespace {
 constexpr auto kRdmaLockLimit = std::chrono::seconds(30);
 constexpr auto kLeavingLimit = std::chrono::seconds(5);
 
-// Moving a device takes its uverbs minor away and gives it the lowest free one:
-// two moves at once swap nodes (drivers/infiniband/core/uverbs_main.c).
+// A move frees the device's uverbs minor, and then gives it the lowest free one. Two moves at once would swap
+// nodes (drivers/infiniband/core/uverbs_main.c).
 Result<FileLock> LockRdma(const Root& root) {
   return WithContext(FileLock::Acquire(paths::Lock(root, "rdma"), kRdmaLockLimit),
                      "waiting for other RDMA moves");
 }
 
-// From the host's sysfs; in exclusive mode only netlink in the pod knows.
+// Reads the host's sysfs. In exclusive mode only netlink in the pod shows the device.
 Result<bool> IsActive(const Root& root, RdmaApi& rdma, const std::string& name) {
   if (const auto state = RH_TRY(PortStateOf(root, name, 1)); state) return state == PortState::kActive;
   const auto devices = RH_TRY(rdma.ListDevices());
@@ -51,8 +51,8 @@ Error NotReady(const AttachedDevice& device, const IpAddress& address, bool acti
   return error;
 }
 
-// If the last pod's namespace was deleted, its soft RoCE device goes a moment after the VF is on the host
-// again: the kernel removes it from a work queue (rxe_notify() of drivers/infiniband/sw/rxe/rxe_net.c,
+// If the last pod's namespace was deleted, its soft RoCE device goes a moment after the VF has returned to
+// the host. The kernel removes it from a work queue (rxe_notify() of drivers/infiniband/sw/rxe/rxe_net.c,
 // ib_unregister_device_queued()).
 Result<void> MakeRxe(Kernel& kernel, const AttachedDevice& device, const NetNs& pod, Deadline deadline) {
   const auto rdma = RH_TRY(kernel.OpenRdma(pod));

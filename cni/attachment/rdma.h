@@ -1,4 +1,4 @@
-// The RDMA part of an attachment: adds soft RoCE devices in the pod, moves hardware devices in exclusive
+// The RDMA part of an attachment. It adds soft RoCE devices in the pod, moves hardware devices in exclusive
 // mode, and waits for the GID and the uverbs node. Threads: as Kernel.
 #pragma once
 
@@ -14,7 +14,7 @@
 
 namespace railhead::attachment {
 
-// Sets which RDMA device the pod will use, and whether ADD adds it. kInvalid when soft RoCE is requested and
+// Sets which RDMA device the pod will use, and whether ADD adds it. A request for soft RoCE gives kInvalid if
 // the device has a hardware RDMA device.
 Result<void> PlanRdma(const Root& root, const PluginConfig& config, DevicePlan& plan);
 
@@ -35,8 +35,8 @@ struct RdmaReady {
   std::string uverbs;  // "uverbs3"
 };
 
-// Waits until the port is ACTIVE, the pod's GID table has the RoCE v2 GID of `address` on the pod's
-// interface, and the uverbs node exists. Otherwise kTimeout, with the table in the message.
+// Waits for an ACTIVE port, for the uverbs node, and for the RoCE v2 GID of `address` on the pod's interface.
+// After the deadline kTimeout, with the GID table in the message.
 Result<RdmaReady> WaitRdma(const Root& root, Kernel& kernel, const AttachedDevice& device, const NetNs& pod,
                            const IpAddress& address, Deadline deadline);
 
@@ -48,7 +48,7 @@ Result<RdmaReady> WaitRdma(const Root& root, Kernel& kernel, const AttachedDevic
 // at this boot's first ADD (/run/railhead/rdma-mode). Threads: as Kernel. Errors: kConflict when it is
 // another one; the hint says how to fix that.
 
-// The mode, checked against `demanded` or against the record. Writes the record if there is none.
+// The mode, checked against `demanded` or against the record. Writes the record if it does not exist.
 Result<RdmaNetnsMode> AgreeOnRdmaMode(const Root& root, Kernel& kernel,
                                       std::optional<RdmaNetnsMode> demanded);
 

@@ -87,8 +87,8 @@ Result<void> ReleaseAttachment(const Root& root, Kernel& kernel, const Journal& 
   RH_TRY(RemoveNcclConfigOf(root, journal, held));
   const auto released = IpamRelease(request, entry);
   if (released) return journal.Remove(entry);
-  // The author of a network chooses the IPAM plugin and its configuration. A failure of it must not keep a
-  // device.
+  // The author of a network chooses the IPAM plugin and its configuration. If the plugin fails, it must not
+  // keep a device.
   if (!entry.devices.empty()) RH_TRY(journal.FreeDevices(entry));
   return WithContext(released, "releasing the addresses of " + entry.key.ToString());
 }
@@ -207,8 +207,8 @@ Result<Recovery> RecoverAttachment(const Root& root, Kernel& kernel, const Journ
 
 namespace {
 
-// A few settings block each other: a driver refuses fewer queues than the RSS table names, and some drivers
-// refuse both while an XDP program is attached.
+// Some settings block each other. A driver refuses fewer queues than the RSS table names. Some drivers refuse
+// both while an XDP program is attached.
 constexpr int kPasses = 4;
 
 // Whether the list `now` has something that `before` does not have.

@@ -2,9 +2,9 @@
 //
 // Restores the devices first, then removes NCCL configuration and addresses: no other pod may get an address
 // that a device still has. Deletes the journal entry last, so that an interrupted release is run again from
-// the start. If the IPAM plugin fails, the entry stays without devices: DEL and railheadd run the plugin
-// again, and the devices are free meanwhile. Callers hold the locks of the entry's devices (DevicesOf).
-// Threads: as Kernel.
+// the start. If the IPAM plugin fails, the entry stays without devices. The devices are free then, while DEL
+// and railheadd run the plugin again. Callers hold the locks of the entry's devices (DevicesOf). Threads: as
+// Kernel.
 #pragma once
 
 #include <set>
@@ -39,25 +39,25 @@ Result<void> ReleaseAttachment(const Root& root, Kernel& kernel, const Journal& 
 // Releases an attachment whose journal entry cannot be read.
 //
 // Restores the readable part of the entry like a release. Only the address of a device is known if its part
-// cannot be read. With `force` the driver of such a device is bound again, which brings it to the host under
-// its own name, and its VF gets defaults: no VLAN, no rate limit, spoof check on, not trusted. Threads: as
-// Kernel. Callers hold the locks of the entry's devices.
+// cannot be read. With `force` the driver of such a device is bound again, which brings the device to the
+// host under its own name. Its VF gets defaults: no VLAN, no rate limit, spoof check on, not trusted.
+// Threads: as Kernel. Callers hold the locks of the entry's devices.
 
 struct Recovery {
   std::vector<std::string> restored;  // devices, as before the pod
   std::vector<std::string> reset;     // devices that got defaults, since their earlier settings are unknown
-  std::vector<std::string> lost;      // what was not restored, and why
+  std::vector<std::string> lost;      // parts that were not restored, and why
   bool ended = false;                 // the entry is gone
 };
 
-// Without `force` an entry that is not fully restored stays, so that its devices are not allocated. kBusy:
-// its pod runs, or may run, and `force` is not set; nothing was changed then.
+// Without `force` an entry that is not fully restored stays, so that its devices are not allocated. If its
+// pod runs, or may run, the error without `force` is kBusy, and nothing was changed.
 Result<Recovery> RecoverAttachment(const Root& root, Kernel& kernel, const Journal& journal,
                                    const UnreadableEntry& file, bool force);
 
 // Restores the settings of a device (netns/nl/device_state.h) that its pod has changed.
 //
-// Threads: as DeviceApi. Errors: kNotFound when the device goes meanwhile.
+// Threads: as DeviceApi. Errors: kNotFound if the device is removed during the call.
 
 // Settings that are still not as before: the next pod would get them.
 struct UnrestoredSettings {

@@ -147,7 +147,7 @@ Result<ResetOutcome> ResetDevice(const Root& root, Kernel& kernel, const Journal
                                  const std::string& device, const std::string& why) {
   const auto address = PciAddress::Parse(device);
   auto function = address ? RH_TRY(FindPciDevice(root, *address)) : std::nullopt;
-  if (!function || !function->driver) {  // what was on it went with its driver
+  if (!function || !function->driver) {  // everything on the device went with its driver
     RH_TRY(RemoveTenant(root, device));
     return ResetOutcome{};
   }
@@ -177,8 +177,8 @@ Result<std::optional<Link>> FindPfOnHost(const Root& root, RouteApi& host, const
               "restoring VF " + std::to_string(device.vf) + ": its PF " + device.pf + " is not on the host");
 }
 
-// Such a driver takes the PF's MAC, which can differ from the one it had. So the PF gives the host's MAC for
-// the time of the rebind.
+// These drivers take the PF's MAC, which can differ from the interface's earlier MAC. So the PF gives the
+// host's MAC during the rebind.
 Result<Link> RebindKeepingMac(const Root& root, Kernel& kernel, RouteApi& host,
                               const AttachedDevice& device) {
   const auto address = PciAddress::Parse(device.device);
@@ -191,7 +191,7 @@ Result<Link> RebindKeepingMac(const Root& root, Kernel& kernel, RouteApi& host,
   if (pf) RH_TRY(host.SetVf(pf->index, device.vf, {.mac = before.mac}));
   auto bound = RebindAndAwait(root, kernel, host, *address);
   if (!pf) return bound;
-  // Also of a driver that cannot be rebound.
+  // Also if the driver could not be bound again.
   const auto restored = host.SetVf(pf->index, device.vf, {.mac = administrative});
   if (bound && !restored) return Fail(restored.error());
   return bound;
@@ -219,7 +219,7 @@ std::string WhyReset(const Tenant& last) {
   return last.leftover.empty() ? Describe(last) + " had it before" : last.leftover;
 }
 
-// Of a device that is not reset.
+// For a device that is not reset.
 Result<void> RequireFree(const Root& root, Kernel& kernel, const Journal& journal, const DevicePlan& plan,
                          const Tenant& last, const std::string& why) {
   const auto on_host = plan.record.before.user_space ? std::nullopt : std::optional<Link>(plan.link);
@@ -262,7 +262,7 @@ Result<void> RecordTenant(const Root& root, const Tenant& tenant, const AttachPl
   for (const DevicePlan& plan : attach.devices) {
     const auto last = RH_TRY(ReadTenant(root, plan.record.device));
     Tenant now = tenant;
-    // A device that was not reset still has it.
+    // The leftover of a device that was not reset is still there.
     if (last) now.leftover = last->leftover;
     if (last == now) continue;
     RH_TRY_WRAP(WriteTenant(root, plan.record.device, now),
@@ -310,10 +310,9 @@ Result<void> RequireNoUppers(const Root& root, Kernel& kernel, const Journal& jo
     const auto route = RH_TRY(kernel.OpenRoute(*ns));
     const auto uppers = RH_TRY(route->ListUppers(on_host.index, host));
     if (uppers.empty()) continue;
-    return Fail(
-        ErrorCode::kBusy,
-        "device " + device + " has interface " + uppers.front().name + " on top of it in " + place.what,
-        "an earlier pod left it there: remove it");
+    return Fail(ErrorCode::kBusy,
+                "device " + device + " has interface " + uppers.front().name + " on top, in " + place.what,
+                "an earlier pod left it there: remove it");
   }
   return {};
 }

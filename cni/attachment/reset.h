@@ -5,10 +5,10 @@
 // function-level reset, once no process has it open. Names, MAC, MTU, administrative state, settings and VF
 // settings are as before afterwards.
 //
-// A journal entry of its own (IsReset) stores meanwhile what the device was before. The next ADD or railheadd
-// completes an interrupted reset, as after a killed ADD. Threads: as Kernel. Callers hold the device's lock,
-// and the device is in no attachment. Errors: kBusy when a process has something open that keeps the driver
-// from being unbound. After other errors the entry stays, for the rest of the work.
+// During the reset a journal entry of its own (IsReset) stores what the device was before. The next ADD or
+// railheadd completes an interrupted reset, as after a killed ADD. Threads: as Kernel. Callers hold the
+// device's lock, and the device is in no attachment. Errors: kBusy if a process has something open that keeps
+// the driver from being unbound. After other errors the entry stays, for the rest of the work.
 #pragma once
 
 #include <algorithm>
@@ -43,10 +43,10 @@ Result<ResetOutcome> ResetDevice(const Root& root, Kernel& kernel, const Journal
 
 // Calls that a VF's interface refuses while its PF resets the VF.
 //
-// ice and i40e reset a VF when its MAC, VLAN or trust is set through the PF (ice_set_vf_mac,
-// i40e_ndo_set_vf_mac and their siblings). Until iavf has negotiated with its PF again, it answers EAGAIN or
-// EACCES for a new MAC (iavf_set_mac) and EBUSY when the link is set up (iavf_open). Threads: any. Errors:
-// those of the call, if they last for kVfResetLimit or have another code.
+// Drivers ice and i40e reset a VF when its MAC, VLAN or trust is set through the PF (ice_set_vf_mac,
+// i40e_ndo_set_vf_mac and their siblings). Until iavf has negotiated with its PF again, it refuses a new MAC
+// with EAGAIN or EACCES (iavf_set_mac), and link up with EBUSY (iavf_open). Threads: any. Errors: those of
+// the call, if they last for kVfResetLimit or have another code.
 
 // A reset takes some hundred milliseconds; iavf waits 2.5 s for an answer of the PF.
 inline constexpr std::chrono::seconds kVfResetLimit{10};

@@ -28,8 +28,8 @@ struct RestoreContext {
   const BeforeRebind& before_rebind;
 };
 
-// By the parent device. By name and MAC only if there is none: a pod could leave a veth with name and MAC of
-// its VF, and keep the VF.
+// Finds the link by its parent device. Only a link without one is found by name and MAC: a pod could give
+// these to a veth, and keep the VF.
 Result<std::optional<Link>> FindIn(RouteApi& route, const AttachedDevice& device) {
   if (auto found = RH_TRY(route.FindLinkOfDevice(device.device)); found) return found;
   if (!device.before.parentless) return std::nullopt;
@@ -94,9 +94,9 @@ Result<void> LeavePod(const RestoreContext& context, const AttachedDevice& devic
   return {};
 }
 
-// Deletes interfaces that the pod created on its NIC. The move leaves them in the pod, where they would send
-// through the NIC, past the settings of the next pod. Called when the pod cannot reach the NIC any more. But
-// as long as the pod has a macvlan, it can create others beside it (macvlan_common_newlink).
+// Deletes interfaces that the pod created on its NIC. They do not move with the NIC: from the pod they would
+// send through it, past the settings of the next pod. Called when the pod can no longer reach the NIC. But as
+// long as the pod has a macvlan, it can create others beside it (macvlan_common_newlink).
 Result<void> RemoveUppers(const RestoreContext& context, const AttachedDevice& device, const Link& on_host) {
   if (context.pod == nullptr) return {};  // the kernel deleted them with the namespace
   for (bool late = false;; late = std::chrono::steady_clock::now() >= context.deadline) {
@@ -121,8 +121,8 @@ Result<std::optional<PciDevice>> FindFunction(const RestoreContext& context, con
   return FindPciDevice(context.root, *address);
 }
 
-// nullopt: the device has no netdev any more (VF removed, driver unbound or replaced),
-// so nothing of it can be restored.
+// nullopt: the device no longer has a netdev (VF removed, driver unbound or replaced), so it cannot be
+// restored.
 Result<std::optional<Link>> AwaitOnHost(const RestoreContext& context, const AttachedDevice& device) {
   for (PollPause pause;;) {
     if (auto found = RH_TRY(FindOnHost(context, device)); found) return found;
@@ -193,15 +193,15 @@ LinkChange InverseOf(const AttachedDevice& device, const Link& now) {
   return change;
 }
 
-// RestoreVf() ran before, and the PF can reset the VF because of what it set.
+// RestoreVf() ran before, and its changes can make the PF reset the VF.
 template <typename Call>
 Result<void> AfterRestore(const RestoreContext& context, const AttachedDevice& device, const Call& call) {
   const bool set = device.before.vf && (!device.requested.vf.Empty() || !device.rebound_for.empty());
   return set ? CallDuringReset(call, context.deadline) : call();
 }
 
-// Restores a MAC that the pod changed. Errors are ignored, since they must not keep a sandbox from ending:
-// the PF may refuse now what it allowed the pod, or the driver made up a new MAC when it was bound again.
+// Restores a MAC that the pod changed. Errors are ignored, since they must not keep a sandbox from ending.
+// The PF may refuse now what it allowed the pod, or the driver made up a new MAC when it was bound again.
 void RestoreMacOfPod(const RestoreContext& context, const AttachedDevice& device, const Link& now) {
   const MacAddress& before = device.before.mac;
   if (device.requested.vf.mac || now.mac == before || before.IsZero()) return;
@@ -267,8 +267,9 @@ Result<void> RestoreDeviceSettings(const RestoreContext& context, const Attached
   return {};
 }
 
-// Completes a rebind that was killed after it had unbound the driver: the device has no interface to restore
-// then. A device that another program unbound stays unbound. So does one whose driver is not loaded any more.
+// Completes a rebind that was killed after it had unbound the driver: the device then has no interface to
+// restore. A device that another program unbound stays unbound, and so does a device whose driver was
+// unloaded.
 Result<void> BindIfUnbound(const RestoreContext& context, const AttachedDevice& device) {
   const std::string& driver = device.before.driver;
   const bool for_mac = device.requested.vf.mac && NeedsRebindForMac(driver);

@@ -1,13 +1,12 @@
-// Builds the routes and rules by which each rail's traffic leaves a pod through its own NIC. Sends nothing.
+// Builds the routes and rules that send each rail's traffic through the pod's own NIC of that rail. Does not
+// change the kernel.
 //
-// RoCE resolves a peer with the outgoing interface and the source address bound,
-// sockets with the source address alone or with nothing (reference: the kernel's
-// drivers/infiniband/core/addr.c addr4_resolve). So per rail: a table of its own
-// with the connected route and the gateway routes, a rule by source and a rule
-// by outgoing interface, and the gateway routes in main with the table's number
-// as metric, so that unbound traffic finds a way too. Without a route a lookup
-// with the interface bound is taken as on-link, and the queue pair times out.
-// Threads: values.
+// RoCE resolves a peer with the outgoing interface and the source address bound. Sockets bind the source
+// address alone or nothing (reference: the kernel's drivers/infiniband/core/addr.c addr4_resolve). So each
+// rail has a table of its own with the connected route and the gateway routes. One rule selects the table by
+// source, another by outgoing interface. The main table has the gateway routes, too, with the table's number
+// as metric, so that unbound traffic finds a way. A lookup with the interface bound that finds no route
+// counts as on-link, and the queue pair times out. Threads: values.
 #pragma once
 
 #include <cstdint>

@@ -2,10 +2,11 @@
 //
 // A call is for a pod if the runtime names one (K8S_POD_NAME or K8S_POD_UID). Any other call is root's own:
 // podman, cnitool. It may set every key, and name every device and every file. A node without a fabric has no
-// policy, like sriov-cni, whose networks set VLANs and MACs: there these keys stay allowed, and railctl
-// doctor warns of it. The author of a network can never choose paths of files. Errors: kPermission, with the
-// key, the refused network, and how root can allow it. Threads: pure, except ReadPermissions, which reads the
-// fabric.
+// policy: every key stays allowed, as with sriov-cni, whose networks set VLANs and MACs. The doctor (railctl)
+// warns of such a node. The author of a network can never choose paths of files.
+//
+// Errors: kPermission, with the key, the refused network, and how root can allow it. Threads: pure, except
+// ReadPermissions, which reads the fabric.
 #pragma once
 
 #include <optional>

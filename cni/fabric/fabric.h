@@ -1,11 +1,9 @@
 // fabric.json: the fabric, described once, read by all parts.
 //
-// The shape is documented in docs/reference/fabric.md. Reading checks everything that
-// can be known without this node's hardware: ranges, that subnet, gateway,
-// ranges and exclusions fit, names unique, ranges of different nodes disjoint.
-// Which PF a rail is on this node is answered by RailOfPf().
-// Threads: immutable value once read.
-// Errors: kInvalid/kMalformed with the JSON pointer.
+// docs/reference/fabric.md documents the shape. Reading checks everything that does not depend on this node's
+// hardware. Subnet, gateway, ranges and exclusions must fit each other. Names must be unique, and ranges of
+// different nodes disjoint. RailOfPf() finds the rail of a PF of this node. Threads: immutable value once
+// read. Errors: kInvalid/kMalformed with the JSON pointer.
 #pragma once
 
 #include <array>
@@ -29,11 +27,11 @@ namespace railhead {
 // What network configurations may do on a node: fabric.json's `policy`, which root owns.
 //
 // The author of a network (a NetworkAttachmentDefinition, a pod's annotation) is not trusted. Without a rule
-// for the network and its namespace, the network may set no VLAN, MAC, address or other key of
-// RestrictedKeys(), name no device that kubelet did not allocate to the pod, and no IPAM plugin but
-// railhead-ipam. Authors choose the names of their networks. So a rule for some people must name namespaces,
-// or the cluster's admission must refuse the name to others (manifests/components/admission). Threads:
-// immutable value once read.
+// for the network and its namespace, the network may set no key of RestrictedKeys(), such as VLAN, MAC or
+// address. It may name only devices that kubelet allocated to the pod, and railhead-ipam as its only IPAM
+// plugin. Authors choose the names of their networks. So a rule for some people must name namespaces, or the
+// cluster's admission must refuse the name to others (manifests/components/admission). Threads: immutable
+// value once read.
 
 // Keys of a network configuration that affect more than the pod. "ips": a fixed address that a runtime or a
 // pod requests. "addresses": every key of railhead-ipam that sets the addresses and how soon they are reused.
@@ -230,7 +228,8 @@ struct Pool {
   bool operator==(const Pool&) const = default;
 };
 
-// Which address of a node's range comes next: ipam/store/range.h, or always that of the VF's index.
+// Which address of a node's range comes next: as ipam/store/range.h says, or always the one of the VF's
+// index.
 enum class AddressPolicy : std::uint8_t { kIncrement, kDeterministic };
 
 template <>
@@ -244,7 +243,7 @@ struct Fabric {
   std::map<std::string, int> nodes;  // name -> index
   AddressPolicy address_policy = AddressPolicy::kIncrement;
   std::optional<int> reuse_delay_seconds;                      // never empty once read
-  int min_reuse_delay_seconds = kDefaultMinReuseDelaySeconds;  // where there is no other address
+  int min_reuse_delay_seconds = kDefaultMinReuseDelaySeconds;  // if no other address is free
   int conflict_probe_ms = kDefaultConflictProbeMs;             // 0: addresses are used unprobed
   std::optional<bool> rdma_exclusive;                          // the RDMA namespace mode that nodes must have
   NcclConfigPolicy nccl_config = NcclConfigPolicy::kRequired;
@@ -259,8 +258,8 @@ struct Fabric {
   std::string reachability;    // likewise
   std::string node_status;     // as health
 
-  // Whether this node's addresses on the rail are those of blocks that it leases: it has
-  // a cluster store, and the rail gives nodes no ranges of their own.
+  // Whether this node leases blocks for the rail: it has a cluster store, and the rail gives nodes no ranges
+  // of their own.
   [[nodiscard]] bool Leases(const Rail& rail) const {
     return leases_blocks && rail.subnet && rail.node_ranges.empty() && !rail.node_block;
   }

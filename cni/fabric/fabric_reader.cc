@@ -1,4 +1,4 @@
-// The text of fabric.json -> Fabric: its fields of several forms, and what of it contradicts what.
+// Reads fabric.json into a Fabric: fields that have several forms, and checks for contradictions.
 #include <algorithm>
 #include <array>
 #include <cctype>
@@ -23,7 +23,7 @@ constexpr std::size_t kMaxSwitchPattern = 255;  // of a switch's name
 // NCCL's parser (src/misc/param.cc) cuts a value at 1,023 bytes.
 constexpr std::size_t kMaxVariable = 1022;
 
-// Another value in each pod, so of no use for all of them.
+// The value differs between pods, so one value for all of them would be wrong.
 constexpr std::array<std::string_view, 7> kOfThePod = {
     "NCCL_IB_HCA",        "NCCL_IB_GID_INDEX",        "NCCL_IB_ADDR_FAMILY",
     "NCCL_IB_ADDR_RANGE", "NCCL_IB_ROCE_VERSION_NUM", "NCCL_IB_MERGE_VFS",
@@ -35,10 +35,11 @@ void CheckPrefix(const IpPrefix& prefix, const std::string& at, const Complain& 
 }
 
 void CheckNames(const Rail& rail, const Complain& complain) {
-  // Interfaces are called after it, and it stands in labels of metrics and in logs.
+  // Interfaces get this name. Labels of metrics and logs contain it, too.
   if (std::ranges::any_of(rail.name, [](unsigned char c) { return c <= ' ' || c == 0x7f || c == '/'; }))
     complain("name", "holds a blank, a '/' or a control character", "for example rail0");
-  // What fnmatch(3) makes of them is known only to who has a name to compare.
+  // Whether a pattern is right can be seen only with a switch's name to match: fnmatch(3) accepts any
+  // pattern.
   for (const std::string& name : rail.expected_switches) {
     if (name.empty() || name.size() > kMaxSwitchPattern)
       complain("expectedSwitches", "must not be empty, nor longer than 255 characters",
@@ -54,13 +55,13 @@ void CheckRoutes(const Rail& rail, const Complain& complain) {
       complain(PointerOf("routes", i), "'" + route.ToString() + "' is not of the subnet's address family");
   }
   if (!rail.routes.empty() && !rail.gateway)
-    complain("routes", "there is no gateway", "give the rail its gateway");
+    complain("routes", "needs a gateway", "give the rail its gateway");
 }
 
 void CheckSubnet(const Rail& rail, const Complain& complain) {
   if (rail.subnet) CheckPrefix(*rail.subnet, "subnet", complain);
   if (rail.gateway && !rail.subnet) {
-    complain("gateway", "there is no subnet", "give the rail its subnet");
+    complain("gateway", "needs a subnet", "give the rail its subnet");
   } else if (rail.gateway && !rail.subnet->Contains(*rail.gateway)) {
     complain("gateway", rail.gateway->ToString() + " is outside the subnet " + rail.subnet->ToString());
   }
@@ -75,7 +76,7 @@ void CheckSubnet(const Rail& rail, const Complain& complain) {
   }
 }
 
-// Ranges of different nodes, and those of one node, have no address in common.
+// Ranges of different nodes must not overlap, nor those of one node.
 void CheckNodeRanges(const Rail& rail, const Complain& complain) {
   std::vector<std::pair<IpRange, std::string>> taken;
   for (const auto& [node, ranges] : rail.node_ranges) {
@@ -130,7 +131,7 @@ bool IsVariable(const std::string& name) {
 bool IsResourceName(const std::string& text) {
   const auto slash = text.find('/');
   if (slash == std::string::npos || slash == 0 || slash + 1 == text.size() || text.size() > 200) return false;
-  // Sockets and files are called after it, too: neither part is "..".
+  // Sockets and files get this name, too: neither part may be "..".
   for (const std::size_t end : {std::size_t{0}, slash - 1, slash + 1, text.size() - 1}) {
     if (std::isalnum(static_cast<unsigned char>(text[end])) == 0) return false;
   }
@@ -157,7 +158,7 @@ void CheckPool(const Fabric& fabric, std::size_t i, const Complain& complain) {
   const Pool& pool = fabric.pools[i];
   const std::string at = PointerOf("pools", i);
   if (!IsResourceName(pool.resource)) {
-    complain(at + "/resource", "'" + pool.resource + "' is no extended resource name",
+    complain(at + "/resource", "'" + pool.resource + "' is not an extended resource name",
              "for example railhead.io/roce");
   }
   const auto same = std::ranges::find(fabric.pools, pool.resource, &Pool::resource);
@@ -174,14 +175,14 @@ void CheckPool(const Fabric& fabric, std::size_t i, const Complain& complain) {
   for (const auto& name : pool.rails) {
     const Rail* rail = fabric.FindRail(name);
     if (rail == nullptr) {
-      complain(at + "/rails", "there is no rail '" + name + "'");
+      complain(at + "/rails", "fabric.json has no rail '" + name + "'");
     } else {
       CheckPoolsRail(pool, *rail, at, complain);
     }
   }
 }
 
-// What a rail says of nodes, and what two rails have in common.
+// Checks what a rail says about nodes, and what two rails must not share.
 void CheckRailAmongOthers(const Fabric& fabric, std::size_t i, const Complain& complain) {
   const Rail& rail = fabric.rails[i];
   const std::string at = PointerOf("rails", i);
@@ -193,7 +194,7 @@ void CheckRailAmongOthers(const Fabric& fabric, std::size_t i, const Complain& c
   }
   // 253..255 are the kernel's default, main and local tables.
   if (rail.table >= 253 && rail.table <= 255) complain(at + "/table", "253, 254 and 255 are the kernel's");
-  // A range given by index and one given by name of the same node are two answers to one question.
+  // A range by index and a range by name contradict each other if both are of the same node.
   for (const auto& [name, index] : fabric.nodes) {
     if (rail.node_ranges.contains(name) && rail.node_ranges.contains(std::to_string(index)))
       complain(at + "/nodeRanges", "node '" + name + "' has a range by name and one by its index");
@@ -214,7 +215,7 @@ void CheckRailAmongOthers(const Fabric& fabric, std::size_t i, const Complain& c
 
 void CheckPaths(const std::set<std::string>& paths, const char* key, const Complain& complain) {
   for (const std::string& path : paths) {
-    if (!path.starts_with("/")) complain(key, "'" + path + "' is no absolute path");
+    if (!path.starts_with("/")) complain(key, "'" + path + "' is not an absolute path");
   }
 }
 
@@ -290,7 +291,7 @@ void Shape<NcclConfigOptions>::Check(const NcclConfigOptions& options, const Com
   for (const auto& [name, value] : options.env) {
     const auto same = [name = name](const auto& line) { return line.first == name; };
     const std::string at = PointerOf("env", name);
-    if (!IsVariable(name)) complain(at, "is no variable name");
+    if (!IsVariable(name)) complain(at, "is not a variable name");
     if (Contains(kOfThePod, name))
       complain(at, "differs between pods", "remove it: Railhead writes it for each pod");
     if (value.size() > kMaxVariable || value.find_first_of("\r\n") != std::string::npos)
@@ -306,7 +307,7 @@ void Shape<NetworkRule>::Check(const NetworkRule& rule, const Complain& complain
   for (const std::string& key : rule.keys) {
     if (key == "*" || Contains(known, key)) continue;
     const auto near = Nearest(key, known);
-    complain("allow", "'" + key + "' is no key that needs a permission",
+    complain("allow", "'" + key + "' is not a key that needs a permission",
              near ? "did you mean " + *near + "?" : "one of " + Join(known, ", ") + ", or *");
   }
   CheckPaths(rule.fabric_paths, "fabrics", complain);
@@ -319,7 +320,7 @@ void Shape<Fabric>::Complete(Fabric& fabric) {
     all.push_back(fabric.rails[i].name);
     if (fabric.rails[i].table == 0) fabric.rails[i].table = kFirstRailTable + static_cast<std::uint32_t>(i);
   }
-  // An address that always comes back to the same VF has no former owner to be forgotten.
+  // This policy needs no delay: an address always returns to the same VF.
   if (!fabric.reuse_delay_seconds)
     fabric.reuse_delay_seconds =
         fabric.address_policy == AddressPolicy::kDeterministic ? 0 : kDefaultReuseDelaySeconds;
@@ -341,7 +342,8 @@ void Shape<Fabric>::Check(const Fabric& fabric, const Complain& complain) {
   if (fabric.address_policy != AddressPolicy::kDeterministic) return;
   for (const Rail& rail : fabric.rails) {
     if (!fabric.Leases(rail)) continue;
-    complain("addresses/policy", "rail '" + rail.name + "' has leased blocks, which are nobody's for good",
+    complain("addresses/policy",
+             "rail '" + rail.name + "' has leased blocks, which cannot keep an address for a VF",
              "give it nodeRanges or nodeBlock");
   }
 }

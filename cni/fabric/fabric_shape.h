@@ -1,5 +1,5 @@
-// The fields of fabric.json, each in one line: what it is called, its range, what to write instead of what is
-// refused. What contradicts what is in fabric_reader.cc. docs/reference/fabric.md says what each is for.
+// The fields of fabric.json, one line each: name, range, and what to write instead of a refused value. The
+// checks for contradictions are in fabric_reader.cc. What each field is for is in docs/reference/fabric.md.
 //
 // Included where the file is read or written, or its schema is made. Threads: pure descriptions.
 #pragma once
@@ -32,7 +32,7 @@ struct ProbeAddressesForm {
   static nlohmann::ordered_json Schema();
 };
 
-// `addresses.store`: its `type` is read here, the rest by whoever talks to that store.
+// `addresses.store`: only its `type` is read here. The code of that store reads the rest.
 struct AddressStoreForm : record::RawForm<&Fabric::address_store> {
   static void Read(const JsonValue& json, Fabric& fabric);
 };
@@ -69,7 +69,7 @@ struct Shape<Rail> {
 
 template <>
 struct Shape<NcclTuning> {
-  // What NCCL takes, not more: out of these it warns, clips or fails at the first connection.
+  // Only values that NCCL accepts: with others it warns, clips them, or fails at the first connection.
   static void List(auto& f) {
     f("timeout", &NcclTuning::timeout, {.min = 1, .max = 31});  // 4.096 us * 2^n; 5 bits of the queue pair
     f("retryCount", &NcclTuning::retry_count, {.min = 0, .max = 7});

@@ -67,7 +67,7 @@ int GenerationOf(std::string_view text) {
   return found == kSpeeds.end() ? 0 : static_cast<int>(found - kSpeeds.begin()) + 1;
 }
 
-// Of two that may be unknown.
+// The lesser of two numbers, each 0 if unknown.
 int Lesser(int a, int b) {
   if (a == 0 || b == 0) return std::max(a, b);
   return std::min(a, b);
@@ -79,7 +79,7 @@ Result<PcieLink> ReadEnd(const std::string& directory) {
     end.generation = GenerationOf(*speed);
   }
   if (const auto width = RH_TRY(ReadAttribute(directory + "/max_link_width")); width) {
-    // 255 is the kernel's word for unknown.
+    // The kernel writes 255 for unknown.
     const auto lanes = ParseInt(*width);
     if (lanes && *lanes > 0 && *lanes <= kWidest) end.width = static_cast<int>(*lanes);
   }

@@ -181,7 +181,7 @@ struct Slot {
   IpAddress address = *IpAddress::Parse("::");
   std::optional<GidType> type;
 
-  // fe80::/64 and no more: an IPv4 address of 169.254.0.0/16 is one as any other to NCCL.
+  // Only fe80::/64: NCCL treats an IPv4 address of 169.254.0.0/16 like any other.
   [[nodiscard]] bool IsValid() const {
     static const IpPrefix link_local = *IpPrefix::Parse("fe80::/64");
     return !address.IsUnspecified() && !link_local.Contains(address);
@@ -222,7 +222,7 @@ int NcclPicks(const std::vector<GidEntry>& table, const GidSearch& search) {
     const Slot& now = slots[picked];
     const Slot& candidate = slots[i];
     if (candidate.address.Family() != family || !search.range.Contains(candidate.address)) continue;
-    // Another family is left for the requested one whatever its RoCE version.
+    // An address of the requested family replaces one of another family, whatever its RoCE version.
     const bool other_family = now.address.Family() != family;
     const bool better = candidate.IsValid() && candidate.type == GidType::kRoceV2 &&
                         (candidate.type != now.type || !now.IsValid());

@@ -32,10 +32,10 @@ struct NicConfig {
 // search.
 //
 // An index is best: it means the same to every release. If the pod's NICs have their addresses at different
-// indices, NCCL can search (src/transport/net_ib, ncclUpdateGidIndex; since 2.21.5) by address family, one
-// CIDR range and RoCE version. It takes the first GID that fits. So the search is used only if it finds the
-// right GID on every NIC: this code runs the same search on the present tables. Threads: pure functions,
-// except the callback that reads tables.
+// indices, NCCL can search since 2.21.5 (src/transport/net_ib, ncclUpdateGidIndex). It searches by address
+// family, one CIDR range and RoCE version, and takes the first GID that fits. So the search is used only if
+// it finds the right GID on every NIC: this code runs the same search on the present tables. Threads: pure
+// functions, except the callback that reads tables.
 
 // RoCE v2 GIDs of addresses in `range`.
 struct GidSearch {
@@ -61,9 +61,9 @@ using Variable = std::pair<std::string, std::string>;
 struct NcclConfig {
   std::vector<NicConfig> nics;  // in the order of NCCL_IB_HCA
   GidSelection gids;
-  std::vector<Variable> paths;  // what the NICs' places ask of NCCL: NcclView::Variables()
+  std::vector<Variable> paths;  // variables that the NICs' places require: NcclView::Variables()
   std::string socket_ifname;    // cluster network's interface in the pod; empty: unknown
-  std::vector<Variable> env;    // the fabric's own lines for NCCL; they stand for those of the same name
+  std::vector<Variable> env;    // the fabric's own lines, which replace those of the same name
 };
 
 // The value if all NICs have the same, otherwise nullopt.
@@ -120,7 +120,7 @@ Result<void> ClearDeviceNcclConfig(const Root& root, const std::string& bdf);
 // kInvalid when a value is too long for NCCL.
 Result<std::string> NcclConf(const NcclConfig& config);
 
-// The value of a line, of an exact list without its '='. nullopt: there is no such line.
+// The value of a line; of an exact list without its '='. nullopt: no such line.
 std::optional<std::string> ValueIn(const std::string& conf, const std::string& variable);
 
 // The GID selection in an nccl.conf that Railhead wrote: an index or a search. nullopt: neither.

@@ -37,13 +37,13 @@ Result<NcclPath> Judge(const Root& root, const PciDevice& nic, bool merge_vfs) {
     return NcclPath{.path = seen.path, .holds = false, .why_not = std::string(claim).append(why)};
   };
   const auto address = PciAddress::Parse(name);
-  if (!address) return wrong(", which is no PCI address");
+  if (!address) return wrong(", which is not a PCI address");
   const auto function = RH_TRY(ReadPciFunction(root, *address));
   if (!function) return wrong(", which does not exist");
   if (function->path != seen.path) return wrong(", which is below another bridge");
   const std::uint32_t base = function->class_code >> 16;
   if (base == kBridgeClass) return wrong(", which is a bridge");
-  if (base != kNetworkClass) return wrong(", which is no network controller");
+  if (base != kNetworkClass) return wrong(", which is not a network controller");
   return seen;
 }
 
@@ -57,8 +57,8 @@ Result<NcclNicView> ViewOfOne(const Root& root, const NcclNic& nic) {
   const auto function = RH_TRY(ReadPciFunction(root, nic.address));
   if (!function) {
     return Fail(ErrorCode::kNotFound,
-                "looking for the PCI path of " + nic.rdma_device + ": there is no function " +
-                    nic.address.ToString() + " in sysfs",
+                "looking for the PCI path of " + nic.rdma_device + ": function " + nic.address.ToString() +
+                    " is not in sysfs",
                 "see whether its PF still has its VFs (sriov_numvfs), and attach the pod again");
   }
   view.merged = RH_TRY(Judge(root, *function, true));
@@ -72,9 +72,8 @@ MergeVfs Choose(const std::vector<NcclNicView>& nics) {
   return MergeVfs::kNeither;
 }
 
-// What NCCL's tree has above a NIC, from the host bridge downwards, and the NIC itself: it climbs
-// two bridges at a time, a switch's downstream and upstream port, and a last one alone
-// is a root port, which it leaves out.
+// The nodes of NCCL's tree from the host bridge down to the NIC itself. NCCL climbs two bridges at a time, a
+// switch's downstream and upstream port. A single bridge that remains is a root port, which NCCL omits.
 std::vector<std::string> Climb(const std::string& path) {
   const std::vector<std::string> parts = PartsOfPciPath(path);
   std::vector<std::string> nodes;
@@ -86,9 +85,9 @@ std::vector<std::string> Climb(const std::string& path) {
   return nodes;
 }
 
-// ncclTopoGetPath: PATH_PORT, at which NCCL_NET_MERGE_LEVEL merges by default.
+// ncclTopoGetPath: PATH_PORT, at which NCCL merges by default (NCCL_NET_MERGE_LEVEL).
 bool AreMergedAsPorts(const NcclPath& a, const NcclPath& b) {
-  // All those without a place share the first CPU's <nic>.
+  // All devices without a place share the first CPU's <nic>.
   if (!a.holds || !b.holds) return !a.holds && !b.holds;
   const std::vector<std::string> left = Climb(a.path);
   const std::vector<std::string> right = Climb(b.path);
@@ -98,7 +97,7 @@ bool AreMergedAsPorts(const NcclPath& a, const NcclPath& b) {
   return l->size() == r->size() && l->compare(0, l->size() - 1, *r, 0, r->size() - 1) == 0;
 }
 
-// As ncclTopoAutoMerge: the first that is free takes all others that are free.
+// Like ncclTopoAutoMerge: the first free device takes all other free devices that it merges with.
 std::vector<std::vector<std::string>> GroupVirtualNics(const std::vector<NcclNicView>& nics,
                                                        MergeVfs merge_vfs) {
   const auto seen = [&](const NcclNicView& nic) -> const NcclPath& {

@@ -1,23 +1,22 @@
 // How NCCL reads the PCI paths of a pod's RDMA devices, without a topology file.
 //
-// NCCL takes realpath(/sys/class/infiniband/DEVICE/device) and writes '0' over the function's
-// digit, so that the ports of a NIC are one device; with NCCL_IB_MERGE_VFS=1 (the default since
-// 2.18.1) "00" over the device's digits as well, so that a VF shows its PF's address. It does not
-// ask whether that function exists (src/transport/net_ib, ncclIbGetPciPath). When it does not,
-// the NIC hangs on the first CPU: no GPUDirect, no PXN (src/graph/xml.cc, ncclTopoFillNet).
-// There is one value of NCCL_IB_MERGE_VFS per process, so it has to be right for all NICs of a pod.
+// NCCL takes realpath(/sys/class/infiniband/DEVICE/device) and writes '0' over the function's digit, so the
+// ports of a NIC are one device. With NCCL_IB_MERGE_VFS=1 (the default since 2.18.1) it also writes "00" over
+// the device's digits, so a VF shows its PF's address. NCCL does not check that this function exists
+// (src/transport/net_ib, ncclIbGetPciPath). If it does not, NCCL puts the NIC on the first CPU: no GPUDirect,
+// no PXN (src/graph/xml.cc, ncclTopoFillNet). A process has one value of NCCL_IB_MERGE_VFS, which must be
+// right for all NICs of a pod.
 //
-// A stripped path *holds* when it is a network function in the directory of the NIC itself,
-// which is to say below the same bridge. In a guest the host bridge is 0000:00:00.0, where every
-// NIC of the root bus seems to be.
+// A stripped path *holds* if it is a network function in the directory of the NIC itself, so below the same
+// bridge. In a guest NCCL takes every NIC of the root bus for 0000:00:00.0, which is the host bridge.
 //
-// Devices that NCCL takes for ports of one NIC are merged into one virtual NIC whose bandwidth is
-// the sum (2.20.3 to 2.23: the same stripped path; since 2.24: also addresses that differ in
-// the last digit only where the paths part, src/graph/topo.cc, ncclTopoGetPath). For VFs of one PF
-// that sum is wrong, and two rails of a dual-port NIC become one.
+// NCCL merges devices that it takes for ports of one NIC into a virtual NIC, whose bandwidth is their sum.
+// From 2.20.3 to 2.23 these are devices with the same stripped path. Since 2.24 they are also devices whose
+// addresses differ only in the last digit where their paths part (src/graph/topo.cc, ncclTopoGetPath). For
+// VFs of one PF the sum is wrong, and two rails of a dual-port NIC become one.
 //
-// Reads below /sys of `root` at the call; `address` is looked up below /sys/bus/pci, which shows
-// functions whose RDMA device is in a pod, too. Threads: thread-safe.
+// Reads below /sys of `root` at the call. Looks up `address` below /sys/bus/pci, which also shows functions
+// whose RDMA device is in a pod. Threads: thread-safe.
 #pragma once
 
 #include <cstdint>
@@ -62,7 +61,7 @@ enum class MergeVfs : std::uint8_t {
 struct NcclView {
   std::vector<NcclNicView> nics;  // in PCI order
   MergeVfs merge_vfs = MergeVfs::kDefault;
-  // RDMA devices that NCCL would merge, each group sorted; none of one device.
+  // RDMA devices that NCCL would merge: sorted groups of at least two.
   std::vector<std::vector<std::string>> virtual_nics;
 
   [[nodiscard]] bool NeedsTopologyFile() const { return merge_vfs == MergeVfs::kNeither; }

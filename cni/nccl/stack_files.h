@@ -1,8 +1,8 @@
 // ucx.conf: the NCCL configuration as UCX reads it.
 //
-// UCX reads ucx.conf in its own prefix, in $HOME, in $UCX_CONFIG_DIR and in the working directory. Each file
-// overrides the one before, and the process's environment overrides all of them (src/ucs/config/parser.c,
-// ucs_config_parse_config_files). Lines are NAME=VALUE.
+// UCX reads ucx.conf in its own prefix, in `$HOME`, in $UCX_CONFIG_DIR and in the working directory. Each
+// file overrides the one before, and the process's environment overrides all of them
+// (src/ucs/config/parser.c, ucs_config_parse_config_files). Lines are NAME=VALUE.
 //
 // UCX_NET_DEVICES names all devices that UCX may use, with ports, and the cluster network's interface.
 // Without an index UCX takes the first RoCE v2 GID of an IPv4 address, otherwise of an IPv6 address
@@ -24,7 +24,7 @@ namespace railhead::nccl {
 // them; the hint has the table.
 Result<std::string> UcxConf(const NcclConfig& config, const GidTableReader& table_of);
 
-// The index that UCX finds without configuration; nullopt: there is no RoCE v2 GID.
+// The index that UCX finds without configuration; nullopt: no RoCE v2 GID.
 std::optional<int> UcxPicks(const std::vector<GidEntry>& table);
 
 // Variables of the stacks that read only their environment: NVSHMEM, Gloo (and TensorPipe, which is PyTorch's
@@ -36,7 +36,7 @@ std::optional<int> UcxPicks(const std::vector<GidEntry>& table);
 // prte_if_include).
 // Threads: pure functions.
 
-// NVSHMEM chooses the NIC of each PE: the nearest one that it sees, which is one of the pod's.
+// NVSHMEM itself chooses the NIC of each PE: the nearest NIC that it sees. It sees only the pod's NICs.
 std::vector<Variable> NvshmemVariables(const NcclConfig& config);
 
 // Gloo's traffic uses the cluster network. Empty if its interface is unknown.

@@ -36,7 +36,7 @@ constexpr std::size_t kMostMadeUp = 0xff;  // NN of ffff:ff:NN.0
 
 constexpr std::uint32_t kMostDomain = 0xffff;
 
-// What one <pci> without others below it says.
+// A <pci> without others below it.
 struct Leaf {
   PciDevice function;
   PcieLink link;
@@ -72,7 +72,7 @@ Result<void> CheckValue(const std::string& what, const std::string& value) {
 Error Missing(const std::string& what, const PciAddress& address) {
   return {ErrorCode::kNotFound,
           "describing the node to NCCL: " + what + " " + address.ToString() + " is not in sysfs",
-          "see what became of it: dmesg", 0};
+          "look for the device in dmesg", 0};
 }
 
 Result<Leaf> ReadLeaf(const Root& root, const std::string& what, const PciAddress& address) {
@@ -85,9 +85,9 @@ Result<Leaf> ReadLeaf(const Root& root, const std::string& what, const PciAddres
   return leaf;
 }
 
-// The GPUs that NCCL or RCCL may use: those whose driver is NVIDIA's or AMD's. NVIDIA's has NVSwitches and
-// audio, too. Where neither driver is loaded, all of these vendors, which means a look at every function of
-// the node.
+// The GPUs that NCCL or RCCL may use: those with NVIDIA's or AMD's driver. NVIDIA's driver also has
+// NVSwitches and audio devices. If neither driver is loaded: all accelerators of these vendors, for which
+// every function of the node is read.
 Result<std::vector<PciAddress>> ScanAccelerators(const Root& root) {
   const std::vector<AcceleratorKind> kinds = {{0x10de, std::nullopt}, {0x1002, std::nullopt}};
   auto found = RH_TRY(ListDrivenAccelerators(root, kinds, {"nvidia", "amdgpu"}));
@@ -129,8 +129,8 @@ std::string WithoutLastDigit(const std::string& busid) {
   return busid.substr(0, busid.size() - 1);
 }
 
-// NICs that NCCL could take for ports of one device, and those that it could not name, get
-// addresses of their own.
+// Makes up addresses for NICs that NCCL could take for ports of one device, and for those that it could not
+// name.
 void NameNics(std::vector<Leaf>& leaves) {
   std::map<std::string, int> alike;
   for (const Leaf& leaf : leaves) ++alike[WithoutLastDigit(leaf.busid)];
@@ -142,7 +142,7 @@ void NameNics(std::vector<Leaf>& leaves) {
   }
 }
 
-// The one rate of all NICs; nullopt when any differs.
+// The rate of all NICs; nullopt if they differ or have none.
 std::optional<std::uint32_t> CommonRate(const std::vector<TopologyFileNic>& nics) {
   std::set<std::uint32_t> rates;
   for (const TopologyFileNic& nic : nics) rates.insert(nic.rate_mbps.value_or(0));
@@ -166,7 +166,7 @@ class Writer {
     const auto processor = RH_TRY(ProcessorAttributes(root_));
     RH_TRY(CountChildren(tree_.cpus.size()));
     text_ = "<system version=\"1\">\n";
-    // Those of an unknown node last: NCCL puts what has no place on the first.
+    // Processors of an unknown node come last: NCCL puts devices without a place on the first.
     for (const bool known : {true, false}) {
       for (const auto& [node, cpu] : tree_.cpus) {
         if ((node >= 0) == known) RH_TRY(Cpu(node, cpu, processor));
@@ -181,7 +181,7 @@ class Writer {
   }
 
  private:
-  // NCCL itself says -1 of an unknown node, and 2.21.5 finds no way from there to another one.
+  // NCCL itself writes -1 for an unknown node, and 2.21.5 finds no path from there to another node.
   [[nodiscard]] int NumaId(int node) const {
     const bool alone = tree_.cpus.size() == 1;
     return node >= 0 || alone ? node : tree_.cpus.rbegin()->first + 1;
@@ -290,9 +290,8 @@ constexpr int kNoNode = -1;
 // The host bridge and at least one bridge.
 constexpr std::size_t kShortestSwitch = 2;
 
-// The bridges down to the one that the function hangs on; only the host bridge when there
-// is none between. A root port with nothing but the function below it counts: what shares it
-// (the functions of one card) is PIX.
+// The bridges down to the one that the function hangs on. Without a bridge between, only the host bridge. A
+// root port with only the function below it counts: functions that share it (those of one card) are PIX.
 Parts SwitchOf(const PciDevice& function) {
   Parts parts = PartsOfPciPath(function.path);
   if (parts.front().empty()) return {};
@@ -305,8 +304,8 @@ Parts Shared(const Parts& a, const Parts& b) {
   return {a.begin(), std::mismatch(a.begin(), a.end(), b.begin(), b.end()).first};
 }
 
-// All that functions hang on, and where two of these part: among sorted ones each such place lies
-// between neighbours.
+// All places that functions hang on, and the places where two of these part. In sorted order each place of
+// the second kind lies between neighbours.
 std::set<Parts> Switches(const std::vector<PciDevice>& functions) {
   std::set<Parts> used;
   for (const PciDevice& function : functions) {

@@ -18,7 +18,7 @@
 namespace railhead::attachment {
 namespace {
 
-// An address that another host uses costs one attempt. More than this in a row are no accident.
+// An address that another host uses costs one attempt. Beyond this limit it cannot be chance.
 constexpr int kMaxAddAttempts = 3;
 
 // The result of the plugins before this one in the chain.
@@ -107,7 +107,7 @@ class AddOperation {
   Result<void> Begin(const AttachPlan& plan, const JournalEntry& entry, const PodNetwork& network) {
     RH_TRY(RecordTenant(root_, TenantOf(request_.args), plan));
     undo_.Push("the attachment", [this, key = entry.key, pod_ns = &network.pod_ns]() -> Result<void> {
-      // Reads the entry again: it has addresses and rules by then.
+      // Reads the entry again: it may have addresses and rules now.
       const auto recorded = RH_TRY(journal_.Find(key));
       if (!recorded) return {};
       ReleaseOptions options;
@@ -250,8 +250,8 @@ Result<std::string> RailheadPlugin::Add(const CniRequest& request) {
     AddOperation operation(root_, kernel_, journal_, request, clock, undo);
     attempt = TryAdd(operation, undo, plan, network, locks);
   }
-  // The conflict explains more than the error that there is no other address, as for a pod that requests a
-  // certain one.
+  // The last error only says that no other address is free, for example for a pod that requests a certain
+  // one. The conflict explains more.
   if (!attempt.result && !attempt.retry && in_use) {
     in_use->hint += "; another address: " + Describe(attempt.result.error());
     attempt.result = Fail(*std::move(in_use));

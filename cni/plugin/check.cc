@@ -45,7 +45,7 @@ Result<void> RailheadPlugin::Check(const CniRequest& request) {
     const CallPermissions may = RH_TRY(ReadPermissions(root_, request.network, request.args));
     const auto choice = ChooseDevices(root_, request, config, may);
     if (!entry && choice && choice->devices.empty()) return {};
-    return Fail(ErrorCode::kNotFound, "CHECK: there is no finished attachment " + key.ToString());
+    return Fail(ErrorCode::kNotFound, "CHECK: found no finished attachment " + key.ToString());
   }
   PodNetwork network = RH_TRY(PodNetwork::Open(kernel_, request));
   auto differences = RH_TRY(FindDifferences(root_, kernel_, network, *entry));

@@ -71,7 +71,7 @@ bool MayPass(const Error& error) {
 }
 
 // A plugin that ran for each device of an attachment knows the devices by their own names. The runtime does
-// not list these, so without them the plugin would release all.
+// not list these. Without them the plugin would release all devices.
 CniRequest WithDevicesOf(const CniRequest& request, const std::vector<JournalEntry>& kept) {
   CniRequest its = request;
   auto json = nlohmann::json::parse(request.config, nullptr, false);
@@ -89,8 +89,8 @@ CniRequest WithDevicesOf(const CniRequest& request, const std::vector<JournalEnt
 }  // namespace
 
 // Releases, like DEL, the attachments of this network that the runtime does not list as valid. The runtime
-// starts no ADD and no DEL meanwhile. So all waits share one deadline, and attachments that need no wait come
-// first. DEL and railheadd go on with the others. The result is the first error.
+// starts no ADD and no DEL during a GC. So all waits share one deadline, and attachments that need no wait
+// come first. DEL and railheadd release the remaining ones later. The result is the first error.
 Result<void> RailheadPlugin::Gc(const CniRequest& request, const std::vector<ValidAttachment>& valid) {
   RH_TRY(CheckStateFolders(root_));
   const PluginConfig config = RH_TRY(ReadPluginConfig(request));

@@ -1,9 +1,9 @@
 // RailheadPlugin: the CNI commands, for one device or all devices of a pod per call.
 //
-// ADD: configuration -> devices -> acquire (locked, on the host, free) -> plan -> journal ->
-// addresses -> kernel -> wait -> NCCL configuration -> journal done -> result. A failed ADD restores the
-// devices before it returns. After a killed ADD, DEL, the next ADD of a device, GC or railheadd restores
-// them. DEL changes a device only through the entry of its own network, container and interface name.
+// ADD: configuration -> devices -> acquire (locked, on the host, free) -> plan -> journal -> addresses. Then:
+// kernel -> wait -> NCCL configuration -> journal done -> result. A failed ADD restores the devices before it
+// returns. After a killed ADD, DEL, the next ADD of a device, GC or railheadd restores them. DEL changes a
+// device only through the entry of its own network, container and interface name.
 //
 // Locks, always taken in this order: device, sandbox, RDMA.
 // Threads: one object per process, one call.
@@ -42,7 +42,7 @@ class RailheadPlugin : public CniPlugin {
   // The plan for the acquired devices. Resets devices that another tenant had.
   Result<AttachPlan> Plan(const AddCall& call, const PodNetwork& network, PhaseClock& clock);
   // Releases the attachment if it exists, under its devices' locks. `until`: deadline for locks and devices;
-  // nullopt: that of a DEL. false: there was none.
+  // nullopt: a DEL's limits. false: it did not exist.
   Result<bool> Release(const CniRequest& request, const AttachmentKey& key,
                        std::optional<Deadline> until = std::nullopt);
 

@@ -22,14 +22,14 @@ std::optional<IpAddress> Address(JsonReader& reader, const std::string& key) {
   const auto text = reader.String(key);
   if (!text || text->empty()) return std::nullopt;
   auto address = IpAddress::Parse(*text);
-  if (!address) reader.Fail(key, "'" + *text + "' is no IP address");
+  if (!address) reader.Fail(key, "'" + *text + "' is not an IP address");
   return address;
 }
 
 IpPrefix Prefix(JsonReader& reader, const std::string& key) {
   const std::string text = reader.RequiredString(key);
   const auto prefix = IpPrefix::Parse(text);
-  if (!prefix) reader.Fail(key, "'" + text + "' is no address with prefix length");
+  if (!prefix) reader.Fail(key, "'" + text + "' is not an address with prefix length");
   return prefix.value_or(IpPrefix{});
 }
 
@@ -142,7 +142,7 @@ constexpr std::array<std::pair<ErrorCode, int>, 15> kCodes{{
     {ErrorCode::kLimited, kCniLimited},
 }};
 
-// Names out of configurations stand in messages, which runtimes print and log as they are.
+// Names from configurations appear in messages, which runtimes print and log unchanged.
 std::string MadeSafe(std::string text) {
   for (char& c : text) {
     if ((c >= 0 && c < ' ') || c == 0x7f) c = '?';

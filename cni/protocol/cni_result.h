@@ -1,8 +1,9 @@
 // A CNI result of any version from 0.3.0 to 1.1.0 as one value.
 //
-// Written in the version that the runtime asked for: "version" inside ips up to
-// 0.4.0, mtu, pciID and socketPath of interfaces and the route metrics from 1.1.0 on. What
-// an older version cannot express is left out.
+// Writing uses the version that the runtime requested. Up to 0.4.0 an entry of ips has "version". From 1.1.0
+// on interfaces have mtu, pciID and socketPath, and routes have their metrics. Fields that an older version
+// lacks are omitted.
+//
 // Threads: values.
 #pragma once
 
@@ -62,9 +63,9 @@ std::string CniResultJson(const CniResult& result, const std::string& cni_versio
 
 // Errors as the CNI specification writes them (SPEC.md, section "Error").
 //
-// Codes: 1 incompatible version, 4 bad environment, 5 I/O, 6 decoding, 7 invalid
-// network configuration, 8 invalid namespace, 11 try again later; of STATUS: 50 not
-// available, 51 not available and containers may be limited; ours from 100:
+// Codes: 1 incompatible version, 4 bad environment, 5 I/O, 6 decoding, 7 invalid network configuration, 8
+// invalid namespace, 11 try again later. STATUS also has 50 not available, and 51 not available and
+// containers may be limited. Ours begin at 100:
 //   101 not found   102 exists      103 unsupported  104 permission
 //   105 exhausted   106 conflict    999 internal
 
@@ -87,7 +88,7 @@ inline constexpr int kCniConflict = 106;
 inline constexpr int kCniInternal = 999;
 
 int CniCodeOf(ErrorCode code);
-// The other way round, for what a delegated plugin answered.
+// The inverse, for the answer of a delegated plugin.
 ErrorCode ErrorCodeOfCni(int cni_code);
 
 // {"cniVersion", "code", "msg", "details"}

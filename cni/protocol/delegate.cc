@@ -26,7 +26,7 @@ namespace {
 
 Result<std::string> FindPlugin(const CniRequest& request, const std::string& type) {
   if (type.empty() || type[0] == '.' || type.find('/') != std::string::npos) {
-    return Fail(ErrorCode::kInvalid, "'" + type + "' is no plugin name", "name the plugin without a path");
+    return Fail(ErrorCode::kInvalid, "'" + type + "' is not a plugin name", "name the plugin without a path");
   }
   for (const auto& directory : request.path) {
     std::string path = directory;
@@ -92,19 +92,19 @@ Result<pid_t> Spawn(const CniRequest& request, const std::string& path, const De
   std::string name = path;
   std::array<char*, 2> arguments{name.data(), nullptr};
   pid_t pid = 0;
-  // This process ignores SIGPIPE, and a child would inherit that: a child that prints without end would not
-  // notice that its reader is gone.
+  // This process ignores SIGPIPE. A child that inherited that would not notice that the reader of its output
+  // is gone.
   posix_spawnattr_t attributes;
   ::posix_spawnattr_init(&attributes);
   sigset_t defaults;
   ::sigemptyset(&defaults);
   ::sigaddset(&defaults, SIGPIPE);
   ::posix_spawnattr_setsigdefault(&attributes, &defaults);
-  // A daemon blocks the signals that end it, and its children must not.
+  // A daemon blocks the signals that end it. Its children must not.
   sigset_t none;
   ::sigemptyset(&none);
   ::posix_spawnattr_setsigmask(&attributes, &none);
-  // A group of its own, so that all of it can be killed.
+  // A process group of its own, so that the child and its children can be killed together.
   ::posix_spawnattr_setpgroup(&attributes, 0);
   ::posix_spawnattr_setflags(&attributes,
                              POSIX_SPAWN_SETSIGDEF | POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETPGROUP);
@@ -124,7 +124,7 @@ struct Child {
   UniqueFd from;
 };
 
-// false: no more will come, or not now.
+// false: the output has ended, or nothing can be read now.
 Result<bool> ReadSome(int fd, std::string* output) {
   std::array<char, 4096> buffer{};
   const ssize_t n = ::read(fd, buffer.data(), buffer.size());
@@ -137,16 +137,16 @@ Result<bool> ReadSome(int fd, std::string* output) {
   return n > 0;
 }
 
-// false: wants no more input.
+// false: all is written, or the child accepts no more input.
 bool WriteSome(int fd, std::string_view* input) {
   const ssize_t n = ::write(fd, input->data(), input->size());
   if (n > 0) input->remove_prefix(static_cast<std::size_t>(n));
   return (n >= 0 || errno == EAGAIN || errno == EINTR) && !input->empty();
 }
 
-// Feeds `input` and collects the output at the same time: either side may be
-// larger than a pipe. A child that does not read its input is no error. Ends with the
-// child, not with its output: something that it left running may keep that open.
+// Writes `input` and collects the output at the same time, since either may be larger than a pipe. A child
+// may ignore its input. Ends when the child ends, not when its output ends: a process that it started may
+// keep the output open.
 Result<std::string> Converse(std::string_view input, Child& child, std::chrono::seconds limit) {
   (void)::fcntl(child.to.get(), F_SETFL, O_NONBLOCK);
   (void)::fcntl(child.from.get(), F_SETFL, O_NONBLOCK);
@@ -176,7 +176,7 @@ Result<std::string> Converse(std::string_view input, Child& child, std::chrono::
   }
 }
 
-// The child's own error, of which *refused tells, or how it ended.
+// The child's own error, which sets *refused, or how the child ended.
 Error ErrorOf(const std::string& output, int status, bool* refused) {
   const auto document = JsonDocument::Parse(output, "its output");
   std::string reason = WIFSIGNALED(status) ? "killed by signal " + std::to_string(WTERMSIG(status))
@@ -187,12 +187,12 @@ Error ErrorOf(const std::string& output, int status, bool* refused) {
   const auto msg = reader.String("msg");
   *refused = WIFEXITED(status) && code.has_value();
   ErrorCode ours = code ? ErrorCodeOfCni(static_cast<int>(*code)) : ErrorCode::kIo;
-  // 101 means something else to every plugin; here it means that there is no plugin.
+  // Callers take kNotFound for a missing plugin. Other plugins use code 101 for errors of their own.
   if (ours == ErrorCode::kNotFound) ours = ErrorCode::kIo;
   return {ours, msg ? *msg : reason, reader.String("details").value_or(""), 0};
 }
 
-// Reaps the child; one that did not end by itself is killed with all that it started.
+// Reaps the child. `kill`: kills it first, with all processes that it started.
 int End(const Child& child, bool kill) {
   if (kill) (void)::kill(-child.pid, SIGKILL);
   int status = 0;

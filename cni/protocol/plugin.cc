@@ -30,8 +30,7 @@ Result<std::string> ReadStandardInput() {
     if (n < 0) return FailSys(errno, "reading the network configuration from standard input");
     if (n == 0) return text;
     text.append(buffer.data(), static_cast<std::size_t>(n));
-    // One byte more than the reader takes is enough for its error; the rest may
-    // be endless.
+    // One byte above the reader's limit is enough for its error. The rest may be endless.
     if (text.size() > JsonDocument::kMaxSize) return text;
   }
 }
@@ -74,7 +73,7 @@ int CommandLine(const CniPluginInfo& info, const std::string& option) {
   return kExitUsage;
 }
 
-// What ADD prints; the others answer with nothing.
+// Returns what ADD prints. The other commands print nothing.
 Result<std::string> Dispatch(CniPlugin& plugin, const CniRequest& request) {
   if (request.command == "ADD") return plugin.Add(request);
   if (request.command == "DEL") {
@@ -158,13 +157,13 @@ tl::expected<void, CniFailure> ReadArgs(const std::string& text, CniRequest& req
     }
     request.args[pair.substr(0, equals)] = pair.substr(equals + 1);
   }
-  // What becomes a path below kubelet's, or stands in logs.
+  // These become paths below kubelet's folder, or are written to logs.
   for (const char* name : {"K8S_POD_UID", "K8S_POD_NAME", "K8S_POD_NAMESPACE"}) {
     const auto found = request.args.find(name);
     if (found == request.args.end() || found->second.empty() || IsIdentifier(found->second, kMaxPodName))
       continue;
     return Refuse(kCniBadEnvironment, std::string("CNI_ARGS ") + name + " " + Quoted(found->second) +
-                                          " is no name of Kubernetes");
+                                          " is not a Kubernetes name");
   }
   return {};
 }
@@ -177,19 +176,19 @@ bool IsAbsolutePath(std::string_view text) {
 tl::expected<void, CniFailure> CheckNames(const CniRequest& request) {
   if (!IsIdentifier(request.container_id)) {
     return Refuse(kCniBadEnvironment,
-                  "CNI_CONTAINERID " + Quoted(request.container_id) + " is no container id",
+                  "CNI_CONTAINERID " + Quoted(request.container_id) + " is not a container id",
                   "letters, digits, '_', '.', '-', at most 128 of them");
   }
   if (!IsInterfaceName(request.ifname)) {
-    return Refuse(kCniBadEnvironment, "CNI_IFNAME " + Quoted(request.ifname) + " is no interface name",
+    return Refuse(kCniBadEnvironment, "CNI_IFNAME " + Quoted(request.ifname) + " is not an interface name",
                   "1 to 15 ASCII characters, no '/', ':', '%', blanks or control characters");
   }
   if (request.netns.empty() && request.command != "DEL") {
     return Refuse(kCniBadEnvironment, "CNI_NETNS is not set", "it is required for " + request.command);
   }
-  // DEL works from the journal: it is not kept from it by a path that it does not need.
+  // DEL works from the journal, so a wrong path, which it does not need, must not stop it.
   if (request.command != "DEL" && !IsAbsolutePath(request.netns)) {
-    return Refuse(kCniBadEnvironment, "CNI_NETNS " + Quoted(request.netns) + " is no absolute path",
+    return Refuse(kCniBadEnvironment, "CNI_NETNS " + Quoted(request.netns) + " is not an absolute path",
                   "for example /var/run/netns/NAME");
   }
   return {};
@@ -199,8 +198,8 @@ tl::expected<void, CniFailure> CheckNames(const CniRequest& request) {
 
 bool IsInterfaceName(std::string_view text) {
   if (text.empty() || text.size() > kMaxInterfaceName || text == "." || text == "..") return false;
-  // The kernel takes any other bytes, but names stand in files of JSON, which is UTF-8.
-  // '%': to rename to "net%d" would be to ask for a number (net/core/dev.c, dev_get_valid_name).
+  // JSON files hold these names, so bytes that are not UTF-8 are refused, although the kernel accepts them.
+  // The kernel would take "net%d" for a request to choose a number (net/core/dev.c, dev_get_valid_name).
   return std::ranges::none_of(
       text, [](unsigned char c) { return c <= ' ' || c >= 0x7f || c == '/' || c == ':' || c == '%'; });
 }
@@ -253,14 +252,14 @@ tl::expected<void, CniFailure> ReadConfiguration(const std::string& config, CniR
   }
   if (!IsIdentifier(request.network)) {
     return Refuse(kCniInvalidConfig,
-                  "network configuration: /name: " + Quoted(request.network) + " is no network name",
+                  "network configuration: /name: " + Quoted(request.network) + " is not a network name",
                   "letters, digits, '_', '.', '-', at most 128 of them");
   }
   if (request.command == "CHECK" && request.cni_version.starts_with("0.3.")) {
     return Refuse(kCniIncompatibleVersion,
                   "CHECK needs cniVersion 0.4.0 or later, not " + request.cni_version);
   }
-  // As libcni's skel: the version, not the environment, is what does not fit.
+  // Like libcni's skel: the version does not fit, not the environment.
   if (SubjectOf(request.command) == Subject::kNetwork && request.cni_version != "1.1.0") {
     return Refuse(kCniIncompatibleVersion,
                   request.command + " needs cniVersion 1.1.0 or later, not " + request.cni_version);
@@ -274,7 +273,7 @@ Result<std::vector<ValidAttachment>> ReadValidAttachments(const std::string& con
   JsonReader root = document.Root();
   if (!root.Has(kValidAttachments)) {
     root.Fail(kValidAttachments, "is missing: GC would not know what is in use",
-              "the runtime has to list the valid attachments; [] when there are none");
+              "the runtime must list the valid attachments; an empty list is []");
   }
   std::vector<ValidAttachment> valid;
   for (JsonReader& entry : root.Objects(kValidAttachments)) {

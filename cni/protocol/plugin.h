@@ -4,9 +4,9 @@
 //   class Ipam : public CniPlugin { ... };
 //   int main(int argc, char** argv) { Ipam ipam; return RunCniPlugin(ipam, {...}, argc, argv); }
 //
-// RunCniPlugin checks the input against the specification before the plugin gets it: command, container id,
-// interface and network name, version, size and form of the configuration; for GC the list of valid
-// attachments. Results are in the version that the configuration names.
+// RunCniPlugin checks the input against the specification before the plugin gets it. It checks command,
+// container id, interface name, network name and version, and the size and form of the configuration. For GC
+// it also checks the list of valid attachments. Results are in the version that the configuration names.
 //
 // It reads standard input to its end (or past its limit) before anything else. If a runtime keeps the input
 // open, the plugin waits, without locks or changes, until the runtime's timeout ends it.
@@ -87,7 +87,7 @@ int RunCniPlugin(CniPlugin& plugin, const CniPluginInfo& info, int argc, char** 
 // getenv, or a table in tests.
 using Environment = std::function<std::optional<std::string>(const std::string& name)>;
 
-// A failure with its own CNI code (1, 4) instead of that of its Error.
+// A failure that has a CNI code of its own (1, 4) instead of its Error's code.
 struct CniFailure {
   int code = 0;
   Error error;
@@ -99,9 +99,8 @@ tl::expected<CniRequest, CniFailure> ReadEnvironment(const Environment& environm
 // Reads name and version from the configuration; for VERSION only the version.
 tl::expected<void, CniFailure> ReadConfiguration(const std::string& config, CniRequest& request);
 
-// The list of a GC call, "cni.dev/valid-attachments". kInvalid with the JSON
-// pointer when it is missing (or null) or an entry is no attachment: an unreadable list must never look like
-// an empty one.
+// The list of a GC call, "cni.dev/valid-attachments". Errors: kInvalid with the JSON pointer if the list is
+// missing or null, or if an entry is not an attachment. An unreadable list must never look like an empty one.
 Result<std::vector<ValidAttachment>> ReadValidAttachments(const std::string& config);
 
 // The pod, from CNI_ARGS of Kubernetes' runtimes.

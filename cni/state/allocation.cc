@@ -18,7 +18,7 @@ Result<std::string> PathOf(const Root& root, const std::string& device_id) {
                     std::ranges::all_of(device_id, [](unsigned char c) {
                       return std::isalnum(c) != 0 || c == ':' || c == '.' || c == '-' || c == '_';
                     });
-  if (!safe) return Fail(ErrorCode::kInvalid, "'" + device_id + "' is no device id");
+  if (!safe) return Fail(ErrorCode::kInvalid, "'" + device_id + "' is not a device id");
   return paths::Allocations(root) + "/" + device_id + ".json";
 }
 
@@ -60,9 +60,9 @@ Result<void> WriteAllocations(const Root& root, const std::vector<AllocationReco
 namespace {
 
 void AddIds(JsonReader& entry, const nlohmann::json& list, std::vector<std::string>& ids) {
-  if (!list.is_array()) return entry.Fail("DeviceIDs", "is no list of device ids");
+  if (!list.is_array()) return entry.Fail("DeviceIDs", "is not a list of device ids");
   for (const auto& id : list) {
-    if (!id.is_string()) return entry.Fail("DeviceIDs", "has an id that is no string");
+    if (!id.is_string()) return entry.Fail("DeviceIDs", "has an id that is not a string");
     ids.push_back(id.get<std::string>());
   }
 }

@@ -68,12 +68,11 @@ struct ContainerDevices {
 };
 
 Result<std::vector<ContainerDevices>> ParseCheckpoint(const std::string& text, const std::string& what);
-// Empty when there is no checkpoint: kubelet has allocated no device yet.
+// Empty without a checkpoint: kubelet has allocated no device yet.
 Result<std::vector<ContainerDevices>> ReadCheckpoint(const Root& root);
 
-// Whether kubelet has removed the pod's directory, which it does after all of the pod has ended. Only a
-// folder with other pods proves that: kubelet may have its pods elsewhere (--root-dir) if the folder is
-// empty.
+// Whether kubelet has removed the pod's directory, which it does after the whole pod has ended. Only a folder
+// that has other pods proves that. If the folder is empty, kubelet may keep its pods elsewhere (--root-dir).
 bool KubeletForgot(const Root& root, const std::string& pod_uid);
 
 }  // namespace railhead

@@ -25,7 +25,7 @@ void AppendToAttachLog(const Root& root, const nlohmann::ordered_json& record) {
   if (!fd) return;
   struct stat status {};
   if (::fstat(fd->get(), &status) == 0 && static_cast<std::size_t>(status.st_size) > kMaxAttachLog) {
-    // If two processes rename at once, the older log is lost early, and nothing else.
+    // If two processes rename at once, only the older log is lost early.
     (void)::rename(path.c_str(), (path + ".1").c_str());
     fd = OpenOwnFile(path, O_WRONLY | O_APPEND | O_CREAT);
     if (!fd) return;
@@ -64,7 +64,7 @@ Result<std::vector<AttachTiming>> ReadAttachTimings(const Root& root) {
 
 namespace {
 
-// 0: there is no such file.
+// 0: the file does not exist.
 ino_t FileAt(const std::string& path, std::int64_t* size) {
   struct stat status {};
   if (::stat(path.c_str(), &status) != 0) return 0;

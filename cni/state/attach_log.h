@@ -61,7 +61,7 @@ void AppendToAttachLog(const Root& root, const nlohmann::ordered_json& record);
 // All lines, the oldest first. Skips lines that cannot be read, such as one that was cut when the disk was
 // full.
 Result<std::vector<AttachTiming>> ReadAttachTimings(const Root& root);
-// One line; nullopt: it is no timing.
+// One line; nullopt: it is not a timing.
 std::optional<AttachTiming> ParseAttachTiming(const std::string& line);
 
 // Measures phases. Each begins where the one before ended, the first one at construction.

@@ -1,13 +1,16 @@
 // Late binding: the protocol between ADD and railheadd.
 //
 // kubelet allocated slots to the pod, not devices. At ADD the pod's accelerators are known, and railheadd
-// binds each slot to a device. Over a unix stream socket, one line of JSON in each direction:
-//   {"version":1,"podUid":"...","pod":"NAMESPACE/NAME","containerId":"...","slots":["slot-1a2b-n0-03"]}
-//   {"devices":{"slot-1a2b-n0-03":"0000:43:10.2"}}      or
-//   {"code":11,"msg":"...","details":"..."}             an error, like a CNI error
-// Both sides check the other's user, besides the folder and the mode of the socket.
-// Threads: pure functions, except BindSlots(), which waits for the daemon. Errors: kMalformed, kInvalid for
-// other lines; the error in the answer.
+// binds each slot to a device. Each direction sends one line of JSON over a unix stream socket: the request,
+// and then devices or an error like a CNI error.
+//
+//   `{"version":1,"podUid":"...","pod":"NAMESPACE/NAME","containerId":"...","slots":["slot-1a2b-n0-03"]}`
+//   `{"devices":{"slot-1a2b-n0-03":"0000:43:10.2"}}`
+//   `{"code":11,"msg":"...","details":"..."}`
+//
+// Both sides check the other's user, besides the folder and the mode of the socket. Threads: pure functions,
+// except BindSlots(), which waits for the daemon. Errors: kMalformed, kInvalid for other lines; the error in
+// the answer.
 #pragma once
 
 #include <cstddef>
@@ -57,8 +60,8 @@ inline bool IsSlot(std::string_view id) {
   return id.starts_with("slot-");
 }
 
-// Whether the process at the other end of this unix socket is root's or this process's user's (unix(7),
-// SO_PEERCRED), as of when it connected or began to listen.
+// Whether the process at the other end of this unix socket belongs to root or to this process's user. The
+// kernel knows the user that connected or began to listen (unix(7), SO_PEERCRED).
 bool IsPeerTrusted(int connection);
 
 Result<std::string> FormatBindRequest(const BindRequest& request);
@@ -86,8 +89,8 @@ struct Shape<BindAnswer> {
 std::string FormatBindAnswer(const Result<Bindings>& answer);
 Result<Bindings> ParseBindAnswer(const std::string& line, const BindRequest& request);
 
-// Asks railheadd, which alone knows it, for the devices of a pod's slots. Waits at most 10 s. kBusy (try
-// again later) when no daemon answers, otherwise the daemon's answer.
+// Asks railheadd for the devices of a pod's slots, and waits at most 10 s. Returns the daemon's answer, or
+// kBusy (try again later) if no daemon answers.
 Result<Bindings> BindSlots(const Root& root, const BindRequest& request);
 
 }  // namespace railhead

@@ -49,8 +49,8 @@ Result<void> WriteCdiSpec(const Root& root, const CdiDevice& device);
 // For a device whose spec the device plugin writes.
 Result<void> WriteCdiSpec(const Root& root, const std::string& path, const std::string& kind,
                           const CdiDevice& device);
-// The spec of the device or slot `name`. nullopt: there is none. kMalformed when Railhead cannot have written
-// it.
+// The spec of the device or slot `name`. nullopt: it has no spec. Errors: kMalformed if Railhead cannot have
+// written the spec.
 Result<std::optional<CdiDevice>> ReadCdiSpec(const Root& root, const std::string& name);
 // Removes the spec of the device or slot `name` if it has a record. true: it had one.
 Result<bool> RemoveCdiSpec(const Root& root, const std::string& name);

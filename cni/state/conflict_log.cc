@@ -72,7 +72,7 @@ Result<std::vector<ConflictRecord>> ReadConflicts(const Root& root) {
   for (const char* suffix : {".1", ""}) {
     const auto text = RH_TRY(ReadFile(paths::AttachLog(root) + suffix));
     for (const auto& line : Split(text.value_or(""), '\n')) {
-      // A line of another kind, or a damaged one, is passed over.
+      // Skips lines of another kind and damaged ones.
       if (auto record = ParseRecord<ConflictRecord>(line, "attach log"))
         records.push_back(*std::move(record));
     }

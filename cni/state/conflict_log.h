@@ -49,7 +49,7 @@ struct Shape<ConflictRecord> {
 std::chrono::milliseconds BoottimeNow();
 
 void LogConflict(const Root& root, const ConflictRecord& record);
-// All that are in the log, the oldest first.
+// All records of the log, the oldest first.
 Result<std::vector<ConflictRecord>> ReadConflicts(const Root& root);
 
 // A host whose answers ADDs ignored.
@@ -70,10 +70,10 @@ Result<std::vector<ConflictSource>> ListConflictSources(const Root& root, std::c
 // Which answers to ADD's address probes are conflicts.
 //
 // A host that answers for one or two addresses of a rail uses them: that is a conflict. A host that answers
-// for more answers for whatever is asked: a pod that attacks, or a router's proxy ARP. If each answer were a
-// conflict, one such pod would stop every ADD of its VLAN. So these answers are ignored and reported. Hosts
-// are told apart by the frame's source (AddressConflict::source), for each address family separately: a host
-// has an address of each.
+// for more answers every probe: an attacking pod, or a router's proxy ARP. If each answer were a conflict,
+// one such pod would stop every ADD of its VLAN. So these answers are ignored and reported. The frame's
+// source (AddressConflict::source) identifies a host, for each address family separately: a host has an
+// address of each.
 
 inline constexpr std::size_t kMaxAddressesOfHost = 2;
 // For how long a record counts.

@@ -55,8 +55,9 @@ std::optional<AttachmentKey> KeyOf(const std::string& relative) {
                        relative.substr(at + 1, relative.size() - at - 1 - kSuffix.size())};
 }
 
-// Under the device's lock. The text is within one page: a killed writer has written all of it or nothing
-// (generic_perform_write of mm/filemap.c). Anything behind the first line is left of a longer text.
+// Called under the device's lock. The text is within one page, so a killed writer has written the whole text
+// or nothing (generic_perform_write of mm/filemap.c). Anything behind the first line is the end of an
+// earlier, longer text.
 Result<void> WriteHolder(const Root& root, const std::string& device, const std::string& holder) {
   const std::string path = paths::Lock(root, device);
   const UniqueFd fd = RH_TRY(OpenOwnFile(path, O_WRONLY | O_CREAT));

@@ -158,8 +158,8 @@ struct JournalEntry {
   bool operator==(const JournalEntry&) const = default;
 };
 
-// A reset between two pods (cni/attachment/reset.h) writes an entry, too. Its container id is no runtime's:
-// CNI container ids begin with a letter or a digit.
+// A reset between two pods (cni/attachment/reset.h) writes an entry, too. Its container id cannot be a
+// runtime's: CNI container ids begin with a letter or a digit.
 inline constexpr const char* kResetContainer = "_reset";
 inline AttachmentKey ResetKey(const std::string& device) {
   return {kResetContainer, kResetContainer, device};
@@ -209,10 +209,10 @@ class Journal {
 
   // Writes the entry, then the lock files of its devices.
   [[nodiscard]] Result<void> Write(const JournalEntry& entry) const;
-  // Its devices are on the host again, but the release has not finished: writes the entry without devices, so
-  // that the next pod can get them.
+  // For an entry whose devices are on the host again, while its release has not finished. Writes the entry
+  // without devices, so that the next pod can get them.
   [[nodiscard]] Result<void> FreeDevices(const JournalEntry& entry) const;
-  // Releases the devices that are still its own, then removes the entry. Succeeds if there is no entry.
+  // Releases the devices that are still its own, then removes the entry. Succeeds without an entry.
   [[nodiscard]] Result<void> Remove(const JournalEntry& entry) const;
   // Removes a partial entry: the temporary file of a writer that was killed.
   [[nodiscard]] Result<void> RemovePartial(const AttachmentKey& key) const;

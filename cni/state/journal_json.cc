@@ -47,7 +47,7 @@ Result<DeviceState> TextForm<DeviceState>::Read(std::string_view text) {
         name.empty() || end == std::string_view::npos || (field != nullptr && !IsDeviceValue(*field, value));
     if (wrong || !settings.values.emplace(name, value).second)
       return Fail(ErrorCode::kInvalid,
-                  "'" + std::string(setting) + "' is no setting and its value, or is there twice");
+                  "'" + std::string(setting) + "' is not a setting NAME=VALUE, or its name occurs twice");
   }
   return settings;
 }

@@ -17,11 +17,12 @@ struct Names<Phase> {
   static constexpr std::array kAll = {std::pair{"planned", Phase::kPlanned}, std::pair{"done", Phase::kDone}};
 };
 
-// "NAME=VALUE NAME=VALUE": as JSON members they would take most of the time that an entry takes.
+// "NAME=VALUE NAME=VALUE": JSON members would take most of the time that an entry takes.
 template <>
 struct TextForm<DeviceState> {
   static std::string Write(const DeviceState& settings);
-  // kInvalid. A field that a newer version has written is kept: what is not known here cannot be compared.
+  // Errors: kInvalid. Keeps the fields that a newer version has written, although they cannot be compared
+  // here.
   static Result<DeviceState> Read(std::string_view text);
 };
 
@@ -39,7 +40,7 @@ struct Shape<Route> {
   }
 };
 
-// They are a list: the order of writing is part of it.
+// A list, since the order of writing matters.
 template <>
 struct Shape<Sysctl> {
   static void List(auto& f) {

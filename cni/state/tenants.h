@@ -23,7 +23,7 @@ namespace railhead {
 struct Tenant {
   std::string pod_namespace;  // "": a call without a pod
   std::string pod;            // "NAMESPACE/NAME", for messages; "": likewise
-  std::string leftover;       // why something of it may still work on the device; "": no reason known
+  std::string leftover;  // why the tenant may still have something at work on the device; "": no reason known
 
   bool operator==(const Tenant&) const = default;
 };

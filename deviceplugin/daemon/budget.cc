@@ -22,7 +22,7 @@ bool IsBad(const health::ObservedRail& rail) {
          rail.state == health::ObservedRail::State::kImpaired;
 }
 
-// Because of probes.
+// Whether probes took the device out of use.
 bool IsWithdrawn(const health::DeviceHealth& device) {
   return std::ranges::any_of(device.reasons, [](const health::HealthReason& reason) {
     return reason.rule == health::HealthRule::kUnreachable || reason.rule == health::HealthRule::kImpaired;
@@ -67,7 +67,7 @@ bool Budget::MayTaint(bool wanted) {
   return store_ == nullptr || held_;
 }
 
-// A place that an earlier process has taken is kept as long as it is needed, else given back.
+// A place that an earlier process took is kept as long as it is needed.
 void Budget::Step() {
   if (sources_.is_standby()) return;
   const bool needed = IsNeeded();
@@ -82,7 +82,7 @@ bool Budget::IsNeeded() const {
   return std::ranges::any_of(health, IsWithdrawn) || (rails_.AnyIs(IsBad) && ProbesWithdraw());
 }
 
-// Whether a rule takes devices out of use by what probes say.
+// Whether a health rule takes devices out of use because of probes.
 bool Budget::ProbesWithdraw() const {
   const std::lock_guard lock(mutex_);
   const auto rules = health::ParseHealthRules(plan_.health, plan_.config_path);

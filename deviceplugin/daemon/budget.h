@@ -51,7 +51,7 @@ class Budget {
   // Whether the node may be tainted; `wanted` says whether it is to be.
   bool MayTaint(bool wanted);
   void Stop();
-  // Whether the thread has ended, or there is none.
+  // Whether the thread has ended, or never ran.
   bool AwaitEnd(std::chrono::milliseconds limit);
   void Append(Exposition* page) const;
 
@@ -79,7 +79,7 @@ class Budget {
   const reachability::RailVerdicts& rails_;
   Log* const log_;
   Sources sources_;
-  std::unique_ptr<ipam::ClusterStore> store_;  // nullptr: there is no budget
+  std::unique_ptr<ipam::ClusterStore> store_;  // nullptr: no budget
   std::unique_ptr<node_status::DisruptionBudget> places_;
   std::atomic<bool> held_{false};
   std::atomic<bool> taint_wanted_{false};

@@ -31,7 +31,7 @@ void AddModes(CLI::App& app, CommandLine* line) {
   auto* list = app.add_flag("--list", line->list, "Print what would be advertised, as JSON, and exit");
   auto* once = app.add_flag(
       "--reconcile-once", line->reconcile_once,
-      "Run one reconcile pass, which restores devices that have no pod any more; print its actions as JSON, "
+      "Run one reconcile pass, which restores devices whose pod has ended; print its actions as JSON, "
       "and exit");
   auto* timings = app.add_flag("--timings", line->timings,
                                "Print how long the phases of the latest attachments took, as JSON, and exit");

@@ -48,12 +48,13 @@ std::set<std::string> WithheldAtFirst(const Root& root, const resources::Plan& p
 
 Result<std::unique_ptr<Daemon>> Daemon::Start(const Root& root, Kernel& kernel, const CommandLine& line,
                                               const NodePlan& node, Interfaces interfaces, Log* log) {
-  // Below another root there are no drivers to ask.
+  // Below another root no driver can be asked.
   auto health = std::make_unique<health::HealthWatch>(
       root, node.health, root.prefix().empty() ? health::MakeKernelDriverSource() : nullptr);
   const resources::BoundSlots bound = resources::ReadBoundSlots(root);
   const KubeService kubernetes = interfaces.kubernetes;
-  // As last known: kubelet must not see a device become healthy and then not.
+  // Starts with the last known health, so that kubelet does not see a device become healthy and then
+  // unhealthy.
   std::unique_ptr<Daemon> daemon(new Daemon(
       root, kernel, line, AdvertisementOf(node.plan, health.get(), bound, WithheldAtFirst(root, node.plan)),
       std::move(interfaces), log));
@@ -110,7 +111,7 @@ Result<std::unique_ptr<Daemon>> Daemon::Start(const Root& root, Kernel& kernel, 
   }
   RH_TRY(daemon->pages_->Serve(
       [daemon = daemon.get()](const http::HttpRequest& request) { return daemon->AnswerHttp(request); }));
-  // Last: their threads call the others.
+  // Started last: their threads call the others.
   const auto device_health = [daemon = daemon.get()] { return daemon->node_watcher_->Health(); };
   const auto is_standby = [daemon = daemon.get()] { return IsStandby(daemon->registrar_.Activities()); };
   daemon->budget_.Start(
@@ -130,7 +131,7 @@ Daemon::Daemon(const Root& root, Kernel& kernel, const CommandLine& line,
       report_log_(log),
       reconciler_(root, kernel),
       drift_(root, kernel),
-      // Below another root there are no NICs that could count.
+      // Below another root no NIC has counters.
       nics_(root, kernel,
             root.prefix().empty() ? nic_metrics::OpenKernelCounters : nic_metrics::OpenCounterSource()),
       nic_page_([this] { return CollectNics(); }),

@@ -1,17 +1,17 @@
 // Daemon: starts and stops the parts of railheadd, which run side by side.
 //
-//   Registrar      serves kubelet, one thread and gRPC's
-//   NodeWatcher    keeps the advertisement in step with the node
-//   BindServer     binds a pod's slots to devices for ADD
-//   Reconciler     restores what has no pod any more, by passes
-//   DriftWatch     compares pods with their NCCL configurations, by passes
-//   Announcer      repeats announcements for the CNI plugin
-//   LldpWatch      finds the switch port of each rail
-//   ReachabilityWatch     probes what the node and its pods reach on them
-//   LeasingLoop    leases addresses from a cluster store, where there is one
-//   Budget         takes a place among the nodes that may be out of use at once
-//   NodeStatusService  reports the node's rails to the cluster, where fabric.json asks for it
-//   Pages          metrics, probes and, on request, the NICs' counters
+//   Registrar          Serves kubelet, with one thread and gRPC's.
+//   NodeWatcher        Keeps the advertisement in step with the node.
+//   BindServer         Binds a pod's slots to devices for ADD.
+//   Reconciler         Restores what ended pods had, by passes.
+//   DriftWatch         Compares pods with their NCCL configurations, by passes.
+//   Announcer          Resends announcements for the CNI plugin.
+//   LldpWatch          Finds the switch port of each rail.
+//   ReachabilityWatch  Probes what the node and its pods reach on the rails.
+//   LeasingLoop        Leases addresses from a cluster store, if there is one.
+//   Budget             Takes a place among the nodes that may be out of use at the same time.
+//   NodeStatusService  Reports the node's rails to the cluster, if fabric.json requests it.
+//   Pages              Serves metrics, probes and, on request, the NICs' counters.
 //
 // Ownership: borrows kernel and log. Threads: Start(), Run() and Ended() on one.
 #pragma once
@@ -68,7 +68,7 @@ class Daemon {
     KubeService kubernetes;  // the Kubernetes API, as the environment names it
   };
 
-  // kIo when there are no descriptors left for it.
+  // Errors: kIo without free descriptors.
   static Result<std::unique_ptr<Daemon>> Start(const Root& root, Kernel& kernel, const CommandLine& line,
                                                const NodePlan& node, Interfaces interfaces, Log* log);
 
@@ -87,8 +87,8 @@ class Daemon {
   static constexpr std::chrono::milliseconds kAdmissionWaits{100};
   static constexpr std::chrono::milliseconds kAddWaits{1000};
 
-  // How long one pass or one binding may take before it counts as stuck: a pass waits some
-  // seconds for each NIC in a namespace that is dying.
+  // A pass or a binding that takes longer counts as stuck. A pass waits some seconds for each NIC in a
+  // namespace that the kernel is deleting.
   static constexpr std::chrono::seconds kLongestPass{900};
   static constexpr std::chrono::seconds kLongestBinding{60};
 
@@ -99,7 +99,7 @@ class Daemon {
   Result<Bindings> Bind(const BindRequest& request);
   [[nodiscard]] http::HttpResponse AnswerHttp(const http::HttpRequest& request);
   [[nodiscard]] nic_metrics::NicPageSources CollectNics();
-  // The next signal; reports to the service manager meanwhile.
+  // Returns the next signal. Reports to the service manager while it waits.
   int AwaitSignal(const sigset_t& signals);
   void Stop();
 
@@ -135,8 +135,8 @@ class Daemon {
   std::unique_ptr<Pages> pages_;  // last: they show all the others
 };
 
-// The page at /metrics: all metrics of railheadd, as docs/reference/metrics.md lists them.
-// Labels are resources, rules, kinds, outcomes, and rails with their switch ports, of which a node has a few;
+// The page at /metrics: all metrics of railheadd, as docs/reference/metrics.md lists them. Labels are
+// resources, rules, kinds, outcomes, and rails with their switch ports: a node has a few of each. A label is
 // never a device, a pod or an error's text. Those are on a page of their own:
 // deviceplugin/services/nic_metrics/nic_page.h. Threads: thread-safe, as what it reads is.
 

@@ -43,7 +43,7 @@ std::vector<std::string> Without(const std::set<std::string>& all, const std::se
   return others;
 }
 
-// Whether no device was added, whose health would have to be checked first.
+// Whether no device was added. The health of an added device must be checked first.
 bool OnlyTakesAway(const PlanChange& change) {
   return !change.resources.empty() && std::ranges::all_of(change.resources, [](const auto& resource) {
     return resource.second.added.empty();
@@ -54,7 +54,7 @@ bool HasLatePool(const resources::Plan& plan) {
   return std::ranges::any_of(plan.pools, [](const auto& pool) { return pool->spec.late; });
 }
 
-// Topology is only a reason to prefer one device: without it any will do.
+// Topology is only a reason to prefer a device: without it any device will do.
 late_binding::BindingView ViewOf(const Root& root, const resources::Plan& plan,
                                  const health::HealthWatch* health, const std::set<std::string>& withheld,
                                  const topology::AcceleratorIds::UuidLookup& uuids) {
@@ -105,7 +105,7 @@ kubelet::Advertisement AdvertisementOf(const resources::Plan& plan, const health
   for (const auto& devices : plan.pools) {
     auto pool = devices->spec.late ? SlotPool(*devices, bound) : devices;
     for (const resources::PoolMember& member : pool->members) {
-      // Health is that of the device, also behind a slot.
+      // A slot has the health of its device.
       const std::string device = devices->spec.late ? member.function.address.ToString() : member.function.id;
       const bool healthy = health == nullptr || health->IsHealthy(device);
       if (!healthy || withheld.contains(device)) unhealthy->insert(member.function.id);
@@ -153,7 +153,7 @@ void NodeWatcher::Stop() {
   events_.Wake();
 }
 
-// All that could be the configuration: a fabric may be written where there was none.
+// All files that could be the configuration: a fabric may appear where none was before.
 std::vector<std::string> NodeWatcher::Files() const {
   const resources::ConfigSource& source = options_.source;
   std::vector<std::string> paths;

@@ -72,8 +72,8 @@ class NodeWatcher {
   };
   struct Calls {
     std::function<void(kubelet::Advertisement)> advertise;
-    // For warnings and notes, for discoveries that found a difference, for an error that differs from the
-    // one before, and for the first discovery without an error after that.
+    // For warnings and notes, and for discoveries that found a difference. Also for an error that differs
+    // from the one before, and for the first discovery without an error after that.
     std::function<void(const PlanChange&)> plan_changed;
     // For an allocation that could not be written again, when the error differs from the one before.
     std::function<void(const Error&)> restore_failed;

@@ -1,11 +1,11 @@
 // Pages: the HTTP server of railheadd, from the begin of a long start to the daemon's end.
 //
-// There is one server for both, so that the address stays bound when the daemon replaces the handler of the
-// start. Without an address it does nothing.
-// Ownership: owns the server; borrows the log. Threads: Serve(), Want() and Stop() from any; a
-// handler runs in the server's threads, two at once where a page is slow, and not any more when Serve() with
-// another one or, unless AwaitEnd() says otherwise, Stop() has returned. Errors: kIo when there are no
-// descriptors left.
+// One server serves both, so that the address stays bound when the daemon replaces the handler of the start.
+// Without an address it does nothing. Ownership: owns the server; borrows the log.
+//
+// Threads: Serve(), SetEnabled() and Stop() from any. A handler runs in the server's threads, in two at once
+// if a page is slow. It no longer runs when Serve() with another handler has returned. The same holds for
+// Stop(), unless AwaitEnd() says otherwise. Errors: kIo without free descriptors.
 #pragma once
 
 #include <chrono>
@@ -52,9 +52,9 @@ class Pages {
 // Whether railheadd is alive and whether it is ready, for /healthz, /readyz and the service
 // manager.
 //
-//   alive   every thread has made progress within the time that it set itself
-//   ready   every resource is registered with kubelet, or a newer railheadd serves it. The
-//           configuration was valid once: without that there is no daemon.
+//   alive   Every thread has made progress within its own time limit.
+//   ready   Every resource is registered with kubelet, or a newer railheadd serves it. The
+//           configuration was valid once: otherwise no daemon would run.
 //
 // Threads: thread-safe, as what they read is.
 

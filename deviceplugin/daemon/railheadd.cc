@@ -185,9 +185,9 @@ Result<bool> IsExclusive(Kernel& kernel) {
   return RH_TRY((*rdma)->NetnsMode()) == RdmaNetnsMode::kExclusive;
 }
 
-// Device nodes are named in Allocate, before the move that can change their numbers. That is how
-// the users of config.json run it, with rdma-cni, and in a namespace of its own the kernel opens
-// no other pod's nodes; a fabric says what it wants, and has a way that works.
+// Allocate names device nodes before the move, which can change their numbers. Users of config.json run it
+// that way, with rdma-cni. In an RDMA namespace of its own a pod cannot open another pod's nodes: the kernel
+// refuses. A fabric states what it wants, and has a way that works.
 Result<void> JudgeNodesInExclusiveMode(Kernel& kernel, resources::Plan* plan) {
   std::vector<std::string> resources;
   for (const auto& pool : plan->pools) {

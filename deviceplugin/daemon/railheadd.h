@@ -34,10 +34,10 @@ struct NodePlan {
   health::HealthRules health;
 };
 
-// Errors: those of MakePlan for the configuration; kInvalid also for pools of fabric.json that
-// deliver RDMA device nodes by "mount" while the node is in exclusive mode. Resources of a
-// config.json do so there as well, as their users know it: that is a warning. Others mean that the host's
-// network could not be read: a NIC that the host needs could be allocated to a pod otherwise.
+// Errors: those of MakePlan for the configuration. Pools of fabric.json that deliver RDMA device nodes by
+// "mount" give kInvalid while the node is in exclusive mode. Resources of a config.json do so there as well,
+// as their users know it: that is a warning. Other errors mean that the host's network could not be read:
+// otherwise a NIC that the host needs could be allocated to a pod.
 Result<NodePlan> PlanNode(const Root& root, Kernel& kernel, const resources::ConfigSource& source,
                           const resources::DdpLookup& ddp);
 // With drivers as they answer now.
@@ -96,7 +96,7 @@ struct ForeignArguments {
   std::vector<std::string> dropped;    // as they were written
 };
 
-// `arguments`: without the program's name. What is not theirs stays as it is.
+// `arguments`: without the program's name. Arguments that are not theirs stay unchanged.
 ForeignArguments TranslateGoFlags(const std::vector<std::string>& arguments);
 
 }  // namespace railhead::daemon

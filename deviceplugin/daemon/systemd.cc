@@ -76,7 +76,7 @@ std::string RemoveVariable(const char* name) {
   return text;
 }
 
-// In the words of the protocol a line ends a word.
+// In the protocol a newline ends a variable, so a value has one line.
 std::string OneLine(std::string_view text) {
   std::string line(text);
   for (char& c : line) {

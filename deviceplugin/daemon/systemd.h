@@ -1,8 +1,8 @@
 // SystemdStatus: reports the state of the daemon to the service manager.
 //
-// READY=1 when all resources are served (kubelet may come later: STATUS says so),
-// RELOADING=1 and READY=1 around a discovery that SIGHUP requested, WATCHDOG=1 as long as no
-// thread is stuck, STOPPING=1 at the end. Without a service manager it does nothing.
+// READY=1 when all resources are served (kubelet may come later: STATUS says so). RELOADING=1 and READY=1
+// around a discovery that SIGHUP requested. WATCHDOG=1 as long as no thread is stuck. STOPPING=1 at the end.
+// Without a service manager it does nothing.
 // Ownership: borrows the activity. Threads: one, which calls Tick() every interval().
 #pragma once
 
@@ -31,8 +31,8 @@ namespace railhead::daemon {
 
 // SystemdNotifier: sends the state of this process to the service manager that started it.
 //
-// A datagram of a few words to the socket that $NOTIFY_SOCKET names, or nothing where there
-// is none. Written out here since Debian's libsystemd has no static archive.
+// Sends a datagram of a few words to the socket that $NOTIFY_SOCKET names. Without that variable it does
+// nothing. Written here, since Debian's libsystemd has no static archive.
 // Source: sd_notify(3), systemd.service(5) (Type=notify, WatchdogSec=).
 // Ownership: owns its socket. Threads: one. Errors: none; a message that cannot be sent is lost, and the
 // service manager has its own limits.
@@ -79,7 +79,7 @@ class SystemdStatus {
   SystemdStatus(const SystemdNotifier::Environment& environment, const Activity& activity,
                 Resources resources);
 
-  // nullopt: there is no service manager.
+  // nullopt: no service manager.
   [[nodiscard]] std::optional<std::chrono::milliseconds> interval() const;
   void Tick();
   // Call it before the discovery is requested.
@@ -116,12 +116,13 @@ class StartupResponder {
 
   // Reports to this object, and is stopped by it.
   provision::ApplyWatch Watch();
-  // The caller handles signals again. Returns the signal that came meanwhile and ends the daemon; 0: none.
+  // The caller handles signals again. Returns the signal that came during the start and ends the daemon; 0:
+  // none.
   int End();
 
  private:
-  // Of one PF: locks that others hold, its drivers, and the undo of all of that. A thread without progress
-  // for so long is stuck.
+  // One step is one PF: locks that others hold, its drivers, and the undo. A thread without progress for so
+  // long is stuck.
   static constexpr std::chrono::minutes kLongestStep{20};
   static constexpr std::chrono::seconds kReportEvery{1};
   // Until the next report: for the time after a long start, too.

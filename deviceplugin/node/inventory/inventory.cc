@@ -71,7 +71,7 @@ Result<std::optional<NicFunction>> ReadAccelerator(const Root& root, const PciAd
   return function;
 }
 
-// The functions of PCI class 12. The network functions are none: they need not be asked.
+// Adds the functions of PCI class 12. Network functions are skipped: they are of another class.
 Result<void> AddAccelerators(const Root& root, Inventory* inventory) {
   std::set<PciAddress> network;
   for (const NicFunction& function : inventory->functions) network.insert(function.address);
@@ -113,7 +113,7 @@ std::string NameInJournal(const Root& root, const std::string& id) {
   return {};
 }
 
-// A PF that is in a pod itself keeps the name that it gets when it is restored, and its kind.
+// For a PF that is in a pod itself: the name that it gets when it is restored, and its kind.
 Result<void> NamePf(const Root& root, PfMemory* memory, NicFunction* pf) {
   // It may be on the host already, under a name that the pod gave it.
   pf->pf_name = NameInJournal(root, pf->id);
@@ -133,8 +133,8 @@ Result<NicFunction> DescribePf(const Root& root, const HostCarriers& carriers, c
   return pf;
 }
 
-// A PF that cannot be read is counted all the same, as ListRailPfs() does: positions in fabric.json would
-// mean other PFs else. Where not even that can be decided, nothing is known of the node's rails.
+// A PF that cannot be read counts nevertheless, as in ListRailPfs(). Otherwise positions in fabric.json would
+// mean other PFs. If even that cannot be decided, nothing is known about the node's rails.
 Result<void> AddPf(const Root& root, const HostCarriers& carriers, const PciDevice& device, PfMemory* memory,
                    Inventory* inventory) {
   const std::string id = device.address.ToString();
@@ -156,7 +156,7 @@ Result<void> AddPf(const Root& root, const HostCarriers& carriers, const PciDevi
       continue;
     }
     vf->pf_name = pf.pf_name;
-    // In a pod nothing of it can be seen from here; its PF is of the same kind.
+    // The devices of a VF in a pod are not visible here; its PF is of the same kind.
     if (vf->link_type.empty()) {
       vf->link_type = pf.link_type;
       const bool kernel_driver = !vf->driver.empty() && UserSpaceOf(vf->driver) == UserSpace::kNone;
@@ -330,13 +330,13 @@ namespace {
 
 constexpr StateFile<KnownPfs> kMemory{"/run/railhead/pfs.json", "remembering the PFs"};
 
-// Of a file that cannot be read nothing is known.
+// A file that cannot be read counts as empty.
 std::vector<KnownPf> ReadMemory(const Root& root) {
   const auto file = kMemory.Read(root);
   return file && *file ? (*file)->pfs : std::vector<KnownPf>{};
 }
 
-// The same device in the same role; nullptr: it is not known.
+// The same device in the same role; nullptr: unknown.
 const KnownPf* FindSamePf(const std::vector<KnownPf>& known, const NicFunction& now) {
   const auto before = std::ranges::find(known, now.id, &KnownPf::id);
   const bool is_same =
@@ -365,11 +365,11 @@ Result<void> RememberPfs(const Root& root, const Inventory& inventory) {
     if (pf.is_vf || pf.driver.empty()) continue;
     now.pfs.push_back({pf.id, pf.driver, pf.pf_name, pf.link_type, pf.is_rdma});
     if (!pf.pf_name.empty() || !before || !*before) continue;
-    // Its name is another device's for the moment.
+    // Another device has its name at the moment.
     if (const KnownPf* old = FindSamePf((*before)->pfs, pf)) now.pfs.back().name = old->name;
   }
   std::ranges::sort(now.pfs, {}, &KnownPf::id);
-  // A file that cannot be read is written anew.
+  // A file that cannot be read is written again.
   if (before && *before == now) return {};
   return kMemory.Write(root, now);
 }

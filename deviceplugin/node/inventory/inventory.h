@@ -1,11 +1,9 @@
-// Inventory: the network functions of this node, as they were at one moment, and the
-// accelerators and auxiliary network devices (subfunctions) that configurations of
-// sriov-network-device-plugin may name.
+// Inventory: the network functions of this node at one moment. It also has the accelerators and auxiliary
+// network devices (subfunctions) that configurations of sriov-network-device-plugin may name.
 //
-// Made by Discover() from sysfs and from what the host's own network stands on;
-// never changed afterwards, shared by all who answer kubelet. What a PF in a pod does not show
-// comes from the journal and from what railheadd has seen of it before.
-// Threads: Discover() is thread-safe, an Inventory is immutable.
+// Discover() makes it from sysfs and from the network devices that the host itself uses. It never changes
+// afterwards, and all callers that answer kubelet share it. The journal and railheadd's memory of PFs
+// complete what a PF in a pod does not show. Threads: Discover() is thread-safe, an Inventory is immutable.
 #pragma once
 
 #include <cstdint>
@@ -46,7 +44,7 @@ enum class FunctionKind : std::uint8_t {
 enum class VdpaType : std::uint8_t { kNone, kVhost, kVirtio };
 
 struct NicFunction {
-  PciAddress address;  // of an auxiliary device: that of the PCI function below which it is
+  PciAddress address;  // of an auxiliary device: of the PCI function above it
   std::string id;      // kubelet's device id: the address as text, or "mlx5_core.sf.2"
   std::uint16_t vendor = 0;
   std::uint16_t device = 0;
@@ -61,22 +59,22 @@ struct NicFunction {
   int vf_count = 0;     // of a PF: those that are on the bus
   int numvfs = 0;       // of a PF: sriov_numvfs
 
-  // RDMA device's name; "" when there is none or it is in a pod (exclusive mode).
+  // RDMA device's name; "" without one, or while it is in a pod (exclusive mode).
   std::string rdma_device;
   // Has an RDMA device, or is in a pod and belongs to a PF that has one.
   bool is_rdma = false;
-  // "ether", "infiniband": the network device's, else the RDMA port's, else (the function
-  // is in a pod, or has a user-space driver) the PF's; "" unknown.
+  // "ether" or "infiniband", from the network device, else from the RDMA port. From the PF if the function is
+  // in a pod or has a user-space driver. "": unknown.
   std::string link_type;
   std::optional<std::uint16_t> pkey;        // InfiniBand only: port 1, index 0
   std::optional<std::uint32_t> acpi_index;  // firmware's number of the function
   VdpaType vdpa = VdpaType::kNone;          // of the vDPA device on it
-  std::string ddp_profile;                  // package that the PF runs; only where a selector asks
+  std::string ddp_profile;                  // package that the PF runs; only if a selector needs it
   // Has more than one interface of its own (OwnNetdevsOf), which ADD refuses: never advertised.
   bool several_ports = false;
   // Carries the host's own network: never advertised.
   bool used_by_host = false;
-  std::string used_by_host_through;  // the network device that says so: "eth0", "bond0"
+  std::string used_by_host_through;  // the network device that shows it: "eth0", "bond0"
 
   bool operator==(const NicFunction&) const = default;
 
@@ -101,13 +99,12 @@ struct Inventory {
   std::vector<NicFunction> functions;
   std::vector<NicFunction> accelerators;  // in PCI order
   std::vector<NicFunction> auxiliaries;   // sorted by id
-  // Addresses of the PFs that can carry a rail, in PCI order: what a position in
-  // fabric.json counts.
+  // Addresses of the PFs that can carry a rail, in PCI order. A position in fabric.json counts these.
   std::vector<std::string> rail_pfs;
-  // Functions that are left out, since what sysfs says of them could not be read.
+  // Functions that are omitted, since sysfs could not be read for them.
   std::map<PciAddress, Error> unreadable;
 
-  // Of all three: whatever a pool may give out.
+  // Of all three lists: the devices that a pool may give out.
   [[nodiscard]] std::vector<NicFunction> All() const;
   [[nodiscard]] const NicFunction* Find(const std::string& id) const;
   [[nodiscard]] const std::vector<NicFunction>& Of(FunctionKind kind) const {
@@ -118,35 +115,34 @@ struct Inventory {
 
 Result<std::shared_ptr<const Inventory>> Discover(const Root& root, const HostNetwork& host);
 
-// The parts of a NicFunction that come from its network and RDMA devices: the same for
-// PCI functions and for auxiliary devices. For inventory.cc and subfunctions.cc.
+// The parts of a NicFunction that come from its network and RDMA devices: the same for PCI functions and for
+// auxiliary devices. For inventory.cc and subfunctions.cc.
 //
-// Threads: thread-safe. Errors: kIo, and kConflict for what the kernel never writes.
+// Threads: thread-safe. Errors: kIo, and kConflict for values that the kernel never writes.
 
-// Network devices that the host's own network stands on, each with the one that says so: itself,
-// or what is stacked on it.
+// Network devices that the host's own network uses, each with the device that shows it: itself, or a device
+// stacked on it.
 using HostCarriers = std::map<std::string, std::string>;
 Result<HostCarriers> FindHostCarriers(const Root& root, const HostNetwork& host);
 
-// link_type, used_by_host and used_by_host_through, of the function's network devices.
+// Sets link_type, used_by_host and used_by_host_through from the function's network devices.
 Result<void> ReadNetdevFacts(const Root& root, const HostCarriers& host,
                              const std::vector<std::string>& netdevs, NicFunction* function);
 
-// rdma_device, is_rdma and pkey, of its RDMA devices, and link_type where it is not
-// known yet.
+// Sets rdma_device, is_rdma and pkey from its RDMA devices, and link_type if it is not known yet.
 Result<void> ReadRdmaFacts(const Root& root, const std::vector<std::string>& rdma_devices,
                            NicFunction* function);
 
-// What was known of the PFs while the host could see their network devices.
+// What the host knew of the PFs while it could see their network devices.
 //
-// A PF whose network device some CNI plugin has moved into a pod shows neither its name nor its
-// kind to the host, and in exclusive RDMA mode no RDMA device; selectors and rails go by these.
-// So railheadd writes down what it sees (/run/railhead/pfs.json, gone with the boot, after which
-// all devices are on the host), and whoever looks at the inventory takes it from there while the
-// network device is away. A PF is forgotten when it is no longer on the PCI bus, and when its
-// driver or its link's type is another one.
-// Threads: thread-safe functions, one writer. Errors of the reader: none; what cannot be read is
-// not known, and is written anew.
+// If a CNI plugin has moved a PF's network device into a pod, the host sees neither its name nor its kind. In
+// exclusive RDMA mode the host does not see the RDMA device, either. Selectors and rails depend on these. So
+// railheadd stores what it sees in /run/railhead/pfs.json. A boot removes the file, and all devices are on
+// the host then. While the network device is in another namespace, a discovery takes its facts from the file.
+// A PF is forgotten if it has left the PCI bus, or if its driver or link type has changed.
+//
+// Threads: thread-safe functions, one writer. Reading reports no errors: a file that cannot be read counts as
+// empty, and is written again.
 
 struct KnownPf {
   std::string id;
@@ -162,9 +158,8 @@ class PfMemory {
  public:
   explicit PfMemory(Root root) : root_(std::move(root)) {}
 
-  // Fills in what `pf`, whose network device is not in the host's namespace, does not show. The
-  // file is read at the first call. A name that another network device of the host has by now
-  // stays "".
+  // Fills in what `pf` does not show while its network device is in another namespace. The file is read at
+  // the first call. A name that another network device of the host has now stays "".
   void Recall(NicFunction* pf);
 
  private:
@@ -172,7 +167,7 @@ class PfMemory {
   std::optional<std::vector<KnownPf>> known_;
 };
 
-// Writes the file if it is to be another one. kIo.
+// Writes the file if its content changes. Errors: kIo.
 Result<void> RememberPfs(const Root& root, const Inventory& inventory);
 
 }  // namespace railhead::inventory

@@ -60,7 +60,7 @@ Result<NicFunction> Describe(const Root& root, const HostCarriers& host, const s
   RH_TRY(ReadNetdevFacts(root, host, netdevs, &function));
   const auto rdma = RH_TRY(NamesIn(path + "/infiniband"));
   RH_TRY(ReadRdmaFacts(root, rdma, &function));
-  // In a pod nothing of it can be seen from here; its PF is of the same kind.
+  // The devices of a subfunction in a pod are not visible here; its PF is of the same kind.
   if (function.link_type.empty()) {
     function.link_type = parent.link_type;
     function.is_rdma = function.is_rdma || (parent.is_rdma && Exists(path + "/driver"));
@@ -80,7 +80,7 @@ Result<std::vector<NicFunction>> ListSubfunctions(const Root& root, const HostCa
     const std::string_view type = AuxTypeOf(name);
     if (type.empty()) continue;
     const std::string path = root.Path(kAuxiliaryDevices) + "/" + name;
-    // The network device of one that is in a pod cannot be seen; its allocation can.
+    // The network device of a subfunction in a pod is not visible, but its allocation is.
     const bool own_netdev = type == kSubfunction || Exists(path + "/net") ||
                             std::binary_search(records.begin(), records.end(), name + ".json");
     if (!own_netdev) continue;
@@ -105,7 +105,7 @@ namespace {
 constexpr const char* kVdpaDevices = "/sys/bus/vdpa/devices";
 constexpr std::string_view kNodePrefix = "vhost-vdpa-";
 
-// The last part of a path, which is cut off.
+// Cuts the last part off a path, and returns it.
 std::string TakeBaseName(std::string* path) {
   const auto slash = path->rfind('/');
   if (slash == std::string::npos) return std::exchange(*path, {});
@@ -129,7 +129,7 @@ Result<std::vector<VdpaDevice>> ListVdpaDevices(const Root& root) {
   for (const std::string& name : *names) {
     const std::string path = root.Path(kVdpaDevices) + "/" + name;
     auto target = RH_TRY(ReadLink(path));
-    if (!target) continue;  // removed under us
+    if (!target) continue;  // removed during the listing
     VdpaDevice device;
     device.name = name;
     (void)TakeBaseName(&*target);

@@ -1,10 +1,9 @@
-// Auxiliary network devices: subfunctions, and others that are network devices of their
-// own, on the bus "auxiliary". Their ids are the bus's names: "mlx5_core.sf.2".
+// Auxiliary network devices on the bus "auxiliary": subfunctions, and others that are network devices of
+// their own. Their ids are the bus's names: "mlx5_core.sf.2".
 //
-// Not listed: the auxiliary devices that are parts of a function (mlx5_core.eth.0,
-// mlx5_core.rdma.0), whose network device is the function's and is given out with it.
-// Source: Documentation/driver-api/auxiliary_bus.rst; sfnum:
-// drivers/net/ethernet/mellanox/mlx5/core/sf/dev/dev.c.
+// Not listed: auxiliary devices that are parts of a function (mlx5_core.eth.0, mlx5_core.rdma.0). Their
+// network device is the function's, and is given out with it. Source:
+// Documentation/driver-api/auxiliary_bus.rst; sfnum: drivers/net/ethernet/mellanox/mlx5/core/sf/dev/dev.c.
 // Threads: thread-safe. Errors: kIo, kConflict.
 #pragma once
 
@@ -18,11 +17,11 @@
 
 namespace railhead::inventory {
 
-// "sf" of "mlx5_core.sf.2"; "" for what is no name of an auxiliary device.
+// "sf" of "mlx5_core.sf.2"; "" for a text that is not the name of an auxiliary device.
 std::string_view AuxTypeOf(std::string_view id);
 
-// Those below one of `functions`, from which they have vendor, device, driver, NUMA node
-// and PF. Sorted by id.
+// The devices below one of `functions`, from which they get vendor, device, driver, NUMA node and PF. Sorted
+// by id.
 Result<std::vector<NicFunction>> ListSubfunctions(const Root& root, const HostCarriers& host,
                                                   const std::vector<NicFunction>& functions);
 
@@ -34,7 +33,7 @@ Result<std::vector<NicFunction>> ListSubfunctions(const Root& root, const HostCa
 // Threads: thread-safe.
 
 struct VdpaDevice {
-  std::string name;                 // "vdpa0", or what its maker called it
+  std::string name;                 // "vdpa0", or the name that its creator chose
   std::string parent;               // id of the function it is on: "0000:65:00.2", "mlx5_core.sf.2"
   VdpaType type = VdpaType::kNone;  // kNone: bound to no driver, or to an unknown one
   std::string node;                 // "/dev/vhost-vdpa-0"; "" but for kVhost

@@ -181,10 +181,10 @@ DdpLookup DdpOfKernel(const Root& root) {
   return [](const std::string& pf) {
     auto versions = DevlinkRunningVersions(pf);
     if (!versions) {
-      // Without devlink in the kernel no NIC says, and none will.
+      // Without devlink in the kernel no NIC answers, now or later.
       if (versions.error().code == ErrorCode::kUnsupported) return DdpAnswer{};
       Error error = Wrap(std::move(versions.error()), "looking for the DDP profile of " + pf);
-      error.hint = "until `devlink dev info pci/" + pf + "` answers, it goes by the profile that it had";
+      error.hint = "until `devlink dev info pci/" + pf + "` answers, railheadd uses the last known profile";
       return DdpAnswer{{}, std::move(error)};
     }
     const auto name = versions->find(kPackageName);
@@ -202,7 +202,7 @@ DdpAnswer DdpMemory::Query(const std::string& pf) {
   }
   known.pause = known.answer.problem ? std::min(known.pause * 2, kLongestPause) : kFirstPause;
   known.answer.problem = std::move(answer.problem);
-  // After the answer: a driver that recovers its device may have taken a minute for it.
+  // Taken after the answer: a driver that recovers its device may have needed a minute.
   known.ask_again = now_() + known.pause;
   return known.answer;
 }

@@ -1,8 +1,7 @@
-// Plan: what this node advertises, out of configuration and inventory.
+// Plan: what this node advertises, from configuration and inventory.
 //
-// Threads: pure functions over the file system; a Plan is immutable.
-// Errors: kInvalid and kMalformed for the configuration (with file and JSON pointer),
-// kNotFound when there is none.
+// Threads: pure functions over the file system; a Plan is immutable. Errors: kInvalid and kMalformed for the
+// configuration (with file and JSON pointer), kNotFound without a configuration.
 #pragma once
 
 #include <chrono>
@@ -25,13 +24,12 @@ namespace railhead::resources {
 
 // DDP profiles: the packages that Intel's NICs run (dynamic device personalization).
 //
-// The driver tells the name by devlink (ice: "fw.app.name"; i40e tells none, and its tool is no
-// part of a node). A VF runs what its PF runs.
-// A driver that does not answer for the moment must not empty a resource: DdpMemory goes on with
-// what it said last, and asks again after pauses that grow.
-// Threads: lookups as their makers say, DdpOfKernel's and the functions are thread-safe; a
-// DdpMemory is for one thread at a time. Errors: only beside an answer; a NIC that never said has
-// no profile.
+// The driver reports the name by devlink (ice: "fw.app.name"). The driver i40e does not report it, and its
+// tool is not part of a node. A VF runs what its PF runs. A resource must not become empty because a driver
+// does not answer at the moment. So DdpMemory keeps the last answer, and asks again after growing pauses.
+//
+// Threads: lookups as their makers say; DdpOfKernel's lookup and the functions are thread-safe; a DdpMemory
+// is for one thread at a time. Errors: only beside an answer; a NIC that never answered has no profile.
 
 struct DdpAnswer {
   std::string profile;           // "" when it has none
@@ -41,7 +39,7 @@ struct DdpAnswer {
 // The profile of a PF by its address.
 using DdpLookup = std::function<DdpAnswer(const std::string& pf)>;
 
-// Of the kernel; of nothing below another root.
+// Asks the kernel; below another root it finds nothing.
 DdpLookup DdpOfKernel(const Root& root);
 
 class DdpMemory {
@@ -54,7 +52,7 @@ class DdpMemory {
       : lookup_(std::move(lookup)), now_(std::move(now)) {}
 
   DdpAnswer Query(const std::string& pf);
-  // Other PFs are forgotten.
+  // Forgets other PFs.
   void KeepOnly(const inventory::Inventory& inventory);
 
  private:
@@ -69,17 +67,16 @@ class DdpMemory {
   std::map<std::string, Known> known_;
 };
 
-// `inventory` with the profiles of its network functions, if any of `specs` selects by them:
-// asking drivers takes long. What goes wrong joins `problems`.
+// `inventory` with the profiles of its network functions, if any of `specs` selects by them: asking drivers
+// takes long. Adds problems to `problems`.
 std::shared_ptr<const inventory::Inventory> WithDdpProfiles(
     std::shared_ptr<const inventory::Inventory> inventory, const std::vector<ResourceSpec>& specs,
     const DdpLookup& lookup, std::vector<Error>* problems);
 
 inline constexpr const char* kSriovdpConfigPath = "/etc/pcidp/config.json";
 
-// Where the configuration is; at most one of them set. Neither: fabric.json where it
-// should be, else sriov-network-device-plugin's file where it should be.
-// Absolute paths are taken below the root.
+// Where the configuration is; at most one of them set. Neither: fabric.json at its default path, else
+// sriov-network-device-plugin's file at its default path. Absolute paths are taken below the root.
 struct ConfigSource {
   std::optional<std::string> fabric;
   std::optional<std::string> sriovdp;
@@ -95,7 +92,7 @@ struct Plan {
   bool of_fabric = false;                 // it is a fabric.json
   std::set<std::string> rail_pfs;         // of its rails: ids of the devices
   std::string health;                     // Fabric::health
-  std::vector<Error> warnings;            // what is not as one would want it, and does not stop it
+  std::vector<Error> warnings;            // problems that do not stop it
 
   static void List(auto& f) {
     f("config", &Plan::config_path);
@@ -113,8 +110,8 @@ struct Plan {
 Result<Plan> MakePlan(const Root& root, const ConfigSource& source, const inventory::HostNetwork& host,
                       const DdpLookup& ddp);
 
-// A function of `Plan::inventory` that is in no resource, and why. An accelerator or a subfunction only where
-// a resource is of their kind: else they are other plugins' affair.
+// A function of `Plan::inventory` that is not in any resource, and why. Accelerators and subfunctions only if
+// a resource is of their kind: otherwise other plugins serve them.
 struct ExcludedDevice {
   const inventory::NicFunction* function = nullptr;
   std::string because;
@@ -126,10 +123,10 @@ struct ExcludedDevice {
 };
 std::vector<ExcludedDevice> NotAdvertised(const Plan& plan);
 
-// Resources out of fabric.json: rails become the PFs that this node has for them.
+// Resources from fabric.json: rails become the PFs that this node has for them.
 //
-// Threads: pure functions. Errors: kInvalid with the JSON pointer for what the fabric
-// asks and railheadd cannot do.
+// Threads: pure functions. Errors: kInvalid with the JSON pointer for a request of the fabric that railheadd
+// cannot fulfil.
 
 struct FabricResources {
   std::vector<ResourceSpec> specs;
@@ -137,8 +134,8 @@ struct FabricResources {
   std::vector<std::string> absent_rails;
 };
 
-// Rail name -> address of this node's PF on it: of several alternatives the first. Rails that the node
-// lacks are not there.
+// Rail name -> address of this node's PF on it; of several alternatives the first. Omits rails that the node
+// lacks.
 std::map<std::string, std::string> PfsOfRails(const Fabric& fabric, const inventory::Inventory& inventory);
 
 Result<FabricResources> ResourcesOfFabric(const Fabric& fabric, const inventory::Inventory& inventory);

@@ -37,7 +37,7 @@ Result<std::vector<const PoolMember*>> FindMembers(const ResourcePool& pool,
     const PoolMember* member = pool.Find(id);
     if (member == nullptr) {
       return Fail(ErrorCode::kInvalid,
-                  std::string(attempt).append("'").append(id).append("' is no device of this resource"),
+                  std::string(attempt).append("'").append(id).append("' is not a device of this resource"),
                   "compare with railheadd --list: was the VF removed, or the configuration changed?");
     }
     members.push_back(member);
@@ -89,8 +89,7 @@ Result<AllocateAnswer> Allocator::Allocate(const ResourcePool& pool, std::vector
   }
   if (rdma && HostHasNode(root_, kRdmaCm)) answer.device_nodes.emplace_back(kRdmaCm);
   if (spec.device_nodes == DeviceNodeMode::kMount && spec.nccl_config == NcclConfigPolicy::kRequired) {
-    // One file per device with the same content: a container can have only one of
-    // them at this path.
+    // One file per device with the same content: a container can have only one of them at this path.
     answer.mounts.push_back({nccl::kNcclConfInContainer, nccl::DeviceNcclConfigPath(root_, ids.front())});
   }
   const std::string variable = PcideviceVariable(spec.resource);
@@ -104,12 +103,11 @@ Result<AllocateAnswer> Allocator::Allocate(const ResourcePool& pool, std::vector
 
 Result<void> Allocator::WriteRecords(const ResourcePool& pool, const std::vector<std::string>& ids) {
   const std::lock_guard<std::mutex> lock(records_);
-  // One generation for all of a request: records of the same siblings and generation
-  // belong together.
+  // One generation for the whole request: records of the same siblings and generation belong together.
   std::uint64_t generation = 0;
   for (const std::string& id : ids) {
     const auto record = ReadAllocation(root_, id);
-    // A damaged record says nothing that the new one would need but its generation.
+    // The new record needs only the generation of the old one, so a damaged one is ignored.
     if (record && *record) generation = std::max(generation, (*record)->generation);
   }
   std::vector<AllocationRecord> records;
@@ -149,8 +147,8 @@ std::string CdiGrantName(const ResourceSpec& spec, const std::string& device_id)
   return KindOf(spec) + "=" + device_id;
 }
 
-// No name that the reconciler takes for one of an attachment, or that a cleaning
-// sriov-network-device-plugin takes for its own.
+// A name that neither the reconciler takes for an attachment's, nor a cleaning sriov-network-device-plugin
+// for its own.
 std::string CdiGrantPath(const Root& root, const std::string& device_id) {
   return paths::CdiDirectory(root) + "/railheadd-" + device_id + ".json";
 }
@@ -181,7 +179,7 @@ OrderedJson PciInfo(const inventory::NicFunction& function) {
   OrderedJson json;
   json["type"] = "pci";
   json["version"] = kVersion;
-  json["pci"]["pci-address"] = function.address.ToString();  // of a slot, the id is another
+  json["pci"]["pci-address"] = function.address.ToString();  // for a slot the id differs
   if (!function.rdma_device.empty()) json["pci"]["rdma-device"] = function.rdma_device;
   if (function.is_vf) json["pci"]["pf-pci-address"] = function.pf.ToString();
   return json;
@@ -247,7 +245,7 @@ void AddNode(const std::string& path, Grant* grant) {
 
 Result<void> AddRdma(const Root& root, const inventory::NicFunction& function, RdmaNodes wanted,
                      Grant* grant) {
-  // Subfunctions are on no PCI address of their own: theirs are found by the RDMA device.
+  // Subfunctions have no PCI address of their own: their nodes are found by the RDMA device.
   const auto nodes =
       RH_TRY(function.kind == inventory::FunctionKind::kNetwork ? CharDevicesOf(root, function.address)
                                                                 : CharDevicesOf(root, function.rdma_device));
@@ -318,7 +316,7 @@ Result<void> AddVdpa(const Root& root, const inventory::NicFunction& function, i
   return {};
 }
 
-// A node without these modules goes without, as there.
+// A node without these modules gets none, as with sriov-network-device-plugin.
 void AddVhostNet(const Root& root, Grant* grant) {
   if (!HostHasNode(root, kVhostNet) || !HostHasNode(root, kTun)) return;
   AddNode(kVhostNet, grant);

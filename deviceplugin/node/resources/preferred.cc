@@ -10,9 +10,9 @@
 namespace railhead::resources {
 namespace {
 
-// Four thousand possibilities, a fraction of a millisecond; beyond it the last step is greedy.
+// Four thousand possibilities take a fraction of a millisecond. With more rails the last step is greedy.
 constexpr std::size_t kMostTried = 12;
-constexpr std::size_t kMostAccelerators = 32;  // further ones are not looked at
+constexpr std::size_t kMostAccelerators = 32;  // further ones are ignored
 constexpr int kFarthest = static_cast<int>(PciPath::kSys) + 1;
 
 struct Candidate {
@@ -23,14 +23,14 @@ struct Candidate {
   [[nodiscard]] auto Order() const { return std::make_tuple(still_attached, member->function.vf_index, id); }
 };
 
-// A rail: how many devices of it are chosen, and its free ones, the next at the back.
+// A rail: the number of its chosen devices, and its free ones, the next at the back.
 struct RailState {
   int rail = 0;
   int chosen = 0;
   std::vector<Candidate> free;
 };
 
-// What is chosen so far, as far as it decides what to add.
+// The cost of the devices chosen so far, as far as it decides which one to add.
 class Cost {
  public:
   explicit Cost(const PreferHints& hints) : hints_(hints) {
@@ -72,8 +72,8 @@ class Cost {
   std::int64_t indices_ = 0;
 };
 
-// Which of `rails` give one more, so that there are `count` more: the cheapest of all
-// possibilities, the first in the rails' order where several are.
+// Finds the `count` of `rails` that give one more device: the cheapest of all possibilities. Of several
+// cheapest ones the first in the rails' order.
 class Search {
  public:
   Search(const std::vector<RailState*>& rails, std::size_t count) : rails_(rails), count_(count) {}
@@ -177,7 +177,7 @@ class Choice {
     return state;
   }
 
-  // Of the rails that have a free device, those with the fewest chosen ones.
+  // The rails with the fewest chosen devices, of those that have a free one.
   std::vector<RailState*> Lowest() {
     std::vector<RailState*> lowest;
     for (auto& [rail, state] : rails_) {

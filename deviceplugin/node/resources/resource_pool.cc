@@ -25,8 +25,8 @@ bool Takes(const ResourceSpec& spec, const inventory::NicFunction& function) {
          });
 }
 
-// The VF or subfunction of a PF that keeps the PF from being given out itself: the host
-// needs it, or some resource takes it, whether it can be given out just now or not.
+// The VF or subfunction that keeps its PF from being given out. The host needs it, or some resource takes it,
+// even if it cannot be given out at the moment.
 const inventory::NicFunction* InTheWay(const std::vector<const ResourceSpec*>& specs,
                                        const inventory::Inventory& inventory,
                                        const inventory::NicFunction& pf) {
@@ -66,7 +66,7 @@ std::string Objection(const std::vector<const ResourceSpec*>& specs, const inven
          other->id + (other->used_by_host ? " carries the host's own network" : " is selected by a resource");
 }
 
-// Ranks of the PFs for which the spec has none follow those that it has.
+// PFs without a rank in the spec come after those that have one.
 int RailOf(const ResourceSpec& spec, const inventory::Inventory& inventory,
            const inventory::NicFunction& function) {
   const auto named = spec.rails.find(function.pf.ToString());
@@ -129,7 +129,7 @@ std::vector<std::shared_ptr<const ResourcePool>> BuildPools(const std::vector<Re
 
 std::string WhyInNoPool(const std::vector<std::shared_ptr<const ResourcePool>>& pools,
                         const inventory::Inventory& inventory, const inventory::NicFunction& function) {
-  // What no selector can change comes first.
+  // Reasons that no selector can change come first.
   if (std::string why =
           Objection({}, inventory,
                     Selector{.drivers = {function.driver}, .pci_addresses = {function.address}}, function);
@@ -148,7 +148,7 @@ std::string WhyInNoPool(const std::vector<std::shared_ptr<const ResourcePool>>& 
       unmet += (unmet.empty() ? "" : ", ") + spec->resource + ": " + key;
     }
   }
-  if (function.vf_count > 0) return "is a PF with VFs";  // that it is not selected is as it should be
+  if (function.vf_count > 0) return "is a PF with VFs";  // it is not selected, which is normal
   std::string why = "is selected by no resource";
   if (!unmet.empty()) why += " (" + unmet + ")";
   return why;
@@ -156,7 +156,7 @@ std::string WhyInNoPool(const std::vector<std::shared_ptr<const ResourcePool>>& 
 
 Result<void> CheckResourceName(const std::string& resource) {
   const auto wrong = [&](const std::string& why) {
-    return Fail(ErrorCode::kInvalid, "'" + resource + "' is no name of an extended resource: " + why,
+    return Fail(ErrorCode::kInvalid, "'" + resource + "' is not a name of an extended resource: " + why,
                 "use a domain of yours and a short name, as railhead.io/roce");
   };
   const auto slash = resource.find('/');
@@ -214,7 +214,7 @@ Result<PfRange> PfRange::Parse(std::string_view text) {
     const auto dash = part.find('-');
     const auto first = ParseIndex(part.substr(0, dash));
     const auto last = dash == std::string::npos ? first : ParseIndex(part.substr(dash + 1));
-    if (!first || !last) return wrong("has a range of VFs that is no list of numbers");
+    if (!first || !last) return wrong("has a range of VFs that is not a list of numbers");
     if (*first > *last) return wrong("has a range of VFs whose end is below its start");
     range.vfs.emplace_back(*first, *last);
   }
@@ -264,7 +264,7 @@ struct Slot {
   std::optional<int> node;  // in its name
 };
 
-// With which all slots of the resource begin; kubelet keeps the names over updates.
+// All slots of the resource begin with this. kubelet keeps the names over updates.
 std::string PrefixOf(const std::string& resource) {
   std::array<char, 32> text{};
   (void)std::snprintf(text.data(), text.size(), "slot-%08x-", Fnv1a32(resource));
@@ -278,7 +278,7 @@ Slot MakeSlot(const std::string& resource, std::optional<int> node, int number) 
   return {PrefixOf(resource) + text.data(), node};
 }
 
-// As many as there are devices, by the devices' nodes.
+// As many slots as devices, by the devices' nodes.
 std::vector<Slot> SlotsOf(const ResourcePool& devices) {
   std::map<std::optional<int>, int> count;
   std::vector<Slot> slots;
@@ -297,7 +297,7 @@ class Pairing {
     for (const PoolMember& member : devices.members) left_.push_back(&member);
   }
 
-  // Whether there was a device that `fits`; the first in the pool's order.
+  // Takes the first device in the pool's order that `fits`. false: none does.
   template <typename Fits>
   bool Pair(const std::string& slot, const Fits& fits) {
     const auto found = std::ranges::find_if(left_, [&](auto* member) { return fits(*member); });
@@ -339,8 +339,8 @@ BoundSlots ReadBoundSlots(const Root& root) {
 std::shared_ptr<const ResourcePool> SlotPool(const ResourcePool& devices, const BoundSlots& bound) {
   Pairing pairing(devices);
   const std::string prefix = PrefixOf(devices.spec.resource);
-  // Also those of names that the pool, which had other devices then, would not give now: their
-  // devices are not free. One whose device is gone is not told: its pod has lost it.
+  // Includes slots that the pool would not name now, since it had other devices then: their devices are not
+  // free. A slot whose device is gone is not reported: its pod has lost the device.
   for (const auto& [slot, device] : bound) {
     if (slot.compare(0, prefix.size(), prefix) != 0) continue;
     pairing.Pair(slot, [&, &id = device](const PoolMember& member) { return member.function.id == id; });

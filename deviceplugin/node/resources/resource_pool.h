@@ -1,13 +1,12 @@
-// ResourcePool: one extended resource and the devices that kubelet may give out
-// under its name.
+// ResourcePool: one extended resource and the devices that kubelet may give out under its name.
 //
-// A ResourceSpec comes from the configuration (fabric.json, sriovdp_config.h);
-// BuildPools() applies specs to an inventory. A device is in the first pool that
-// selects it. Never in any pool: a function that carries the host's own network, one
-// that is bound to no driver. A network function with a user-space driver (vfio-pci,
-// uio) only where a selector names that driver. A PF that has VFs only where a selector
-// names the PF (Selector::Names), and no selector of any resource takes one of its VFs
-// or subfunctions, and none of these carries the host's own network.
+// A ResourceSpec comes from the configuration (fabric.json, sriovdp_config.h). BuildPools() applies specs to
+// an inventory. A device is in the first pool that selects it. Never in any pool: a function that carries the
+// host's own network, and one without a driver. A network function with a user-space driver (vfio-pci, uio)
+// is in a pool only if a selector names that driver.
+//
+// A PF that has VFs is in a pool only if a selector names the PF (Selector::Names). Also, no selector of any
+// resource may take one of its VFs or subfunctions, and none of these may carry the host's own network.
 // Threads: values, immutable once built.
 #pragma once
 
@@ -29,10 +28,9 @@ namespace railhead::resources {
 
 // Selector: which network functions belong to a resource.
 //
-// The words are sriov-network-device-plugin's: every key that is given must match,
-// within a key any one value does. A fabric's rails are expressed in the same way,
-// as root devices. A selector also says what its devices come with (RDMA nodes,
-// vhost-net, a vDPA device). Threads: value.
+// The keys are sriov-network-device-plugin's: every given key must match, by any one of its values. A
+// fabric's rails are expressed in the same way, as root devices. A selector also says what its devices come
+// with (RDMA nodes, vhost-net, a vDPA device). Threads: value.
 
 // "pf0", "pf0#2" or "pf0#0,2-7": a PF by netdev name or address, and which of its VFs.
 struct PfRange {
@@ -62,8 +60,8 @@ struct Selector {
   std::optional<bool> is_vf;
   bool need_vhost_net = false;  // selects nothing: adds /dev/vhost-net and /dev/net/tun
 
-  // The first key, in that program's order and spelling, that the function does not
-  // meet; nullptr when it meets all.
+  // The first key, in that program's order and spelling, that the function does not meet; nullptr: it meets
+  // all.
   [[nodiscard]] const char* FirstUnmet(const inventory::NicFunction& function) const;
   [[nodiscard]] bool Matches(const inventory::NicFunction& function) const {
     return FirstUnmet(function) == nullptr;
@@ -89,11 +87,10 @@ struct ResourceSpec {
   bool cdi_nodes = false;                   // Allocate's device nodes come by a CDI spec
   bool exclude_topology = false;
   bool late = false;  // kubelet gets slots, which ADD binds to devices
-  // By device id, the PCI address of a subfunction's PF, or "*": further key-value pairs
-  // of the ..._INFO variable.
+  // Further key-value pairs of the ..._INFO variable, by device id, by the PCI address of a subfunction's PF,
+  // or by "*".
   std::map<std::string, std::map<std::string, std::string>> additional_info;
-  // Rank of the rail on a PF, by the PF's address; PFs that are not there rank
-  // behind, in PCI order.
+  // Rank of the rail on a PF, by the PF's address. Other PFs rank behind, in PCI order.
   std::map<std::string, int> rails;
   // Name of the rail on a PF, likewise; none for resources of a config.json.
   std::map<std::string, std::string> rail_names;
@@ -129,34 +126,33 @@ struct ResourcePool {
 std::vector<std::shared_ptr<const ResourcePool>> BuildPools(const std::vector<ResourceSpec>& specs,
                                                             const inventory::Inventory& inventory);
 
-// Why a function is in none of `pools`, which BuildPools() made of `inventory`:
-// "is a PF with VFs, ...", "is selected by no resource (a.b/c: pfNames)".
+// Why a function is in none of `pools`, which BuildPools() made from `inventory`. For example "is a PF with
+// VFs, ...", "is selected by no resource (a.b/c: pfNames)".
 std::string WhyInNoPool(const std::vector<std::shared_ptr<const ResourcePool>>& pools,
                         const inventory::Inventory& inventory, const inventory::NicFunction& function);
 
-// What kubelet asks of an extended resource's name: "domain/name", both made of the
-// characters that Kubernetes allows, not in kubernetes.io.
+// Checks kubelet's rules for an extended resource's name: "domain/name", both made of the characters that
+// Kubernetes allows, not in kubernetes.io.
 Result<void> CheckResourceName(const std::string& resource);
 
 // Slots: what kubelet gets from a pool with late binding, in place of devices.
 //
-// kubelet has to choose before anybody knows the pod's accelerators, so it chooses among
-// slots, and ADD binds each to a device. There are as many slots as devices, named
-// slot-HASH-nNODE-NN after the resource and the NUMA node that they begin with.
+// kubelet must choose before the pod's accelerators are known. So it chooses among slots, and ADD binds each
+// to a device. There are as many slots as devices, named slot-HASH-nNODE-NN after the resource and the NUMA
+// node that they begin with.
 //
-// At every moment each slot is paired with one device: a bound one with its own, the others
-// with what is left, those of the node in their name first. A slot is told to kubelet with
-// its device's NUMA node and health, so free slots per node are free devices per node, also
-// when one was bound across nodes.
-// Threads: pure functions; ReadBoundSlots reads the journal.
+// Each slot is always paired with one device. A bound slot is paired with its own device. The others get the
+// remaining devices, those of the node in their name first. For kubelet a slot has its device's NUMA node and
+// health. So free slots per node are free devices per node, also if a slot was bound across nodes. Threads:
+// pure functions; ReadBoundSlots reads the journal.
 
 using BoundSlots = std::map<std::string, std::string>;  // slot -> device id
 
-// Of attached pods, by their journal entries.
+// The slots of attached pods, from their journal entries.
 BoundSlots ReadBoundSlots(const Root& root);
 
-// The pool as kubelet sees it: its members have the slots' ids, and are for the rest the
-// devices that they are paired with (`function.address` is still the device's).
+// The pool as kubelet sees it: its members have the slots' ids. In all other fields they are the devices that
+// they are paired with (`function.address` is still the device's).
 std::shared_ptr<const ResourcePool> SlotPool(const ResourcePool& devices, const BoundSlots& bound);
 
 }  // namespace railhead::resources

@@ -20,7 +20,7 @@ std::vector<Selector> ReadSelectors(JsonReader* resource, const std::string& key
   std::vector<Selector> selectors;
   const nlohmann::json* raw = resource->Raw(key);
   if (raw == nullptr) {
-    resource->Fail(key, "is missing", "say which devices are meant; {} selects all that may be given out");
+    resource->Fail(key, "is missing", "select devices; {} selects every device that may be given out");
   } else if (raw->is_array()) {
     for (JsonReader& reader : resource->Objects(key)) selectors.push_back(ReadSelector(&reader, kind));
     if (selectors.empty()) resource->Fail(key, "is an empty list and selects nothing");
@@ -55,7 +55,7 @@ inventory::FunctionKind ReadKind(JsonReader* reader, const std::string& key) {
   if (type == "accelerator") return inventory::FunctionKind::kAccelerator;
   if (type == "auxnetdevice") return inventory::FunctionKind::kAuxiliary;
   if (type != "netdevice" && !type.empty()) {
-    reader->Fail(key, "'" + text + "' is no type of device", "use netDevice, accelerator or auxNetDevice");
+    reader->Fail(key, "'" + text + "' is not a type of device", "use netDevice, accelerator or auxNetDevice");
   }
   return inventory::FunctionKind::kNetwork;
 }
@@ -133,7 +133,7 @@ std::vector<PfRange> PfRanges(JsonReader* reader, const std::string& key, bool a
     if (addresses) {
       const auto address = PciAddress::Parse(range->pf);
       if (!address) {
-        reader->Fail(key, "'" + range->pf + "' is no PCI address", "write it in full: 0000:86:00.0#0-3");
+        reader->Fail(key, "'" + range->pf + "' is not a PCI address", "write it in full: 0000:86:00.0#0-3");
         continue;
       }
       range->pf = address->ToString();
@@ -148,7 +148,7 @@ std::vector<PciAddress> Addresses(JsonReader* reader, const std::string& key) {
   for (const std::string& text : reader->Strings(key).value_or(std::vector<std::string>{})) {
     const auto address = PciAddress::Parse(text);
     if (!address) {
-      reader->Fail(key, "'" + text + "' is no PCI address", "write it in full: 0000:86:00.0");
+      reader->Fail(key, "'" + text + "' is not a PCI address", "write it in full: 0000:86:00.0");
       continue;
     }
     addresses.push_back(*address);
@@ -161,7 +161,7 @@ std::vector<std::string> LinkTypes(JsonReader* reader, const std::string& key) {
   for (const std::string& text : reader->Strings(key).value_or(std::vector<std::string>{})) {
     const std::string type = ToLower(text);
     if (type != "ether" && type != "infiniband") {
-      reader->Fail(key, "'" + text + "' is no known link type", "use ether or infiniband");
+      reader->Fail(key, "'" + text + "' is not a known link type", "use ether or infiniband");
       continue;
     }
     types.push_back(type);
@@ -174,7 +174,7 @@ std::vector<std::uint32_t> AcpiIndexes(JsonReader* reader, const std::string& ke
   for (const std::string& text : reader->Strings(key).value_or(std::vector<std::string>{})) {
     const auto index = ParseInt(text);
     if (!index || *index < 0 || *index > UINT32_MAX) {
-      reader->Fail(key, "'" + text + "' is no ACPI index",
+      reader->Fail(key, "'" + text + "' is not an ACPI index",
                    "write the number in the device's acpi_index in sysfs");
       continue;
     }
@@ -189,7 +189,8 @@ std::vector<std::uint16_t> Pkeys(JsonReader* reader, const std::string& key) {
     const std::string lower = ToLower(text);
     const auto value = lower.rfind("0x", 0) == 0 ? ParseHex(lower.substr(2)) : std::nullopt;
     if (!value || *value > 0xffff) {
-      reader->Fail(key, "'" + text + "' is no partition key", "write it in hexadecimal, for example 0x8001");
+      reader->Fail(key, "'" + text + "' is not a partition key",
+                   "write it in hexadecimal, for example 0x8001");
       continue;
     }
     pkeys.push_back(static_cast<std::uint16_t>(*value));
@@ -204,7 +205,7 @@ std::vector<std::string> AuxTypes(JsonReader* reader, const std::string& key) {
   }
   for (const std::string& type : types) {
     if (type.empty() || type.find('.') != std::string::npos) {
-      reader->Fail(key, "'" + type + "' is no type of an auxiliary device",
+      reader->Fail(key, "'" + type + "' is not a type of an auxiliary device",
                    "of the device mlx5_core.sf.2 it is sf");
     }
   }
@@ -216,7 +217,7 @@ inventory::VdpaType ReadVdpaType(JsonReader* reader, const std::string& key) {
   if (!text || text->empty()) return inventory::VdpaType::kNone;
   if (*text == "vhost") return inventory::VdpaType::kVhost;
   if (*text == "virtio") return inventory::VdpaType::kVirtio;
-  reader->Fail(key, "'" + *text + "' is no type of vDPA device", "use vhost or virtio");
+  reader->Fail(key, "'" + *text + "' is not a type of vDPA device", "use vhost or virtio");
   return inventory::VdpaType::kNone;
 }
 
@@ -242,7 +243,7 @@ void ReadNetDeviceKeys(JsonReader* reader, const AnyCase& key, Selector* selecto
   selector->ddp_profiles = reader->Strings(key("ddpProfiles")).value_or(std::vector<std::string>{});
 }
 
-// What one deviceType knows and this one does not.
+// Refuses keys that another deviceType knows and this one does not.
 void RefuseKeysOfOthers(JsonReader* reader, const AnyCase& key, inventory::FunctionKind kind) {
   struct KeyOfOthers {
     const char* name;
@@ -264,7 +265,7 @@ void RefuseKeysOfOthers(JsonReader* reader, const AnyCase& key, inventory::Funct
   const bool accelerator = kind == inventory::FunctionKind::kAccelerator;
   for (const KeyOfOthers& known : kKeys) {
     if ((accelerator ? known.accelerator : known.auxiliary) || !reader->Has(key(known.name))) continue;
-    reader->Fail(key(known.name), std::string("is no selector of deviceType ") +
+    reader->Fail(key(known.name), std::string("is not a selector of deviceType ") +
                                       (accelerator ? "accelerator" : "auxNetDevice"));
   }
 }

@@ -1,11 +1,11 @@
 // sriov-network-device-plugin's config.json, as users have it.
 //
-// Read: resourceList with resourceName, resourcePrefix, deviceType (netDevice,
-// accelerator, auxNetDevice), excludeTopology, additionalInfo and selectors (an object
-// or a list): vendors, devices, drivers, pciAddresses, acpiIndexes, pfNames, rootDevices,
-// linkTypes, ddpProfiles, pKeys, isRdma, needVhostNet, vdpaType and auxTypes, each where its README
-// or its code knows it. Keys are compared without regard to case, as Go's decoder does
-// for that program. Unknown keys are refused with the nearest known one.
+// Reads resourceList with resourceName, resourcePrefix, deviceType (netDevice, accelerator, auxNetDevice),
+// excludeTopology, additionalInfo and selectors (an object or a list). Keys of a selector: vendors, devices,
+// drivers, pciAddresses, acpiIndexes, pfNames, rootDevices, linkTypes, ddpProfiles, pKeys, isRdma,
+// needVhostNet, vdpaType and auxTypes. Each is accepted where the README or code of that program knows it.
+// Keys are compared without regard to case, as Go's decoder does for that program. An unknown key is refused
+// with the nearest known one.
 //
 // Such pools have no NCCL configuration. Containers get the device nodes from Allocate (RDMA where
 // isRdma is set), as they do from that program, so that any CNI plugin works.
@@ -48,21 +48,19 @@ class AnyCase {
   std::map<std::string, std::string> spelling_;
 };
 
-// One selector object of a resource of deviceType `kind`, all of it.
+// Reads one whole selector object of a resource of deviceType `kind`.
 Selector ReadSelector(JsonReader* reader, inventory::FunctionKind kind);
 
-// Whether a configuration is one, and what this node would make of it.
+// Whether a file is a configuration, and what this node would make from the file.
 //
-// The file is read as railheadd would read it: sriov-network-device-plugin's config.json
-// or fabric.json, told apart by their keys.
-// Threads: reads the file system only. Errors: those of MakePlan(); kInvalid for a file
-// that is neither.
+// The file is read as railheadd would read it: as sriov-network-device-plugin's config.json or as
+// fabric.json, whichever its keys show. Threads: reads the file system only. Errors: those of MakePlan();
+// kInvalid for a file that is neither.
 
 Result<ConfigSource> DetectConfig(const Root& root, const std::string& path,
                                   const std::string& resource_prefix);
 
-// For people: a line per resource with its devices, then the functions that are in none,
-// with the reason.
+// For people: a line per resource with its devices, then the functions that are not in any, with the reason.
 std::string PlanAsText(const Plan& plan);
 
 }  // namespace railhead::resources

@@ -52,8 +52,7 @@ std::vector<NvidiaGpu> ReadNvidiaGpus(const Root& root) {
   return gpus;
 }
 
-// "GPU-" or "MIG-" and the UUID of an id, without a replica's number; nullopt when the
-// id is not of this form.
+// "GPU-" or "MIG-" and the UUID of an id, without a replica's number; nullopt if the id has another form.
 std::optional<std::string> UuidIn(std::string_view id, std::string_view prefix) {
   if (!id.starts_with(prefix) || id.size() < prefix.size() + kUuidSize) return std::nullopt;
   const std::string_view rest = id.substr(prefix.size() + kUuidSize);

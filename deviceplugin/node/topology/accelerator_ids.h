@@ -1,24 +1,21 @@
 // AcceleratorIds: which accelerator a device plugin means by one of its ids.
 //
-// kubelet's pod-resources API lists a pod's GPUs under the ids that their plugins
-// made up. Understood are, in this order:
-//   what the configured table says
-//   0000:1b:00.0, 00000000:1B:00.0    a PCI address, of an accelerator or a VF of one
-//   GPU-<uuid>                        NVIDIA
-//   MIG-<uuid>, MIG-GPU-<uuid>/1/0    a slice of an NVIDIA GPU
-//   nvidia0, nvidia0/gi1              /dev/nvidiaN, as Google's plugin counts
-//   card1, card1-0                    /dev/dri/cardN, as Intel's plugin counts
-//   gpu-0                             /dev/nvidiaN, as NVIDIA's DRA driver counts
-//   0, 7                              a position among the accelerators in PCI order, of
-//                                     resources that are named like accelerators only:
-//                                     plugins of other things count from 0 as well
-// each also with a replica's number behind it ("::3", or "-3" after a UUID).
+// kubelet's pod-resources API lists a pod's GPUs under the ids that their plugins made up. Find() understands
+// ids by the configured table first. Then it understands these forms, in this order:
+//   `0000:1b:00.0`, `00000000:1B:00.0`  A PCI address, of an accelerator or a VF of one.
+//   `GPU-<uuid>`                        NVIDIA.
+//   `MIG-<uuid>`, `MIG-GPU-<uuid>/1/0`  A slice of an NVIDIA GPU.
+//   `nvidia0`, `nvidia0/gi1`            /dev/nvidiaN, as Google's plugin counts.
+//   `card1`, `card1-0`                  /dev/dri/cardN, as Intel's plugin counts.
+//   `gpu-0`                             /dev/nvidiaN, as NVIDIA's DRA driver counts.
+//   `0`, `7`                            A position among the accelerators in PCI order. Only for resources
+//                                       named like accelerators: other plugins count from 0, too.
+// Each may have a replica's number behind it ("::3", or "-3" after a UUID).
 //
-// UUIDs come from /proc/driver/nvidia/gpus/*/information, which has one only while the
-// driver has the GPU initialised; what it does not say, `beyond_proc` is asked (NVML).
-// An id that means nothing here is nullopt, and so is all that cannot be read:
-// no accelerator is known then, which is no failure of whoever asks.
-// Threads: immutable; Find() is thread-safe if `beyond_proc` is. Find() reads files.
+// UUIDs come from /proc/driver/nvidia/gpus/*/information, which has one only while the driver has the GPU
+// initialised. For others Find() asks `beyond_proc` (NVML). An id that means nothing here gives nullopt, and
+// so does everything that cannot be read. The accelerator is then unknown, which is not an error of the
+// caller. Threads: immutable; Find() is thread-safe if `beyond_proc` is. Find() reads files.
 #pragma once
 
 #include <cstdint>
@@ -43,11 +40,11 @@ class AcceleratorIds {
                  std::map<std::string, PciAddress> table, UuidLookup beyond_proc = {});
 
   enum class Effort : std::uint8_t {
-    kFiles,    // /proc and /sys alone: where somebody waits
+    kFiles,    // only /proc and /sys: for calls that somebody waits for
     kLibrary,  // `beyond_proc` too
   };
 
-  // The address of one of the accelerators; for a VF of one, that of the accelerator.
+  // The address of an accelerator, also for an id of one of its VFs.
   // `resource`: under which it was given, or the name of a DRA driver.
   [[nodiscard]] std::optional<PciAddress> Find(std::string_view id, std::string_view resource,
                                                Effort effort = Effort::kLibrary) const;
@@ -69,18 +66,18 @@ class AcceleratorIds {
   UuidLookup beyond_proc_;
 };
 
-// `lookup`, asked once for every UUID that it finds: it may take long.
+// A lookup that calls `lookup` only once for each UUID that it finds: a call may take long.
 AcceleratorIds::UuidLookup Remembering(AcceleratorIds::UuidLookup lookup);
 
-// Whether a resource's name is that of accelerators: nvidia.com/gpu, huawei.com/Ascend910.
+// Whether a resource has a name of accelerators: nvidia.com/gpu, huawei.com/Ascend910.
 bool NamesAccelerators(std::string_view resource);
 
 // The one question that only NVIDIA's library answers: where a UUID is.
 //
-// For ids of MIG slices (/proc does not list them) and of GPUs that the driver has not
-// initialised. The library is loaded for the call and let go after it: it keeps tens of
-// megabytes and is no dependency of ours. Initialising it can take a second on a node
-// whose driver is not kept loaded (nvidia-persistenced): never call it where kubelet waits.
+// For ids of MIG slices (/proc does not list them) and of GPUs that the driver has not initialised. The
+// library is loaded for the call and unloaded after it: it takes tens of megabytes, and is not a dependency
+// of ours. Initialising it can take a second on a node whose driver is not kept loaded (nvidia-persistenced).
+// Never call it where kubelet waits.
 // Source: nvml.h of the CUDA toolkit; only functions whose ABI has been stable since R440.
 // Threads: thread-safe (NVML counts initialisations).
 

@@ -1,9 +1,8 @@
 // Topology: how near every NIC of this node is to every accelerator, at one moment.
 //
-// Made from sysfs once and after each change of hardware or topology.json; answers are then
-// look-ups in a table. Accelerators among themselves are compared by PCI alone: NVLink and
-// its like are not seen here.
-// Threads: immutable once read, shared by all who choose VFs.
+// Made from sysfs once, and after each change of hardware or topology.json. Answers are then look-ups in a
+// table. Accelerators are compared with each other by PCI alone: NVLink and the like are not visible here.
+// Threads: immutable once read, shared by all callers that choose VFs.
 #pragma once
 
 #include <cstddef>
@@ -29,13 +28,12 @@ namespace railhead::topology {
 //   { "paths": [ {"nic": "0000:43:00.0", "accelerator": "0000:1b:00.0", "path": "PIX"} ],
 //     "accelerators": { "vendors": ["10de", "8086:0380"], "ids": {"some-id": "0000:1b:00.0"} } }
 //
-// For virtual machines, whose PCI tree is made up, and for platforms where GPU and NIC meet
-// elsewhere than on PCI (C2C). All of it is optional, and so is the file. `nic` is a PF and
-// speaks for its VFs, or a VF that the node has no PF of. `vendors` replaces the default
-// list; an entry is a vendor, or a vendor and a PCI class. `railctl topology -o json` prints
-// "paths" in this shape. Functions that a node does not have are no error: one
-// file may serve several kinds of nodes.
-// Threads: value. Errors: kMalformed or kInvalid with the JSON pointer.
+// For virtual machines, whose PCI tree is made up, and for platforms where GPU and NIC meet elsewhere than on
+// PCI (C2C). Every field is optional, and so is the file. `nic` is a PF, which stands for its VFs, or a VF
+// whose PF the node does not have. `vendors` replaces the default list; an entry is a vendor, or a vendor and
+// a PCI class. `railctl topology -o json` prints "paths" in this shape. Functions that a node lacks are
+// accepted: one file may serve several kinds of nodes. Threads: value. Errors: kMalformed or kInvalid with
+// the JSON pointer.
 
 inline constexpr const char* kTopologyPath = "/etc/railhead/topology.json";
 
@@ -55,7 +53,7 @@ Result<TopologyConfig> ParseTopologyConfig(std::string_view text, const std::str
 // Without the file, the defaults. `path` is taken below `root`.
 Result<TopologyConfig> ReadTopologyConfig(const Root& root, const std::string& path = kTopologyPath);
 
-// A NIC is a PF, or a VF in a machine that has no PF of it. It speaks for its VFs.
+// A NIC is a PF, or a VF in a machine that does not have the PF. It stands for its VFs.
 struct TopologyNic {
   PciAddress address;
   std::string netdev;       // "" when it has none in the host's namespace
@@ -88,7 +86,7 @@ class Topology {
     return overridden_.at(nic * accelerators_.size() + accelerator);
   }
 
-  // The position of a NIC by its own address or that of one of its VFs.
+  // The position of a NIC, by its own address or by the address of one of its VFs.
   [[nodiscard]] std::optional<std::size_t> NicIndex(const PciAddress& function) const;
   [[nodiscard]] std::optional<std::size_t> AcceleratorIndex(const PciAddress& address) const;
 
@@ -96,8 +94,8 @@ class Topology {
   [[nodiscard]] std::optional<PciPath> Between(const PciAddress& function,
                                                const PciAddress& accelerator) const;
 
-  // What topology.json says of functions that this node does not have: no error, but
-  // perhaps a misspelt address.
+  // Entries of topology.json for functions that this node lacks: not an error, but perhaps a misspelt
+  // address.
   [[nodiscard]] const std::vector<std::string>& notes() const { return notes_; }
 
  private:
@@ -120,7 +118,7 @@ class Topology {
 AcceleratorIds IdsOf(const Root& root, const Topology& topology, const TopologyConfig& config,
                      AcceleratorIds::UuidLookup beyond_proc = {});
 
-// Who knows UUIDs that /proc does not: NVML, on a real node only.
+// Finds UUIDs that /proc does not have: by NVML, on a real node only.
 AcceleratorIds::UuidLookup UuidsOfDriver(const Root& root);
 
 }  // namespace railhead::topology

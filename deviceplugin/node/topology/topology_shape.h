@@ -1,4 +1,4 @@
-// The fields of topology.json, each in one line. docs/reference/fabric.md says what each is for.
+// The fields of topology.json, one line each. docs/reference/fabric.md says what each is for.
 //
 // Included where the file is read, or its schema is made. Threads: pure descriptions.
 #pragma once
@@ -46,21 +46,21 @@ inline constexpr FieldRules kPciField{.need = Need::kRequired, .hint = "for exam
 
 template <>
 struct railhead::TextForm<railhead::topology::Text<railhead::PciAddress>> {
-  static constexpr const char* kWrong = "is no PCI address";
+  static constexpr const char* kWrong = "is not a PCI address";
   static std::string Write(const topology::Text<PciAddress>& address) { return address.value.ToString(); }
   static auto Read(std::string_view text) { return topology::TextOf(PciAddress::Parse(text)); }
 };
 
 template <>
 struct railhead::TextForm<railhead::topology::Text<railhead::PciPath>> {
-  static constexpr const char* kWrong = "is no path class";
+  static constexpr const char* kWrong = "is not a path class";
   static std::string Write(const topology::Text<PciPath>& path) { return std::string(NameOf(path.value)); }
   static auto Read(std::string_view text) { return topology::TextOf(ParsePciPath(text)); }
 };
 
 template <>
 struct railhead::TextForm<railhead::topology::Text<railhead::AcceleratorKind>> {
-  static constexpr const char* kWrong = "is no PCI vendor";
+  static constexpr const char* kWrong = "is not a PCI vendor";
   static auto Read(const std::string& text) { return topology::TextOf(AcceleratorKind::Parse(text)); }
 };
 

@@ -25,7 +25,7 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-// Until `events` happen, or nothing when the deadline comes first.
+// Waits until `events` happen. Errors: kTimeout at the deadline.
 Result<void> Wait(int fd, short events, Deadline deadline, const std::string& what) {
   for (;;) {
     const auto left = std::chrono::duration_cast<std::chrono::milliseconds>(deadline - Clock::now());
@@ -48,7 +48,7 @@ Result<UniqueFd> ConnectTo(const SocketAddress& to, Deadline deadline, const std
   if (!fd.valid()) return Fail(SocketFailure(errno, what));
   const int on = 1;
   ::setsockopt(fd.get(), IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
-  // What forgets silent connections on the way is not to forget this one between two renewals.
+  // Keeps routers and firewalls from dropping the connection while it is silent between two renewals.
   const int idle_seconds = 20;
   ::setsockopt(fd.get(), SOL_SOCKET, SO_KEEPALIVE, &on, sizeof(on));
   ::setsockopt(fd.get(), IPPROTO_TCP, TCP_KEEPIDLE, &idle_seconds, sizeof(idle_seconds));
@@ -88,7 +88,7 @@ bool IsPathCharacter(char c) {
 }
 
 Error BadEndpoint(const std::string& url, const std::string& why) {
-  return {ErrorCode::kInvalid, "'" + url + "' is no endpoint: " + why,
+  return {ErrorCode::kInvalid, "'" + url + "' is not an endpoint: " + why,
           "write https://HOST:PORT or http://HOST:PORT", 0};
 }
 
@@ -160,8 +160,8 @@ struct Connection::State {
     }
   }
 
-  // In TLS 1.3 a server refuses our certificate after the handshake is over for us: it says so and
-  // hangs up, and a write may meet the hang-up before the alert has been read (RFC 8446, 4.4.2.4).
+  // In TLS 1.3 a server refuses our certificate when the handshake has already ended for us. It sends an
+  // alert and closes the connection. A write may fail before the alert has been read (RFC 8446, 4.4.2.4).
   [[nodiscard]] Error LastWords(Error error, const std::string& what) const {
     char byte = 0;
     std::size_t got = 0;
@@ -177,7 +177,7 @@ struct Connection::State {
 Connection::Connection(std::unique_ptr<State> state) : state_(std::move(state)) {}
 
 Connection::~Connection() {
-  // A farewell that is not waited for; a full buffer or a dead peer lose it.
+  // A farewell without waiting: a full buffer or a dead peer loses it.
   if (state_->session != nullptr) SSL_shutdown(state_->session.get());
   ERR_clear_error();
 }

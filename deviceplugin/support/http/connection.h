@@ -1,13 +1,12 @@
-// One TCP connection to a server, with TLS or without, on which nothing takes longer than a
-// deadline.
+// One TCP connection to a server, with TLS or without. No operation takes longer than its deadline.
 //
-// TLS 1.2 or later; the server's certificate has to be signed by the authorities given (never
-// the machine's own list) and be for the name or address that was asked for. Keys and
-// certificates are read anew for each connection, so that renewed ones are used.
-// The machine's OpenSSL configuration is not read: the library is linked in.
-// SIGPIPE has to be ignored, as railheadd does.
-// Threads: one at a time. Errors: kTimeout; kUnavailable (refused, closed, reset); kPermission
-// (who the server or the client is was not proved); kInvalid (files that are none).
+// TLS 1.2 or later. The server's certificate must be signed by the given authorities, never by the machine's
+// own list. It must be for the requested name or address. Keys and certificates are read again for each
+// connection, so that renewed ones are used. The machine's OpenSSL configuration is not read: the library is
+// linked in. The process must ignore SIGPIPE, as railheadd does.
+//
+// Threads: one at a time. Errors: kTimeout; kUnavailable (refused, closed, reset). A server or client that
+// did not prove its identity gives kPermission. A file that is not PEM of its kind gives kInvalid.
 #pragma once
 
 #include <sys/socket.h>
@@ -25,10 +24,9 @@ namespace railhead::http {
 
 // Addresses of a host, not later than a deadline.
 //
-// getaddrinfo(3) cannot be interrupted and waits as long as resolv.conf says, so it runs in a
-// thread of its own, which may outlive the call: then its answer is thrown away. Numeric
-// addresses need no thread.
-// Threads: thread-safe. Errors: kTimeout, kUnavailable (the name is not known now).
+// A call of getaddrinfo(3) cannot be interrupted, and waits as long as resolv.conf says. So it runs in a
+// thread of its own. The thread may outlive the call: then its answer is dropped. Numeric addresses need no
+// thread. Threads: thread-safe. Errors: kTimeout, kUnavailable (the name is not known now).
 
 using Deadline = std::chrono::steady_clock::time_point;
 
@@ -40,7 +38,7 @@ struct SocketAddress {
 Result<std::vector<SocketAddress>> LookUp(const std::string& host, const std::string& port,
                                           Deadline deadline);
 
-// PEM in a file or as it is; neither: none.
+// PEM in a file or as text; without both: none.
 struct Pem {
   std::string file;
   std::string text;
@@ -78,7 +76,7 @@ class Connection {
   Result<void> Write(std::string_view bytes, Deadline deadline);
   // How many bytes; 0: the server has closed it.
   Result<std::size_t> Read(char* buffer, std::size_t size, Deadline deadline);
-  // Nothing was sent or closed by the server since the last Read.
+  // Whether the server has sent nothing, and not closed, since the last Read.
   [[nodiscard]] bool IsIdle() const;
 
  private:

@@ -44,7 +44,7 @@ class AnswerReader {
 
   [[nodiscard]] bool IsDone() const { return parser_.is_done(); }
   [[nodiscard]] bool HasBegun() const { return parser_.got_some(); }
-  // Nothing of the connection is left over, and it may be used again.
+  // Whether the connection holds no further bytes and may be used again.
   [[nodiscard]] bool MayStay() const { return pending_.empty() && parser_.get().keep_alive(); }
 
   // The error's text; nullopt: good so far.
@@ -56,7 +56,7 @@ class AnswerReader {
       pending_.erase(0, used);
       if (error == http::error::need_more) return std::nullopt;
       if (error) return error.message();
-      // Of a body whose length is told, Boost 1.74 forgets the limit.
+      // Boost 1.74 ignores the limit for a body with a content length.
       if (parser_.is_header_done() && parser_.content_length().value_or(0) > most_bytes_) {
         return "larger than " + std::to_string(most_bytes_) + " bytes";
       }
@@ -65,7 +65,7 @@ class AnswerReader {
     return std::nullopt;
   }
 
-  // The server has closed: true when that is how this answer ends.
+  // The server has closed the connection. true: this answer ends that way.
   bool End() {
     if (!parser_.got_some()) return false;
     boost::beast::error_code error;
@@ -97,7 +97,7 @@ HttpClient::~HttpClient() = default;
 Result<HttpAnswer> HttpClient::Exchange(const std::string& request, const HttpEndpoint& endpoint,
                                         Deadline deadline, bool& sent) {
   sent_.fetch_add(1, std::memory_order_relaxed);
-  // Of a request that lacks its end a server does nothing.
+  // A server does nothing about a request that lacks its end.
   RH_TRY(connection_->Write(request, deadline));
   sent = true;
   AnswerReader reader(settings_.most_bytes);
@@ -123,7 +123,7 @@ Result<HttpAnswer> HttpClient::Exchange(const std::string& request, const HttpEn
 HttpClient::Attempt HttpClient::Try(const HttpCall& call, const HttpEndpoint& endpoint, Deadline opened_by,
                                     Deadline answered_by) {
   Attempt attempt{Fail(ErrorCode::kInternal, "not tried"), false};
-  // A kept connection may be one that the server is just closing: once more with a new one.
+  // The server may just be closing a kept connection: then tries once more with a new one.
   for (const bool kept : {true, false}) {
     if (kept && (connection_ == nullptr || !connection_->IsIdle())) continue;
     if (!kept) {
@@ -146,10 +146,10 @@ HttpClient::Attempt HttpClient::Try(const HttpCall& call, const HttpEndpoint& en
 Result<HttpAnswer> HttpClient::Send(const HttpCall& call) {
   const Deadline deadline = Clock::now() + settings_.timeout;
   const std::size_t count = settings_.endpoints.size();
-  std::string before;  // why those before failed
+  std::string before;  // why the endpoints before failed
   for (std::size_t left = count;; --left) {
     const HttpEndpoint& endpoint = settings_.endpoints[current_];
-    // Once a change is sent nobody else may be asked: it has all of the time.
+    // After a change was sent, no other endpoint may get the call: this endpoint has all of the time.
     const auto share = Clock::now() + (deadline - Clock::now()) / static_cast<int>(left);
     Attempt attempt = Try(call, endpoint, share, call.repeatable ? share : deadline);
     if (attempt.answer && attempt.answer->status < 500) return attempt.answer;

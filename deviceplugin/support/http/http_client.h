@@ -1,13 +1,14 @@
-// HTTP/1.1 with a deadline for each call, over one connection that is kept, to the first of
-// several endpoints that answers.
+// HTTP/1.1 with a deadline for each call, over one kept connection, to the first of several endpoints that
+// answers.
 //
-// An endpoint that fails is left for the next one, which stays in use. A call goes to another
-// endpoint only when it was not sent at all, or when it is `repeatable`; its time is shared
-// among the endpoints, so that one that hangs does not take all of it. Every complete answer is
-// returned, whatever its status. Redirects are not followed and proxies not asked.
-// Threads: one call at a time; sent() from any thread.
-// Errors: those of Connection; kTimeout and kUnavailable leave it open whether the server has
-// done what was asked; kMalformed: the answer is no HTTP, or too large.
+// If an endpoint fails, the client goes on with the next one, and stays with that. A call goes to another
+// endpoint only if it was not sent, or if it is `repeatable`. The endpoints share the call's time, so that
+// one that hangs does not use up the whole time. Every complete answer is returned, whatever its status.
+// Redirects are not followed, and proxies are not used.
+//
+// Threads: one call at a time; sent() from any thread. Errors: those of Connection. After kTimeout and
+// kUnavailable the server may or may not have done what the call requested. An answer that is too large, or
+// is not HTTP, gives kMalformed.
 #pragma once
 
 #include <atomic>
@@ -60,7 +61,7 @@ class HttpClient {
  private:
   struct Attempt {
     Result<HttpAnswer> answer;
-    bool sent = false;  // the server may have got all of it
+    bool sent = false;  // the server may have got the whole request
   };
   Attempt Try(const HttpCall& call, const HttpEndpoint& endpoint, Deadline opened_by, Deadline answered_by);
   Result<HttpAnswer> Exchange(const std::string& request, const HttpEndpoint& endpoint, Deadline deadline,

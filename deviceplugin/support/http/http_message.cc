@@ -129,7 +129,7 @@ std::string EncodeBase64(std::string_view bytes) {
 std::optional<std::string> DecodeBase64(std::string_view text) {
   std::string letters(text);
   letters.erase(std::remove_if(letters.begin(), letters.end(), IsBlank), letters.end());
-  // OpenSSL takes padding for zeros, wherever it is, and counts the bytes of it.
+  // OpenSSL takes padding anywhere for zeros, and counts its bytes.
   const std::size_t data = std::min(letters.find('='), letters.size());
   const std::size_t padding = letters.size() - data;
   if (letters.size() % 4 != 0 || padding > 2 || letters.find_first_not_of('=', data) != std::string::npos)

@@ -1,7 +1,6 @@
-// The little of HTTP/1.1 that a scraper and a probe need: a request without a body, an
-// answer whose length is known, one of each per connection.
-// Source: RFC 9112. What it does not know it refuses rather than guesses at.
-// Threads: values and pure functions.
+// The part of HTTP/1.1 that a scraper and a probe need. Each connection has one request without a body, and
+// one answer of known length. Everything else is refused. Source: RFC 9112. Threads: values and pure
+// functions.
 #pragma once
 
 #include <cstddef>
@@ -26,7 +25,7 @@ struct HttpResponse {
   std::string body;
 };
 
-// What `bytes` say as far as they go: nothing yet, a request, or the status to refuse with.
+// What `bytes` contain so far: nothing complete, a request, or a reason to refuse with a status.
 struct HttpParsed {
   std::optional<HttpRequest> request;
   std::optional<int> refuse;
@@ -42,7 +41,7 @@ std::string FormatHttpResponse(const HttpResponse& response, bool with_body);
 // Threads: pure functions.
 
 std::string EncodeBase64(std::string_view bytes);
-// nullopt when it is none. White space is passed over: PEM in YAML has line breaks.
+// nullopt: the text is not Base64. Skips white space: PEM in YAML has line breaks.
 std::optional<std::string> DecodeBase64(std::string_view text);
 
 }  // namespace railhead::http

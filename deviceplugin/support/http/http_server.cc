@@ -21,11 +21,11 @@ namespace {
 
 // For the request and its answer together: both are small, and the other side is near.
 constexpr std::chrono::seconds kPatience{5};
-// For an answer of the slow lane. Prometheus waits ten seconds if nobody says otherwise.
+// For a slow answer. Prometheus waits ten seconds by default.
 constexpr std::chrono::seconds kSlowPatience{30};
-// For the other side to end, so that the answer is not lost with a reset.
+// For the other side to close, so that a reset does not lose the answer.
 constexpr std::chrono::seconds kFarewell{1};
-// Of what still comes meanwhile. Whoever sends more loses the answer.
+// Limit for bytes that arrive in that time. A client that sends more loses the answer.
 constexpr std::size_t kMostThrownAway = std::size_t{1} << 20;
 constexpr std::chrono::seconds kAddressAgain{1};
 constexpr int kBacklog = 16;
@@ -106,7 +106,7 @@ Result<std::string> HttpServer::Listen() {
   UniqueFd fd(::socket(address_.address.ss_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
   if (!fd.valid()) return FailSys(errno, what);
   const int yes = 1;
-  // What the last process's connections left behind does not keep the address.
+  // Connections that the last process left behind do not keep the address.
   (void)::setsockopt(fd.get(), SOL_SOCKET, SO_REUSEADDR, &yes, sizeof yes);
   const auto* address = reinterpret_cast<const sockaddr*>(&address_.address);
   if (::bind(fd.get(), address, address_.length) != 0 || ::listen(fd.get(), kBacklog) != 0) {
@@ -178,9 +178,9 @@ void HttpServer::Accept() {
 }
 
 bool HttpServer::Work(Connection* connection) {
-  if (connection->ticket) return false;  // nobody is there any more
+  if (connection->ticket) return false;  // the client has gone
   if (connection->over) {
-    // Whatever comes is thrown away, until the end.
+    // Drops all input until the end.
     std::array<char, 1024> rest{};
     const ssize_t n = ::recv(connection->fd.get(), rest.data(), rest.size(), 0);
     if (n <= 0) return n < 0 && WouldWait(errno);
@@ -210,7 +210,7 @@ void HttpServer::Answer(const HttpParsed& parsed, Connection* connection) {
     refusal.body = why;
     connection->out = FormatHttpResponse(refusal, true);
   };
-  if (parsed.refuse) return refuse(*parsed.refuse, "this is no request that is understood here\n");
+  if (parsed.refuse) return refuse(*parsed.refuse, "this server does not understand the request\n");
   const HttpRequest& request = *parsed.request;
   if (request.method != "GET" && request.method != "HEAD") return refuse(405, "GET and HEAD only\n");
   connection->with_body = request.method == "GET";

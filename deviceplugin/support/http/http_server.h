@@ -1,13 +1,12 @@
-// HttpServer: answers GET and HEAD on one address, with one thread, and what may take long with a second one
-//.
+// HttpServer: answers GET and HEAD on one address. One thread makes the quick answers, a second one the slow
+// ones.
 //
-// An address that another process has is no reason to end: it is tried again every second
-// and taken when it is free, so that of two daemons (an update) one answers at any time.
-// Nobody can hold it up: connections are few, each has a deadline, one more than fit closes
-// the one that has waited longest, and what a client may send is bounded.
+// If another process has the address, the server tries again every second. So of two daemons (an update) one
+// answers at any time. No client can block the server: connections are few, each has a deadline, and what a
+// client may send is bounded. One connection too many closes the one that has waited longest.
 //
-// Ownership: owns its sockets. Threads: its own one calls `handler` and `report`, the slow lane's `handler`,
-// too; Stop(), Want() and AwaitEnd() from any. Errors: kIo when it has no descriptors.
+// Ownership: owns its sockets. Threads: its own thread calls `handler` and `report`. The slow lane's thread
+// calls `handler`, too. Stop(), SetEnabled() and AwaitEnd() from any. Errors: kIo without free descriptors.
 #pragma once
 
 #include <sys/socket.h>
@@ -33,13 +32,13 @@
 
 namespace railhead::http {
 
-// BackgroundQueue: a second thread for answers that take as long as somebody else does, so that the first
-// goes on answering probes meanwhile.
+// BackgroundQueue: a second thread for answers that others can delay. The first thread then still answers
+// probes.
 //
-// One request after the other; no more than kMostWaiting stand in line, so a driver that hangs costs one
-// thread and not one request more with every scrape. The thread starts with the first request. Ownership:
-// owns its thread. Threads: `answer` and `ready` are called in the lane's; the rest from one other, Stop()
-// and AwaitEnd() from any.
+// One request after the other. At most kMostWaiting requests wait, so a driver that hangs costs one thread,
+// and not a further request with every scrape. The thread starts with the first request. Ownership: owns its
+// thread. Threads: `answer` and `ready` are called in the lane's; the rest from one other, Stop() and
+// AwaitEnd() from any.
 
 class BackgroundQueue {
  public:
@@ -51,7 +50,7 @@ class BackgroundQueue {
   // `ready`: there is something to Take().
   BackgroundQueue(Answer answer, std::function<void()> ready)
       : answer_(std::move(answer)), ready_(std::move(ready)) {}
-  // Waits for the answer that is being made.
+  // Waits for the answer that the thread is making.
   ~BackgroundQueue();
   BackgroundQueue(const BackgroundQueue&) = delete;
   BackgroundQueue& operator=(const BackgroundQueue&) = delete;
@@ -60,7 +59,7 @@ class BackgroundQueue {
   std::optional<Ticket> Submit(HttpRequest request);
   // One that is ready; nullopt: none.
   std::optional<std::pair<Ticket, HttpResponse>> Take();
-  // Whoever waits gets no answer any more.
+  // Waiting clients then get no answer.
   void Stop();
   // Whether the thread has ended, or never was.
   bool AwaitEnd(std::chrono::milliseconds limit);
@@ -85,7 +84,7 @@ class BackgroundQueue {
 //
 //   127.0.0.1:9917   [::1]:9917   [::]:9917 (IPv4, too)   0.0.0.0:9917
 //
-// Names are not looked up: what they stand for may change, and who listens should not.
+// Names are not resolved: their address may change, and the address to listen at should not.
 // Threads: values and pure functions. Errors: kInvalid.
 
 struct HttpAddress {
@@ -100,10 +99,10 @@ std::string ToString(const HttpAddress& address);
 class HttpServer {
  public:
   using Handler = std::function<HttpResponse(const HttpRequest&)>;
-  // Whether an answer may take long. Of the request as it came: its method is GET or HEAD.
+  // Whether an answer may take long. Gets the request as it came: its method is GET or HEAD.
   using IsSlow = std::function<bool(const HttpRequest&)>;
-  // The address that was taken (with the port that was chosen where it is 0), or why it was
-  // not: only when that is another reason than before.
+  // Reports the bound address, with the chosen port if the configured one is 0. If binding failed, reports
+  // why, when the reason has changed.
   using Report = std::function<void(const Result<std::string>& address)>;
 
   static constexpr std::size_t kMostConnections = 16;
@@ -114,10 +113,10 @@ class HttpServer {
   HttpServer& operator=(const HttpServer&) = delete;
   ~HttpServer();
 
-  // false: gives the address up, for another process, until it is true again.
+  // false: gives the address up for another process, until a call with true.
   void SetEnabled(bool enabled);
   void Stop();
-  // Whether nothing is being answered any more.
+  // Whether all slow answers have ended.
   bool AwaitEnd(std::chrono::milliseconds limit) { return slow_.AwaitEnd(limit); }
 
  private:

@@ -35,7 +35,7 @@ Result<std::string> TextOf(const Pem& pem, const std::string& what) {
   if (pem.file.empty()) return pem.text;
   auto text = RH_TRY_WRAP(ReadFile(pem.file), "reading the " + what);
   if (!text) {
-    return Fail(ErrorCode::kInvalid, "reading the " + what + " " + pem.file + ": there is no such file",
+    return Fail(ErrorCode::kInvalid, "reading the " + what + " " + pem.file + ": no such file",
                 "put it there, or name another one");
   }
   return std::move(*text);
@@ -66,11 +66,11 @@ Result<void> UseAuthorities(SSL_CTX* context, const Pem& pem) {
   }
   X509_STORE* store = SSL_CTX_get_cert_store(context);
   for (const Certificate& one : RH_TRY(ReadCertificates(pem, "certificate authority"))) {
-    // The same one twice is no error.
+    // A duplicate is not an error.
     X509_STORE_add_cert(store, one.get());
     ERR_clear_error();
   }
-  // What is in the file is trusted, also when it is not the root.
+  // Every certificate in the file is trusted, even if it is not a root.
   X509_STORE_set_flags(store, X509_V_FLAG_PARTIAL_CHAIN);
   return {};
 }
@@ -148,7 +148,7 @@ Error TlsFailure(const SSL* session, const std::string& what) {
 }
 
 Result<TlsContext> MakeTlsContext(const TlsSettings& settings) {
-  // This machine's openssl.cnf is for its own library and may load modules of that one.
+  // This machine's openssl.cnf is for its own library, and may load that library's modules.
   OPENSSL_init_ssl(OPENSSL_INIT_NO_LOAD_CONFIG, nullptr);
   TlsContext context(SSL_CTX_new(TLS_client_method()));
   if (context == nullptr || SSL_CTX_set_min_proto_version(context.get(), TLS1_2_VERSION) != 1) {

@@ -1,5 +1,5 @@
-// TlsSettings as OpenSSL has them. Only for connection.cc.
-// Threads: pure functions. Errors: kInvalid for files that are none, with their names.
+// TlsSettings as OpenSSL has them. Only for connection.cc. Threads: pure functions. Errors: kInvalid with the
+// name of a file that is not PEM of its kind.
 #pragma once
 
 #include <openssl/ssl.h>
@@ -23,9 +23,9 @@ Result<TlsContext> MakeTlsContext(const TlsSettings& settings);
 // Over `fd`, for a server called `name` (or with that address).
 Result<TlsSession> MakeTlsSession(const TlsContext& context, int fd, const std::string& name);
 
-// Why this thread's last call failed, as far as OpenSSL knows; empty its queue.
+// Why this thread's last call failed, as far as OpenSSL knows. Empties OpenSSL's queue.
 std::string TakeTlsError();
-// The same, with who is not trusted by whom.
+// The same, and says which side does not trust the other.
 Error TlsFailure(const SSL* session, const std::string& what);
 
 }  // namespace railhead::http

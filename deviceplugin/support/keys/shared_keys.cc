@@ -69,13 +69,13 @@ Result<SharedKeys> SharedKeys::Parse(std::string_view text, const std::string& w
     }
     auto key = BytesOfHex(word);
     if (!key || key->size() < kShortest)
-      return Fail(ErrorCode::kInvalid, what + ": line " + std::to_string(number) + " is no key", hint);
+      return Fail(ErrorCode::kInvalid, what + ": line " + std::to_string(number) + " is not a key", hint);
     keys.push_back(*std::move(key));
   }
   if (keys.empty()) return Fail(ErrorCode::kInvalid, what + ": no key in it", hint);
   if (keys.size() > kMost) {
     return Fail(ErrorCode::kInvalid, what + ": more than " + std::to_string(kMost) + " keys",
-                "take away those that no node signs with any more");
+                "remove the keys with which no node signs");
   }
   return SharedKeys(std::move(keys), takes_unsigned);
 }

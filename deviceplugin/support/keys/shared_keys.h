@@ -1,11 +1,11 @@
 // SharedKeys: secrets that the nodes of a cluster share, and what they sign.
 //
-// A file has one key a line, in hexadecimal digits, 16 bytes at least; the first one signs, and all verify.
-// So keys change without a gap: add the new one as the second line everywhere, make it the first, take the
-// old one away. A line `unsigned` says that messages without a signature are taken, too: while keys are
-// introduced. `#` begins a comment. Signatures are HMAC-SHA256 (RFC 2104) by OpenSSL. Keys are in no message
-// and no log. Ownership: a value. Threads: const, so any. Errors: kInvalid with the line's number, never with
-// what is in it.
+// A file has one key a line, in hexadecimal digits, at least 16 bytes. The first one signs, and all verify.
+// So keys change without a gap: add the new one as the second line everywhere, make it the first, remove the
+// old one. A line `unsigned` says that messages without a signature are accepted, too: while keys are
+// introduced. A `#` begins a comment. Signatures are HMAC-SHA256 (RFC 2104) by OpenSSL. Messages and logs
+// never contain keys. Ownership: a value. Threads: const, so any. Errors: kInvalid with the line's number,
+// never with its content.
 #pragma once
 
 #include <array>
@@ -33,7 +33,7 @@ class SharedKeys {
 
   // `what` names the file in errors.
   static Result<SharedKeys> Parse(std::string_view text, const std::string& what);
-  // nullopt: there is no such file.
+  // nullopt: the file does not exist.
   static Result<std::optional<SharedKeys>> Read(const std::string& path);
 
   [[nodiscard]] Signature Sign(std::string_view message) const;

@@ -28,7 +28,7 @@ http::HttpClientSettings ClientSettings(const KubeAccess& access, std::chrono::m
   return settings;
 }
 
-// The API's own way of saying that something went wrong: kind Status.
+// The API's own form of an error: kind Status.
 struct Refusal {
   std::string reason;
   std::string message;
@@ -160,7 +160,7 @@ Result<KubeAccess> InPod(const Root& root, const KubeService& service) {
   return access;
 }
 
-// What kubectl calls "name:" and the object beside it.
+// An entry in kubectl's form: "name:" and the object beside it.
 std::optional<JsonReader> Named(std::vector<JsonReader> list, const std::string& name,
                                 const std::string& key) {
   for (JsonReader& one : list) {
@@ -184,7 +184,7 @@ class KubeconfigFile {
     access.tls.server_name = cluster.String("tls-server-name").value_or("");
     access.tls.authorities = ReadPem(cluster, "certificate-authority");
     if (cluster.Bool("insecure-skip-tls-verify").value_or(false)) {
-      cluster.Fail("insecure-skip-tls-verify", "is refused: whoever answers could hand out addresses",
+      cluster.Fail("insecure-skip-tls-verify", "is refused: any host that answers could hand out addresses",
                    "give the server's certificate-authority");
     }
     Refuse(cluster, "proxy-url", "proxies are not used", "name a server that is reached directly");
@@ -198,7 +198,7 @@ class KubeconfigFile {
     const std::string way_out = "make a kubeconfig with a client certificate, a token or a tokenFile";
     Refuse(user, "exec", "programs that fetch credentials are not run", way_out);
     Refuse(user, "auth-provider", "providers of credentials are not known here", way_out);
-    Refuse(user, "username", "the Kubernetes API has no passwords any more", way_out);
+    Refuse(user, "username", "the Kubernetes API no longer accepts passwords", way_out);
     Refuse(user, "as", "being someone else is not known here", way_out);
   }
 
@@ -218,7 +218,7 @@ class KubeconfigFile {
     http::Pem pem;
     if (const auto data = reader.String(key + "-data"); data && !data->empty()) {
       auto text = http::DecodeBase64(*data);
-      if (!text) reader.Fail(key + "-data", "is no base64");
+      if (!text) reader.Fail(key + "-data", "is not base64");
       pem.text = std::move(text).value_or("");
       return pem;
     }
@@ -234,7 +234,7 @@ Result<KubeAccess> FromKubeconfig(const Root& root, const KubeConfig& config) {
   const std::string path = root.Path(config.kubeconfig);
   const auto text = RH_TRY_WRAP(ReadFile(path), "reading the kubeconfig");
   if (!text) {
-    return Fail(ErrorCode::kInvalid, "reading the kubeconfig " + path + ": there is no such file",
+    return Fail(ErrorCode::kInvalid, "reading the kubeconfig " + path + ": no such file",
                 "put it there, or name another one");
   }
   const std::string json = RH_TRY(YamlToJson(*text, path));
@@ -244,7 +244,7 @@ Result<KubeAccess> FromKubeconfig(const Root& root, const KubeConfig& config) {
   const std::string name = config.context.empty() ? current : config.context;
   auto context = Named(reader.Objects("contexts"), name, "context");
   if (!context) {
-    reader.Fail("contexts", "there is no context '" + name + "'",
+    reader.Fail("contexts", "has no context '" + name + "'",
                 "name one that is there, as current-context or context");
     return Fail(reader.status().error());
   }
@@ -253,14 +253,14 @@ Result<KubeAccess> FromKubeconfig(const Root& root, const KubeConfig& config) {
   const std::string cluster_name = context->RequiredString("cluster");
   auto cluster = Named(reader.Objects("clusters"), cluster_name, "cluster");
   if (!cluster) {
-    context->Fail("cluster", "there is no cluster '" + cluster_name + "'");
+    context->Fail("cluster", "cluster '" + cluster_name + "' does not exist");
   } else {
     file.ReadCluster(*cluster, access);
   }
   if (const auto user_name = context->String("user")) {
     auto user = Named(reader.Objects("users"), *user_name, "user");
     if (!user) {
-      context->Fail("user", "there is no user '" + *user_name + "'");
+      context->Fail("user", "user '" + *user_name + "' does not exist");
     } else {
       file.ReadUser(*user, access);
     }
@@ -273,7 +273,8 @@ Result<KubeAccess> FromKubeconfig(const Root& root, const KubeConfig& config) {
 
 void Shape<KubeConfig>::Check(const KubeConfig& config, const record::Complain& complain) {
   if (!config.kubeconfig.empty() && config.kubeconfig[0] != '/')
-    complain("kubeconfig", "'" + config.kubeconfig + "' is no absolute path", "for example /etc/kube/config");
+    complain("kubeconfig", "'" + config.kubeconfig + "' is not an absolute path",
+             "for example /etc/kube/config");
   if (!config.context.empty() && config.kubeconfig.empty())
     complain("context", "is of use with a kubeconfig only", "name the kubeconfig, or leave the context out");
 }
@@ -292,7 +293,7 @@ constexpr int kMostNodes = 20000;
 
 class Converter {
  public:
-  // nullopt: too much of it.
+  // nullopt: too deep, or too many nodes.
   std::optional<Json> Convert(const YAML::Node& node, int depth) {
     if (depth > kDeepest || ++nodes_ > kMostNodes) return std::nullopt;
     switch (node.Type()) {
@@ -344,8 +345,8 @@ std::vector<YAML::Node> OnlyOne(const std::string& yaml) {
   return {YAML::Load(yaml)};
 }
 
-// yaml-cpp goes no further at a token that begins nothing, as a ',' outside of brackets, and takes it for one
-// empty document after the other, without end.
+// At a token that cannot begin anything, such as a ',' outside of brackets, yaml-cpp does not advance. It
+// reports empty documents without end.
 class Progress final : public YAML::EventHandler {
  public:
   void OnDocumentStart(const YAML::Mark& mark) override {
@@ -406,7 +407,8 @@ Result<std::vector<std::string>> YamlDocumentsToJson(const std::string& yaml, co
 
 namespace {
 
-// That all readers take for text: it begins with a letter or '/', and is no word of YAML 1.1's.
+// Whether all readers take the text for a string: it begins with a letter or '/', and is not a word of YAML
+// 1.1.
 bool IsPlain(const std::string& text) {
   constexpr std::string_view kMarks = "/_-.";
   const auto is_letter = [](char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z'); };

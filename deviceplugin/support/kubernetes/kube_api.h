@@ -1,10 +1,9 @@
 // Calls of the Kubernetes API on one kind of resource at a time, as JSON.
 //
-// Threads: one at a time; sent() from any.
-// Errors: those of HttpClient; kPermission (401, 403), kInvalid (what the server refuses, also
-// because it does not know the resource), kConflict (409), kTimeout (504), kUnavailable (429 and
-// other 5xx), kMalformed. An object that is not there and a list that is too old are no errors
-// here but statuses.
+// Threads: one at a time; sent() from any. Errors: those of HttpClient, and kMalformed. By status: 401 and
+// 403 kPermission, 409 kConflict, 504 kTimeout, 429 and other 5xx kUnavailable. A request that the server
+// refuses gives kInvalid, also if the server does not know the resource. A missing object and a list that is
+// too old are statuses here, not errors.
 #pragma once
 
 #include <chrono>
@@ -24,15 +23,17 @@
 
 namespace railhead {
 
-// How the Kubernetes API is reached, and who we are to it.
+// How to reach the Kubernetes API, and as which client.
 //
 // The object `kubernetes` of a cluster store's configuration:
-//   {"kubeconfig": PATH, "context": NAME, "timeoutSeconds": 5}
-// Without `kubeconfig` it is as for every pod: the service account's token and authority, and
-// KUBERNETES_SERVICE_HOST and _PORT. A kubeconfig is YAML or JSON; of it are used: server,
-// tls-server-name, certificate-authority, client-certificate, client-key (each also with -data),
-// token and tokenFile. What would have to be run or would make TLS worthless is an error.
-// Threads: pure functions over files. Errors: kInvalid, kMalformed, with the file and the place.
+//
+//   `{"kubeconfig": PATH, "context": NAME, "timeoutSeconds": 5}`
+//
+// Without `kubeconfig` access is as in every pod: by the service account's token and authority, and by
+// KUBERNETES_SERVICE_HOST and _PORT. A kubeconfig is YAML or JSON. These fields are used: server,
+// tls-server-name, certificate-authority, client-certificate, client-key (each also with -data), token and
+// tokenFile. A field that would run a program, or make TLS worthless, is an error. Threads: pure functions
+// over files. Errors: kInvalid, kMalformed, with the file and the place.
 
 struct KubeConfig {
   std::string kubeconfig;  // "": in a pod
@@ -52,7 +53,7 @@ struct Shape<KubeConfig> {
   static void Check(const KubeConfig& config, const record::Complain& complain);
 };
 
-// What a pod's environment says.
+// The variables of a pod's environment.
 struct KubeService {
   std::string host;
   std::string port;
@@ -68,18 +69,17 @@ struct KubeAccess {
 // Files are taken below `root`.
 Result<KubeAccess> FindKubeAccess(const Root& root, const KubeConfig& config, const KubeService& service);
 
-// YAML as JSON text, for the kinds of YAML that are read here: kubeconfig files and Kubernetes'
-// objects. What is neither true, false nor null stays text, also numbers. JSON is YAML, too.
-// Threads: pure functions. Errors: kMalformed, with `what` and the line.
+// YAML as JSON text, for the kinds of YAML that are read here: kubeconfig files and Kubernetes' objects.
+// Scalars other than true, false and null stay text, also numbers. JSON is YAML, too. Threads: pure
+// functions. Errors: kMalformed, with `what` and the line.
 
 Result<std::string> YamlToJson(const std::string& yaml, const std::string& what);
 
 // The documents of a stream, between lines of "---".
 Result<std::vector<std::string>> YamlDocumentsToJson(const std::string& yaml, const std::string& what);
 
-// JSON as YAML of many lines. What is a string stays one for every reader, also of YAML 1.1, which takes
-// 0:43, no and 1e3 for something else: all but plain words are in quotes. Bytes that are no UTF-8 are
-// replaced.
+// JSON as YAML of many lines. A string stays a string for every reader. YAML 1.1 takes 0:43, no and 1e3 for
+// something else, so all but plain words are in quotes. Bytes that are not UTF-8 are replaced.
 std::string JsonToYaml(const nlohmann::ordered_json& json);
 
 struct KubeAnswer {
@@ -88,7 +88,7 @@ struct KubeAnswer {
   JsonDocument document;
 };
 
-// What has to be applied to the cluster for the calls: hints of refusals name it.
+// The manifests that the cluster needs for the calls. Hints of refusals name them.
 struct KubeNeeds {
   std::string component = "manifests/components/kubernetes-store";
   std::string role = "railhead-leasing";

@@ -11,7 +11,7 @@
 namespace railhead {
 namespace {
 
-// The line's JSON after time and level. What is not UTF-8 is replaced, not refused.
+// The line's JSON after time and level. Bytes that are not UTF-8 are replaced, not refused.
 std::string Body(std::string_view message, Log::Fields fields, const Error* error) {
   nlohmann::ordered_json json;
   json["msg"] = message;

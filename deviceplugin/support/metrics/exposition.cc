@@ -40,7 +40,7 @@ std::string Number(double value) {
   return {buffer.data(), end.ptr};
 }
 
-// How many bytes the UTF-8 character at the beginning has; 0: it is none.
+// How many bytes the UTF-8 character at the beginning has; 0: invalid UTF-8.
 std::size_t CharacterLength(std::string_view text) {
   const auto byte = [&](std::size_t i) { return static_cast<unsigned char>(text[i]); };
   const unsigned char first = byte(0);
@@ -91,7 +91,7 @@ LabelText LabelText::With(MetricLabels more) const {
 void Exposition::Begin(MetricType type, std::string_view name, std::string_view help) {
   type_ = type;
   family_ = name;
-  // The older format has no families of counters: there the sample's name stands.
+  // The older format has no families of counters, so it gets the sample's name.
   const bool total = type == MetricType::kCounter && format_ == ExpositionFormat::kText;
   const std::string shown = family_ + (total ? "_total" : "");
   text_.append("# HELP ").append(shown).append(" ");
@@ -142,7 +142,7 @@ void Exposition::Sample(MetricLabels labels, double value) {
 }
 
 void Exposition::Sample(MetricLabels labels, const LatencyHistogram& histogram) {
-  // The count is that of the buckets: read once, they agree with each other.
+  // The count comes from the buckets. They are read once, so that both agree.
   const double sum = static_cast<double>(histogram.sum_ns()) / 1e9;
   std::uint64_t count = 0;
   for (std::size_t i = 0; i < LatencyHistogram::kBoundsUs.size(); ++i) {
@@ -232,7 +232,7 @@ void AppendProcessMetrics(Exposition* page) {
   Append(page, MetricType::kGauge, "process_virtual_memory_bytes", "Virtual memory size, in bytes",
          Field(fields, 23));
   const auto descriptors = ListDirectory("/proc/self/fd");
-  // One of them is that of the listing.
+  // One of them belongs to the listing.
   const bool listed = descriptors && *descriptors && !(*descriptors)->empty();
   Append(page, MetricType::kGauge, "process_open_fds", "Open file descriptors",
          listed ? std::optional(static_cast<double>((*descriptors)->size() - 1)) : std::nullopt);

@@ -5,12 +5,11 @@
 //   page.Sample({{"resource", name}}, lists);
 //   std::string body = std::move(page).Finish();
 //
-// A counter's family is named without _total, which its samples get. Labels and help are
-// escaped; what is not UTF-8 in them is replaced.
-// Why not prometheus-cpp: Debian has it as shared objects only, and a histogram of its takes
-// a lock and allocates. The tests compare what both write.
-// Source: prometheus.io/docs/instrumenting/exposition_formats (0.0.4), OpenMetrics 1.0.
-// Ownership: a value. Threads: one.
+// A counter's family is named without _total, which its samples get. Labels and help are escaped, and invalid
+// UTF-8 in them is replaced. Reasons against prometheus-cpp: Debian has it only as shared objects, and its
+// histograms take a lock and allocate. The tests compare what both write. Source:
+// prometheus.io/docs/instrumenting/exposition_formats (0.0.4), OpenMetrics 1.0. Ownership: a value. Threads:
+// one.
 #pragma once
 
 #include <array>
@@ -24,13 +23,11 @@
 
 namespace railhead {
 
-// Counter and LatencyHistogram: what happens is counted where it happens, and read when
-// somebody asks.
+// Counter and LatencyHistogram: count events where they happen, for a later reader.
 //
-// To count is one relaxed atomic addition, to observe a duration two: neither locks,
-// allocates nor waits. What is read is at most some nanoseconds old, and a histogram's sum
-// may be by one observation ahead of its counts.
-// Threads: thread-safe.
+// To count is one relaxed atomic addition, to observe a duration two, without locks, allocations or waits. A
+// reader gets values that are at most some nanoseconds old. A histogram's sum may be one observation ahead of
+// its counts. Threads: thread-safe.
 
 class Counter {
  public:
@@ -43,8 +40,8 @@ class Counter {
 
 class LatencyHistogram {
  public:
-  // Allocate's own work is tens of microseconds, beside a durable write of some hundred to
-  // some ten thousand; kubelet gives up after ten seconds at the earliest.
+  // Allocate's own work takes tens of microseconds, a durable write some hundred to some ten thousand. The
+  // limit of kubelet is ten seconds or more.
   static constexpr std::array<std::uint64_t, 14> kBoundsUs = {
       10, 25, 50, 100, 250, 500, 1'000, 2'500, 5'000, 10'000, 25'000, 100'000, 1'000'000, 10'000'000};
 
@@ -76,8 +73,7 @@ struct MetricLabel {
 };
 using MetricLabels = std::initializer_list<MetricLabel>;
 
-// Labels that several samples share, escaped once. Those that are empty are left out: for Prometheus they are
-// the same.
+// Labels that several samples share, escaped once. Empty ones are omitted: for Prometheus they are the same.
 class LabelText {
  public:
   [[nodiscard]] LabelText With(MetricLabels more) const;
@@ -91,7 +87,7 @@ class Exposition {
  public:
   explicit Exposition(ExpositionFormat format) : format_(format) {}
 
-  // The family that the samples which follow are of.
+  // The family of the following samples.
   void Begin(MetricType type, std::string_view name, std::string_view help);
   void Sample(MetricLabels labels, std::uint64_t value);
   void Sample(MetricLabels labels, double value);
@@ -116,9 +112,9 @@ class Exposition {
 ExpositionFormat FormatAccepted(std::string_view accept);
 std::string_view ContentTypeOf(ExpositionFormat format);
 
-// What every Prometheus client tells of its own process, under the names that all use.
-// Source: prometheus.io/docs/instrumenting/writing_clientlibs (process metrics); proc(5).
-// Threads: thread-safe. What cannot be read is left out.
+// The metrics that every Prometheus client has about its own process, under the usual names. Source:
+// prometheus.io/docs/instrumenting/writing_clientlibs (process metrics); proc(5). Threads: thread-safe.
+// Values that cannot be read are omitted.
 
 void AppendProcessMetrics(Exposition* page);
 

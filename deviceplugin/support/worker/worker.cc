@@ -19,7 +19,7 @@ namespace {
 constexpr std::uint32_t kChanges =
     IN_CLOSE_WRITE | IN_CREATE | IN_DELETE | IN_MOVED_FROM | IN_MOVED_TO | IN_DELETE_SELF | IN_ONLYDIR;
 
-// Whether there was something.
+// Empties `fd`. Returns whether it had anything.
 bool Drain(int fd) {
   std::array<char, 4096> buffer{};
   bool some = false;
@@ -62,7 +62,7 @@ void NodeEvents::WatchFiles(const std::vector<std::string>& paths) {
     (void)::inotify_rm_watch(files_.get(), watch->second);
     watch = watches_.erase(watch);
   }
-  // Again for those that are watched: a directory that was replaced is another one.
+  // Also for directories that are watched already: one may have been replaced.
   for (const std::string& directory : wanted) {
     const int watch = ::inotify_add_watch(files_.get(), directory.c_str(), kChanges);
     if (watch >= 0) watches_[directory] = watch;
@@ -84,7 +84,7 @@ NodeEvents::Seen NodeEvents::Wait(Clock::time_point until) {
 
 void NodeEvents::Wake() const {
   const std::uint64_t one = 1;
-  // Full means that a wake-up is pending already.
+  // A full counter means that a wake-up is pending already.
   [[maybe_unused]] const ssize_t written = ::write(wake_.get(), &one, sizeof one);
 }
 

@@ -58,7 +58,7 @@ struct Heartbeats {
 //
 // An event is only a reason for a discovery, which finds the change.
 // Ownership: owns its descriptors. Threads: one waits, any may call Wake().
-// Errors: kIo when there are no descriptors.
+// Errors: kIo without free descriptors.
 
 class NodeEvents {
  public:
@@ -71,17 +71,17 @@ class NodeEvents {
     [[nodiscard]] bool Any() const { return hardware || files || woken; }
   };
 
-  // Where the kernel sends no device events (no CAP, odd sandbox) uevents_error() says why, and the
-  // caller has to poll. `open`: for tests.
+  // If the kernel sends no device events (no CAP, odd sandbox), uevents_error() says why, and the caller must
+  // poll. `open`: for tests.
   using OpenUevents = std::function<Result<Uevents>()>;
   static Result<NodeEvents> Open(OpenUevents open = &Uevents::Open);
 
   [[nodiscard]] const std::optional<Error>& uevents_error() const { return uevents_error_; }
-  // Tries again to get device events, if there are none.
+  // Tries again to get device events, if they are missing.
   void ConnectUevents();
 
-  // Watches the directories of these files, and no others any more. Directories that do not
-  // exist yet are looked for at each call.
+  // Watches the directories of these files, and no longer any others. Each call looks again for directories
+  // that did not exist before.
   void WatchFiles(const std::vector<std::string>& paths);
   // Returns at the first event, or when `until` has come.
   Seen Wait(Clock::time_point until);
@@ -99,8 +99,8 @@ class NodeEvents {
   std::map<std::string, int> watches_;  // directory -> inotify's number
 };
 
-// A thread of passes: one at once, then one every interval, give or take a fifth (so that the
-// nodes of a cluster do not do it all at the same moment).
+// A thread of passes: one at once, then one every interval. The interval varies by up to a fifth, so that the
+// nodes of a cluster do not all run at the same moment.
 //
 // Threads: its own one calls `run`; Stop() and the waits from any other.
 

@@ -108,7 +108,7 @@ TEST_F(NcclPathTest, AForeignFunctionDoesNotHold) {
   sysfs_.AddPf({.address = "0000:05:03.0", .netdev = "rail0", .total_vfs = 0, .bridges = {"0000:00:02.0"}});
   sysfs_.AddAccelerator({.address = "0000:05:00.0", .bridges = {"0000:00:02.0"}});
   EXPECT_EQ(View({Nic("mlx5_0", "0000:05:03.0")}).nics[0].merged.why_not,
-            "NCCL takes 0000:05:03.0 for 0000:05:00.0, which is no network controller");
+            "NCCL takes 0000:05:03.0 for 0000:05:00.0, which is not a network controller");
   // The address is in use, but elsewhere.
   sysfs_.AddPf({.address = "0000:06:03.0", .netdev = "rail1", .total_vfs = 0, .bridges = {"0000:00:03.0"}});
   sysfs_.AddPf({.address = "0000:06:00.0", .netdev = "rail2", .total_vfs = 0, .bridges = {"0000:00:04.0"}});

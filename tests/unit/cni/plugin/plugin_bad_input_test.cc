@@ -52,14 +52,14 @@ TEST_F(PluginBadInputTest, Fields) {
   field(R"("mtu":67)", "/mtu: 67");
   field(R"("mtu":65536)", "/mtu: 65536");
   field(R"("gateway":"10.0.0")", "/gateway: '10.0.0' is not an IP address");
-  field(R"("routes":["10.0.0.1/8"])", "/routes/0: '10.0.0.1/8' is no network prefix");
+  field(R"("routes":["10.0.0.1/8"])", "/routes/0: '10.0.0.1/8' is not a network prefix");
   field(R"("table":254)", "/table: 253, 254 and 255");
   field(R"("table":0)", "/table: 0");
   field(R"("linkTimeoutSeconds":-1)", "/linkTimeoutSeconds: -1");
   field(R"("ncclConfig":"yes")", "/ncclConfig: 'yes'");
   field(R"("softRoce":"on")", "/softRoce: is not true or false");
-  field(R"("fabric":"fabric.json")", "/fabric: 'fabric.json' is no absolute path");
-  field(R"("rail":"rail7")", "/rail: there is no rail 'rail7'");
+  field(R"("fabric":"fabric.json")", "/fabric: 'fabric.json' is not an absolute path");
+  field(R"("rail":"rail7")", "/rail: rail 'rail7' does not exist");
   field(R"("vlna":100)", "/vlna: unknown field; did you mean 'vlan'?");
   field(R"("deviceId":"x")", "/deviceId: unknown field; did you mean 'deviceID'?");
   EXPECT_EQ(IpamCalls(), "") << "refused before IPAM was asked";
@@ -73,13 +73,13 @@ TEST_F(PluginBadInputTest, Ipam) {
   Refused(Device() + R"(,"ipam":"static")", kCniInvalidConfig, "/ipam: is not an object");
   Refused(Device() + R"(,"ipam":{"x":1})", kCniInvalidConfig, "/ipam/type: is required");
   Refused(Device() + R"(,"ipam":{"type":"absent"})", kCniNotFound, "plugin 'absent' is not in CNI_PATH");
-  Refused(Device() + R"(,"ipam":{"type":"../x"})", kCniInvalidConfig, "is no plugin name");
+  Refused(Device() + R"(,"ipam":{"type":"../x"})", kCniInvalidConfig, "is not a plugin name");
 }
 
 TEST_F(PluginBadInputTest, Devices) {
   Refused(Ipam(), kCniInvalidConfig, "/deviceID: no device is given");
-  Refused(R"("deviceID":"eth0",)" + Ipam(), kCniInvalidConfig, "/deviceID: 'eth0' is no PCI address");
-  Refused(R"("deviceID":"0000:43:1f.9",)" + Ipam(), kCniInvalidConfig, "is no PCI address");
+  Refused(R"("deviceID":"eth0",)" + Ipam(), kCniInvalidConfig, "/deviceID: 'eth0' is not a PCI address");
+  Refused(R"("deviceID":"0000:43:1f.9",)" + Ipam(), kCniInvalidConfig, "is not a PCI address");
   Refused(R"("deviceID":"0000:99:00.0",)" + Ipam(), kCniNotFound, "does not exist on this node");
   Refused(R"("deviceID":"0000:43:00.0",)" + Ipam(), kCniInvalidConfig, "is a PF with 4 VFs");
   Refused(R"("deviceID":7,)" + Ipam(), kCniInvalidConfig, "/deviceID: is not a string");
@@ -162,7 +162,7 @@ TEST_F(PluginBadInputTest, DeviceThatTheHostUsesWithoutAnAddressOfASubnet) {
 TEST_F(PluginBadInputTest, DeviceUnderAnInterfaceOfTheHost) {
   sysfs_.AddVirtualNetdev("pf0v0.7");
   sysfs_.AddUpper("pf0v0", "pf0v0.7");
-  Refused(Usual(), kCniInvalidConfig, "has pf0v0.7 of the host on top of it");
+  Refused(Usual(), kCniInvalidConfig, "has pf0v0.7 of the host on top");
 }
 
 TEST_F(PluginBadInputTest, Namespace) {

@@ -146,7 +146,7 @@ TEST_F(PluginRailsTest, OrderIsTheFabrics) {
 
 TEST_F(PluginRailsTest, NamesThatAreNone) {
   WriteRails({{"a-rail-with-a-long-name", "pf0"}, {"rail1", "pf1"}});
-  Refused(Of({Bdf(0), Bdf(1)}), kCniInvalidConfig, "is no interface name");
+  Refused(Of({Bdf(0), Bdf(1)}), kCniInvalidConfig, "is not an interface name");
   WriteRails({{"thirteen-char", "pf0"}, {"rail1", "pf1"}});
   const auto added = Add({.config = Devices({Bdf(0), Bdf(0, 1)}) + R"(,"ipam":{})"});
   ASSERT_TRUE(added) << Describe(added.error());
@@ -195,7 +195,7 @@ TEST_F(PluginRailsTest, DevicesBesideADevice) {
                                     R"("runtimeConfig":{"deviceID":")" + Bdf(2) + "\"}"}) {
     Refused({.config = devices + device}, kCniInvalidConfig, "/devices: stands beside a deviceID");
   }
-  Refused({.config = Devices({"eth0"})}, kCniInvalidConfig, "/devices: 'eth0' is no PCI address");
+  Refused({.config = Devices({"eth0"})}, kCniInvalidConfig, "/devices: 'eth0' is not a PCI address");
 }
 
 TEST_F(PluginRailsTest, OneNcclConfigNamesAll) {

@@ -181,7 +181,7 @@ TEST_F(PluginTenantTest, ADeviceThatCannotBeResetIsRefusedWhileItIsInUse) {
     sysfs_.Remove("/proc/4711/fd/9");
     kernel_.AddVlan(kHost, "hidden", "pf1v0");
     kernel_.state().Find(kHost, "hidden")->ns = other_;
-    refused("has interface hidden on top of it in the pod of container c9");
+    refused("has interface hidden on top, in the pod of container c9");
     kernel_.state().RemoveNetdev(kernel_.state().Find(other_, "hidden")->id);
     EXPECT_EQ(ChangedSince(before), "");
     AddAndDel(Of("blue", 0, 1));

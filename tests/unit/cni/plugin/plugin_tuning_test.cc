@@ -148,7 +148,7 @@ TEST_F(PluginTuningTest, SysctlNames) {
 }
 
 TEST_F(PluginTuningTest, FieldsThatAreNone) {
-  Refused(R"("altNames":["a/b"])", kCniInvalidConfig, "/altNames/0: 'a/b' is no interface name");
+  Refused(R"("altNames":["a/b"])", kCniInvalidConfig, "/altNames/0: 'a/b' is not an interface name");
   Refused(R"("altNames":[""])", kCniInvalidConfig, "/altNames/0:");
   Refused(R"("altNames":[")" + std::string(128, 'x') + "\"]", kCniInvalidConfig, "/altNames/0:");
   Refused(R"("alias":")" + std::string(256, 'x') + "\"", kCniInvalidConfig, "/alias: is longer");

@@ -210,7 +210,7 @@ TEST_F(BadInputTest, RequestsThatMakeNoSense) {
       << "half of a bad request was done";
 
   ExpectRefused(PreStart({}), kInvalid, "without device ids");
-  ExpectRefused(PreStart({"../../etc/passwd"}), kInvalid, "is no device id");
+  ExpectRefused(PreStart({"../../etc/passwd"}), kInvalid, "is not a device id");
   ExpectRefused(PreStart(std::vector<std::string>(5000, "a")), kInvalid, "5000");
   ExpectRefused(PreStart({vfs0_[0]}), grpc::StatusCode::FAILED_PRECONDITION, "attached to no pod");
 

@@ -95,14 +95,14 @@ TEST_F(KubeConfigTest, WhatIsMissingOrNotForUsIsNamed) {
   ASSERT_TRUE(Find(With("{}: {}", "{}: {}"))) << "the file that the others are made of";
   ExpectRefusal(With("insecure-skip-tls-verify: true", ""), "/clusters/0/cluster/insecure-skip-tls-verify");
   ExpectRefusal(With("proxy-url: http://p", ""), "/clusters/0/cluster/proxy-url");
-  ExpectRefusal(With("certificate-authority-data: '!'", ""), "certificate-authority-data: is no base64");
+  ExpectRefusal(With("certificate-authority-data: '!'", ""), "certificate-authority-data: is not base64");
   ExpectRefusal(With("", "exec: {command: aws}"), "programs that fetch credentials are not run");
   ExpectRefusal(With("", "auth-provider: {name: gcp}"), "/users/0/user/auth-provider");
   ExpectRefusal(With("", "username: root"), "/users/0/user/username");
   ExpectRefusal(With("", "as: root"), "/users/0/user/as");
-  ExpectRefusal("current-context: c", "there is no context 'c'");
+  ExpectRefusal("current-context: c", "has no context 'c'");
   ExpectRefusal("current-context: c\ncontexts: [{name: c, context: {cluster: k}}]",
-                "there is no cluster 'k'");
+                "cluster 'k' does not exist");
   ExpectRefusal("contexts: 7", "contexts");
   ExpectRefusal("a: [b", "config:1: no YAML");
   ExpectRefusal("- a", "is not an object");
