@@ -189,7 +189,7 @@ void railhead::Shape<railhead::address_leasing::EtcdConfig>::Check(const T& conf
                                   {"userFile", &config.user_file},
                                   {"passwordFile", &config.password_file}}) {
     if (!path->empty() && !path->starts_with('/'))
-      complain(key, "'" + *path + "' is no absolute path", "for example /etc/railhead/etcd/ca.crt");
+      complain(key, "'" + *path + "' is not an absolute path", "for example /etc/railhead/etcd/ca.crt");
   }
   if (std::ranges::any_of(config.endpoints, &http::HttpEndpoint::tls) && config.ca_file.empty()) {
     complain("caFile", "is required with https://",
@@ -211,7 +211,7 @@ constexpr std::size_t kKeyDigits = 20;  // of 2^64 - 1
 Result<std::string> PoolKey(const std::string& pool) {
   const auto prefix = IpPrefix::Parse(pool);
   if (!prefix || prefix->ToString() != pool || prefix->Network() != *prefix) {
-    return Fail(ErrorCode::kInvalid, "'" + pool + "' is no subnet, as a pool has to be");
+    return Fail(ErrorCode::kInvalid, "'" + pool + "' is not a subnet, but a pool must be one");
   }
   std::string text = pool;
   std::replace(text.begin(), text.end(), '/', '_');
@@ -223,7 +223,7 @@ std::string Digits(std::uint64_t index) {
   return std::string(kKeyDigits - digits.size(), '0') + digits;
 }
 
-// Behind every key that begins with `prefix`, which ends with '/'.
+// Sorts behind every key that begins with `prefix`, which ends with '/'.
 std::string EndOf(std::string prefix) {
   prefix.back() = '/' + 1;
   return prefix;
@@ -311,14 +311,14 @@ class EtcdStore : public ipam::ClusterStore {
     return {{"target", "MOD"}, {"result", "EQUAL"}, {"mod_revision", seen.revision}};
   }
 
-  // The key's revision afterwards; kConflict saying `otherwise` when the comparison fails.
+  // Returns the key's revision afterwards. kConflict with the message `otherwise` when the comparison fails.
   Result<std::string> Change(const std::string& bytes, Json compare, const Json& request,
                              const std::string& otherwise) {
     compare["key"] = http::EncodeBase64(bytes);
     const Json body = {{"compare", Json::array({std::move(compare)})}, {"success", Json::array({request})}};
     const auto document = RH_TRY(api_.Call("/v3/kv/txn", body.dump(), false));
     JsonReader reader = document.Root();
-    // What is false or nothing is left out.
+    // The gateway omits fields that are false, zero or empty.
     const bool succeeded = reader.Bool("succeeded").value_or(false);
     std::string revision;
     if (auto header = reader.Object("header")) revision = header->RequiredString("revision");
@@ -330,11 +330,11 @@ class EtcdStore : public ipam::ClusterStore {
 
   Result<std::vector<ipam::LeaseEntry>> Range(Json body, std::size_t limit) {
     std::vector<ipam::LeaseEntry> entries;
-    if (limit == 0) return entries;  // etcd would take it for "all"
+    if (limit == 0) return entries;  // etcd takes 0 for "all"
     body["limit"] = std::to_string(limit);
     const auto document = RH_TRY(api_.Call("/v3/kv/range", body.dump(), true));
     JsonReader reader = document.Root();
-    // Without its header it is the answer of something else, and not of no entries.
+    // An answer without a header is not etcd's. It must not count as an empty list.
     if (!reader.Object("header")) return Fail(MalformedEtcd("it has no header"));
     for (JsonReader& one : reader.Objects("kvs")) {
       const auto key = http::DecodeBase64(one.RequiredString("key"));
@@ -343,7 +343,8 @@ class EtcdStore : public ipam::ClusterStore {
       if (!one.status()) break;
       auto parsed = key ? ParseKey(*key) : std::nullopt;
       if (!parsed || !value)
-        return Fail(MalformedEtcd("'" + key.value_or("") + "' is no key of ours, or its value no base64"));
+        return Fail(
+            MalformedEtcd("'" + key.value_or("") + "' is not a key of Railhead, or its value is not base64"));
       entries.push_back({std::move(*parsed), *value, revision});
     }
     if (!reader.status()) return Fail(MalformedEtcd(reader.status().error().message));
@@ -378,7 +379,7 @@ Result<std::string> EtcdKeyOf(const ipam::LeaseKey& key) {
   if (key.kind == ipam::LeaseKey::Kind::kBlock) return RH_TRY(PoolKey(key.pool)) + Digits(key.index);
   if (key.node.empty() || key.node.find('/') != std::string::npos ||
       key.node.find('\0') != std::string::npos) {
-    return Fail(ErrorCode::kInvalid, "'" + key.node + "' is no node's name");
+    return Fail(ErrorCode::kInvalid, "'" + key.node + "' is not a valid node name");
   }
   return std::string(kNodes) + key.node;
 }

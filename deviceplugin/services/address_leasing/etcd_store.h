@@ -1,11 +1,11 @@
-// Calls of etcd's v3 API over its JSON gateway, with who we are.
+// Calls etcd's v3 API over its JSON gateway, and authenticates there.
 //
-// With a user, a token is asked for at the first call and again when a member does not know it
-// (any more): members say so before they do anything, so that such a call is made once more.
-// The gateway knows no users by client certificate: that is etcd's own rule.
+// With a user, the first call asks for a token. A call asks again when a member no longer knows the token.
+// The member reports that before it changes anything, so the call is then repeated once. The gateway does not
+// accept client certificates as users: that is etcd's own rule.
 // Source: etcd 3.4's rpc.proto and its grpc-gateway.
 // Threads: one at a time; sent() from any.
-// Errors: those of HttpClient; kPermission, kInvalid with what etcd said; kMalformed.
+// Errors: those of HttpClient; kPermission, kInvalid with etcd's message; kMalformed.
 #pragma once
 
 #include <chrono>
@@ -31,8 +31,8 @@ namespace railhead::address_leasing {
 //    "certFile": PATH, "keyFile": PATH, "userFile": PATH, "passwordFile": PATH,
 //    "timeoutSeconds": 5}
 //
-// Only `endpoints` is required; with https:// `caFile` too. Files are read when they are used,
-// so that new ones count; of userFile and passwordFile the first line.
+// Only `endpoints` is required; with https:// `caFile` too. Each use reads the files again, so new ones take
+// effect. Of userFile and passwordFile only the first line counts.
 // Threads: values.
 
 struct EtcdConfig {
@@ -102,7 +102,7 @@ class EtcdApi {
 
 std::unique_ptr<ipam::ClusterStore> MakeEtcdStore(const Root& root, const EtcdConfig& config);
 
-// The key's bytes without the prefix, "/v1/...". Errors: kInvalid for names that make none.
+// The key's bytes without the prefix, "/v1/...". Errors: kInvalid for names that cannot be part of a key.
 Result<std::string> EtcdKeyOf(const ipam::LeaseKey& key);
 
 }  // namespace railhead::address_leasing

@@ -70,7 +70,7 @@ std::optional<IpPrefix> ParsePoolName(const std::vector<std::string>& words) {
   return IpPrefix{*address, static_cast<int>(*length)};
 }
 
-// A DNS subdomain, as names of nodes are.
+// A DNS subdomain, as Kubernetes requires of node names.
 bool IsObjectName(const std::string& name) {
   const auto is_good = [](char c) {
     return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '-' || c == '.';
@@ -85,7 +85,7 @@ bool IsObjectName(const std::string& name) {
 Result<std::string> KubeNameOf(const ipam::LeaseKey& key) {
   if (key.kind == ipam::LeaseKey::Kind::kNode) {
     if (IsObjectName(key.node)) return key.node;
-    return Fail(ErrorCode::kInvalid, "'" + key.node + "' is no name of a Kubernetes node",
+    return Fail(ErrorCode::kInvalid, "'" + key.node + "' is not a valid name of a Kubernetes node",
                 "write the node's Kubernetes name into /etc/railhead/node-name");
   }
   return RH_TRY(KubePoolName(key.pool)) + "-" + Hex(key.index, kIndexDigits);
@@ -103,14 +103,14 @@ std::optional<ipam::LeaseKey> ParseKubeName(ipam::LeaseKey::Kind kind, const std
   const auto pool = ParsePoolName(words);
   if (!pool) return std::nullopt;
   ipam::LeaseKey key = ipam::LeaseKey::Block(pool->ToString(), *index);
-  // Another way of writing the same would be another name.
+  // Each key has exactly one name: another spelling is refused.
   if (const auto again = KubeNameOf(key); !again || *again != name) return std::nullopt;
   return key;
 }
 
 Result<std::string> KubePoolName(const std::string& pool) {
   const auto prefix = ParsePool(pool);
-  if (!prefix) return Fail(ErrorCode::kInvalid, "'" + pool + "' is no subnet, as a pool has to be");
+  if (!prefix) return Fail(ErrorCode::kInvalid, "'" + pool + "' is not a subnet, but a pool must be one");
   return PoolName(*prefix);
 }
 
@@ -161,7 +161,7 @@ struct Revision {
 Result<Revision> ParseRevision(const ipam::LeaseEntry& seen) {
   const std::size_t at = seen.revision.find(kRevisionSeparator);
   if (at == std::string::npos) {
-    return Fail(ErrorCode::kInvalid, "'" + seen.revision + "' is no revision of the Kubernetes API");
+    return Fail(ErrorCode::kInvalid, "'" + seen.revision + "' is not a revision of the Kubernetes API");
   }
   return Revision{seen.revision.substr(0, at), seen.revision.substr(at + 1)};
 }
@@ -177,14 +177,14 @@ Result<ipam::LeaseEntry> ParseObject(Kind kind, JsonReader object) {
   const Json* spec = object.Raw("spec");
   if (!object.status()) return Fail(MalformedObject(object.status().error().message));
   auto key = ParseKubeName(kind, name);
-  if (!key) return Fail(MalformedObject("'" + name + "' is no name of ours"));
+  if (!key) return Fail(MalformedObject("'" + name + "' is not a name that Railhead gives"));
   if (spec == nullptr || !spec->is_object()) return Fail(MalformedObject("'" + name + "' has no spec"));
   entry.key = std::move(*key);
   entry.value = Dump(*spec);
   return entry;
 }
 
-// The first name behind it.
+// The first name that sorts behind `name`.
 std::string After(const std::string& name) {
   return name + std::string(1, '\0');
 }
@@ -229,7 +229,7 @@ class KubeStore : public ipam::ClusterStore {
         RH_TRY_WRAP(api_.Call("DELETE", PathOf(seen.key.kind, name), options.dump()), "removing " + name);
     if (answer.status != KubeAnswer::Status::kDone)
       return Fail(Conflict("removing " + name + ": it is gone"));
-    // The object itself is the answer when something keeps it.
+    // While a finalizer keeps the object, the answer is the object itself.
     JsonReader reader = answer.document.Root();
     if (reader.String("kind") == "Status") return {};
     if (auto metadata = reader.Object("metadata");
@@ -244,7 +244,7 @@ class KubeStore : public ipam::ClusterStore {
                                                std::size_t limit) override {
     const std::string first = RH_TRY(KubeNameOf(ipam::LeaseKey::Block(pool, from)));
     auto listed = RH_TRY_WRAP(List(Kind::kBlock, first, limit), "listing the blocks of " + pool);
-    // Behind the pool's blocks come other pools'.
+    // Blocks of other pools follow the pool's own.
     std::erase_if(listed, [&](const ipam::LeaseEntry& entry) { return entry.key.pool != pool; });
     return listed;
   }
@@ -260,7 +260,8 @@ class KubeStore : public ipam::ClusterStore {
 
   static Result<Json> Object(const ipam::LeaseKey& key, const std::string& name, const std::string& value) {
     const auto spec = RH_TRY(JsonDocument::Parse(value, "the value of " + name));
-    if (!spec.json().is_object()) return Fail(ErrorCode::kInvalid, "the value of " + name + " is no object");
+    if (!spec.json().is_object())
+      return Fail(ErrorCode::kInvalid, "the value of " + name + " is not an object");
     Json object = {{"apiVersion", kApiVersion},
                    {"kind", key.kind == Kind::kBlock ? "AddressBlock" : "NodeAddresses"},
                    {"metadata", {{"name", name}}},
@@ -288,7 +289,7 @@ class KubeStore : public ipam::ClusterStore {
   Result<std::vector<ipam::LeaseEntry>> List(Kind kind, const std::string& start, std::size_t limit) {
     std::vector<ipam::LeaseEntry> entries;
     std::string token = start.empty() ? "" : KubeContinueAt(start);
-    // A server may answer with fewer than it has, and a token for the rest.
+    // A server may answer with fewer entries than it has, and with a token for the rest.
     while (entries.size() < limit) {
       std::string target = ResourcePath(kind) + "?limit=" + std::to_string(limit - entries.size());
       if (!token.empty()) target += "&continue=" + EscapeForQuery(token);
@@ -302,7 +303,7 @@ class KubeStore : public ipam::ClusterStore {
         next = metadata->String("continue").value_or("");
         metadata->RequiredString("resourceVersion");
       } else {
-        return Fail(MalformedObject("it is no list"));
+        return Fail(MalformedObject("it is not a list"));
       }
       for (JsonReader& item : reader.Objects("items")) {
         entries.push_back(RH_TRY(ParseObject(kind, std::move(item))));

@@ -1,16 +1,15 @@
 // The names of the leasing records in the Kubernetes API, and how they are listed there.
 //
-// A block's object is named by its pool and number, so that only one object of a block can exist and names of
-// one pool sort as numbers: "v4-10-100-0-0-16-000000000000002a", IPv6 subnets as 32 hex digits.
-// A node's object has the node's name.
+// A block's object is named by its pool and number: "v4-10-100-0-0-16-000000000000002a". An IPv6 subnet has
+// 32 hex digits. So a block can have only one object, and the names of one pool sort as its numbers. A node's
+// object has the node's name.
 //
-// The API server lists in the order of names and goes on behind a name by a "continue" token.
-// It selects by labels only after it has read everything, so labels are for people, and a list
-// from a name on is asked for by a token made here: that costs the server what it answers and
-// nothing more, also with 80,000 blocks.
-// Source of the token: k8s.io/apiserver/pkg/storage/continue.go, where it is "a public API struct
-// and cannot change"; a negative resource version asks for the latest state.
-// Threads: pure functions. Errors: kInvalid for names that make none.
+// The API server lists in the order of names, and a "continue" token names the place to go on from. It
+// selects by labels only after it has read everything, so labels are for people. A list that begins at a name
+// uses a token made here. The server then reads only what it answers, even with 80,000 blocks. Source of the
+// token: k8s.io/apiserver/pkg/storage/continue.go, where it is "a public API struct and cannot change". A
+// negative resource version asks for the latest state.
+// Threads: pure functions. Errors: kInvalid for names that cannot be part of an object's name.
 #pragma once
 
 #include <chrono>
@@ -25,7 +24,7 @@
 namespace railhead::address_leasing {
 
 Result<std::string> KubeNameOf(const ipam::LeaseKey& key);
-// nullopt: no name of ours.
+// nullopt: not a name that Railhead gives.
 std::optional<ipam::LeaseKey> ParseKubeName(ipam::LeaseKey::Kind kind, const std::string& name);
 
 // For people: kubectl get addressblocks -l railhead.io/pool=NAME.
@@ -39,9 +38,8 @@ std::string KubeContinueAt(const std::string& start);
 // NodeAddresses, both without a namespace (manifests/components/kubernetes-store). An entry's value is the
 // object's `spec`; its revision is the object's uid and resourceVersion.
 //
-// An update that changes nothing leaves the revision, as the API has it.
-// What comes back has to say the same as what was sent: a server that drops fields (its custom
-// resource definition is another one) is an error and not a loss.
+// An update that changes nothing keeps the revision: the API server does so. The answer must equal the value
+// that was sent. A server whose custom resource definition drops fields produces an error, not a loss.
 // Threads and errors: as ClusterStore says.
 
 std::unique_ptr<ipam::ClusterStore> MakeKubeStore(const KubeAccess& access,

@@ -174,9 +174,9 @@ constexpr std::string_view kStoreFile = "/var/lib/railhead/ipam/store.mdb";
 constexpr std::string_view kLockFile = "/var/lib/railhead/ipam/leaser.lock";
 constexpr milliseconds kLockTry(200);
 constexpr milliseconds kLockPause(1000);
-// Many pods at once are one reason to look.
+// Many pods at once cause one step.
 constexpr milliseconds kLeastPause(1000);
-// So that Stop() is never far.
+// The thread wakes at least this often, so that Stop() takes effect soon.
 constexpr milliseconds kMostPause(60'000);
 
 ipam::LeaseRandom MakeRandom() {
@@ -260,7 +260,7 @@ milliseconds LeasingLoop::StepOnce() {
   return wait;
 }
 
-// Opening the store is an event, whoever does it; only what was changed in it counts.
+// Any process that opens the store causes an event. Only a change in the store counts.
 void LeasingLoop::Wait(milliseconds wait) {
   const auto now = NodeEvents::Clock::now();
   const auto until = now + wait;
@@ -301,8 +301,8 @@ std::optional<ipam::LeaseStatus> LeasingLoop::Status() const {
 
 namespace {
 
-// The firmware's id of the machine: the disk's own (/etc/machine-id) goes with a copy of it, and
-// in a container it is the image's. Empty where only root may read it and we are not.
+// The firmware's id of the machine. /etc/machine-id is not used: a copied disk has the same one, and a
+// container has its image's. Empty where only root may read the id and this process is not root.
 std::string MachineId(const Root& root) {
   const auto id = ReadAttribute(root.Path("/sys/class/dmi/id/product_uuid"));
   return id && *id ? **id : std::string();

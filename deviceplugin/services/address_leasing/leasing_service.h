@@ -30,21 +30,21 @@ namespace railhead::address_leasing {
 
 // The thread of railheadd that leases blocks (ipam/lease/leaser.h).
 //
-// It steps the leaser when a step is due, and soon after addresses were allocated or released:
-// the directory of the node's store is watched. One railheadd of a node at a time leases: another
-// one, during an update, waits until the first has ended.
-// Ownership: owns the cluster store. Threads: its own one calls `report`; all else from any.
-// Errors: kIo when there are no descriptors; what fails later is reported and tried again.
+// The thread steps the leaser when a step is due. It watches the directory of the node's store, so it also
+// steps soon after an allocation or a release. Only one railheadd of a node leases at a time. During an
+// update, the second one waits until the first has ended.
+// Ownership: owns the cluster store. Threads: its own one calls `report`; all others from any.
+// Errors: kIo when no descriptor is free. Later failures are reported and retried.
 
 class LeasingLoop {
  public:
-  // Behind each step.
+  // Called after each step.
   using Report = std::function<void(const ipam::Leaser::Outcome&)>;
 
   static Result<std::unique_ptr<LeasingLoop>> Start(const Root& root, ipam::LeaseSettings settings,
                                                     std::unique_ptr<ipam::ClusterStore> cluster,
                                                     Report report);
-  // Ends the thread; a request to the cluster store is waited for.
+  // Ends the thread, after the pending request to the cluster store.
   ~LeasingLoop();
   LeasingLoop(const LeasingLoop&) = delete;
   LeasingLoop& operator=(const LeasingLoop&) = delete;
@@ -88,10 +88,10 @@ class LeasingLoop {
   std::thread thread_;  // last: it uses all of the others
 };
 
-// What this node is to lease, and from which kind of store: fabric.json's part of it.
+// The pools that this node leases from, and the kind of store: the leasing part of fabric.json.
 //
-// Every rail that the fabric leases (Fabric::Leases) is a pool: its subnet without gateway and
-// exclusions. Rails that give nodes ranges of their own are left alone.
+// Every rail that the fabric leases (Fabric::Leases) is a pool: its subnet without gateway and exclusions.
+// Rails that give each node its own range are not leased.
 // Threads: pure functions over files. Errors: kInvalid, with the JSON pointer or the rail.
 
 struct LeasePlan {
@@ -99,16 +99,16 @@ struct LeasePlan {
   ipam::LeaseStoreConfig store;
 };
 
-// nullopt: the fabric leases nothing, or there is none.
+// nullopt: the fabric leases nothing, or fabric.json does not exist.
 Result<std::optional<LeasePlan>> PlanLeases(const Root& root, const std::string& fabric_path);
-// The same for a fabric that was read, without asking the node who it is.
+// The same for a fabric that was read already. It does not ask for the node's identity.
 Result<std::optional<LeasePlan>> CheckLeases(const Fabric& fabric, const std::string& fabric_path);
 
-// nullptr: the fabric leases nothing, or there is none.
+// nullptr: the fabric leases nothing, or fabric.json does not exist.
 Result<std::unique_ptr<LeasingLoop>> StartLeasing(const Root& root, const std::string& fabric_path,
                                                   const KubeService& service, Log* log);
 
-// What a step changed. A failure that stays the same is a warning only once.
+// Logs what a step changed. A failure that stays the same is a warning only once.
 class LeasingLog {
  public:
   explicit LeasingLog(Log* log) : log_(log) {}
@@ -119,19 +119,19 @@ class LeasingLog {
   std::string known_problem_;
 };
 
-// `leasing` may be null: the families are there, without samples.
+// `leasing` may be null: then the families have no samples.
 void AppendLeasing(Exposition* page, const LeasingLoop* leasing);
 
-// Whether what the fabric says of leasing can be carried out: plan and store together.
+// Checks whether the leasing settings of the fabric can work: plan and store together.
 // Threads: pure functions over files. Errors: kInvalid, kMalformed, with the JSON pointer.
 
 // The kind of store, as MakeClusterStore() knows it, and its own settings.
 std::pair<std::string, std::string> StoreOf(const ipam::LeaseStoreConfig& store);
 
-// Asks nobody. Well with a fabric that leases nothing. `what` names its file in messages. `all` gets all that
-// is wrong with the configuration.
+// Sends nothing. Succeeds for a fabric that leases nothing. `what` names its file in messages. `all` gets
+// every error in the configuration.
 Result<void> CheckLeasing(const Fabric& fabric, const std::string& what, std::vector<Error>* all = nullptr);
-// The same of a file; well without one, too.
+// The same for a file. Succeeds without one, too.
 Result<void> CheckLeasing(const Root& root, const std::string& fabric_path);
 
 // A cluster's store as it is configured.
@@ -140,13 +140,13 @@ Result<void> CheckLeasing(const Root& root, const std::string& fabric_path);
 // `what` names the fabric's file in errors. Nothing is sent before the store's first call. Threads: pure
 // functions over files. Errors: kInvalid, kMalformed, with the JSON pointer.
 
-// `service`: what the environment says of the Kubernetes API.
+// `service`: the Kubernetes API's address from the environment.
 Result<std::unique_ptr<ipam::ClusterStore>> MakeClusterStore(const Root& root, const std::string& type,
                                                              const std::string& settings,
                                                              const std::string& what,
                                                              const KubeService& service);
 
-// The same check without a store: for who reads a configuration before it is used.
+// The same check without making a store, for a caller that checks a configuration before it is used.
 Result<void> CheckStoreSettings(const std::string& type, const std::string& settings, const std::string& what,
                                 std::vector<Error>* all = nullptr);
 

@@ -1,10 +1,11 @@
 // Drains: the PFs with all their VFs, and the single VFs, that an operator has drained on this node.
 //
 // /var/lib/railhead/drains.json survives reboots: a reboot does not repair a cable. `railctl drain` and
-// `railctl undrain` write it, railheadd follows it; rule `drained` (rules.h) makes the devices Unhealthy.
-// Pods that have one keep it. Threads: functions are thread-safe, also between processes; a DrainList is one
-// thread's. Errors: kIo; kMalformed and kInvalid for a file that is none of ours, naming it; kTimeout when
-// another one holds the lock for ten seconds.
+// `railctl undrain` write it, railheadd follows it. Rule `drained` (rules.h) makes the devices Unhealthy.
+// Pods that have one keep it.
+// Threads: functions are thread-safe, also between processes; a DrainList is one thread's.
+// Errors: kIo. For a file that Railhead did not write: kMalformed and kInvalid, with the file's name. If
+// another process holds the lock for ten seconds: kTimeout.
 #pragma once
 
 #include <chrono>
@@ -68,7 +69,7 @@ class DrainList {
 
  private:
   struct Identity {
-    std::uint64_t file = 0;  // 0: there is none
+    std::uint64_t file = 0;  // 0: no file
     std::int64_t seconds = 0;
     std::int64_t nanoseconds = 0;
 
@@ -82,10 +83,10 @@ class DrainList {
 
 // OngoingResets: the devices that are being reset between two pods (cni/attachment/reset.h).
 //
-// Such a device is without its driver for a moment, and is the same afterwards. kubelet fails a pod that the
-// scheduler has sent to the node when fewer devices are Healthy by then (manager.go, devicesToAllocate). So
-// the state of a device during a reset changes nothing. The device of a reset that takes too long is not
-// ready. Source: the resets' entries in the journal. Threads: one.
+// Such a device has no driver for a moment, and is the same afterwards. The scheduler may have sent a pod to
+// the node already. If fewer devices are Healthy at admission, kubelet fails that pod (manager.go,
+// devicesToAllocate). So the state of a device during a reset changes nothing. The device of a reset that
+// takes too long is not ready. Source: the resets' entries in the journal. Threads: one.
 
 class OngoingResets {
  public:
@@ -112,7 +113,7 @@ class OngoingResets {
 
 class UnreadyDevices {
  public:
-  // By device (and slot): why it is not ready.
+  // By device (and slot): the reason why it is not ready.
   using Reasons = std::map<std::string, std::string>;
 
   explicit UnreadyDevices(const Root& root) : journal_(root), resets_(root) {}

@@ -14,7 +14,7 @@ bool SameTrouble(const HealthReason& a, const HealthReason& b) {
   return a.rule == b.rule && a.device == b.device;
 }
 
-// Those of `these` that are not among `others`.
+// The members of `these` that are not among `others`.
 std::vector<HealthReason> Without(const std::vector<HealthReason>& these,
                                   const std::vector<HealthReason>& others) {
   std::vector<HealthReason> left;
@@ -31,7 +31,7 @@ std::vector<HealthReason> Without(const std::vector<HealthReason>& these,
 void HealthMonitor::SetRules(HealthRules rules) {
   if (rules == rules_) return;
   rules_ = std::move(rules);
-  // Windows of another length cannot be made of these: counting begins anew.
+  // The steps of the old windows do not fit windows of another length, so counting starts again.
   for (auto& [id, device] : devices_) device.windows.clear();
 }
 
@@ -40,7 +40,7 @@ void HealthMonitor::Restore(const std::vector<DeviceHealth>& saved, HealthTime n
     Device& device = devices_[known.id];
     device.shown = known;
     for (const HealthReason& reason : known.reasons) {
-      if (reason.device != known.id) continue;  // the PF's, which brings it along
+      if (reason.device != known.id) continue;  // the PF's, which restores it
       device.trackers.push_back({reason, true, now.steady, std::nullopt});
       RestoreCounter(&device, reason, now);
     }
@@ -48,7 +48,7 @@ void HealthMonitor::Restore(const std::vector<DeviceHealth>& saved, HealthTime n
   for (const DeviceHealth& known : saved) RestoreOfPf(known, now);
 }
 
-// Trouble of a PF that only its VFs show.
+// Restores a fault of a PF that only its VFs show.
 void HealthMonitor::RestoreOfPf(const DeviceHealth& vf, HealthTime now) {
   const auto pf = devices_.find(vf.pf);
   if (!vf.is_vf || pf == devices_.end()) return;
@@ -61,7 +61,7 @@ void HealthMonitor::RestoreOfPf(const DeviceHealth& vf, HealthTime now) {
   }
 }
 
-// The window is not saved, but when the rule took hold is: it was full then.
+// The file does not have the window. When the rule fired, the window was full.
 void HealthMonitor::RestoreCounter(Device* device, const HealthReason& reason, HealthTime now) const {
   for (const CounterLimit& limit : rules_.Of(reason.rule).counters) {
     if (limit.counter != reason.counter) continue;
@@ -82,7 +82,7 @@ HealthMonitor::Device& HealthMonitor::DeviceOf(const HealthSubject& subject, Hea
   }
   shown.is_vf = subject.is_vf;
   shown.pf = subject.pf_id;
-  // A PF whose device is away for the moment keeps its name.
+  // A PF whose network device is away for the moment keeps its name.
   if (!subject.pf_name.empty()) shown.pf_name = subject.pf_name;
   return at->second;
 }
@@ -251,7 +251,7 @@ Verdict JudgeLink(const HealthSubject& subject, const Observation& seen) {
     return Bad(Name(subject) + " is administratively down: ip link set " + link.netdev + " up");
   }
   if (!link.carrier) return Bad(Name(subject) + " has no carrier");
-  // "unknown": the driver does not tell. The others have carrier and carry nothing.
+  // "unknown": the driver does not report it. The other states have carrier, but no traffic passes.
   if (link.operstate.empty() || link.operstate == "up" || link.operstate == "unknown") return {};
   return Bad("the link of " + Name(subject) + " is " + link.operstate);
 }
@@ -267,7 +267,7 @@ Verdict JudgePort(const HealthSubject& subject, const Observation& seen) {
 Verdict JudgeVfCount(const HealthSubject& subject, const Observation& seen) {
   const int had = std::max(subject.vf_count, subject.lost_vfs);
   if (subject.is_vf || had == 0 || seen.vf_count.value_or(1) != 0) return {};
-  return Bad(Name(subject) + " has no VFs any more: sriov_numvfs is 0, was " + std::to_string(had));
+  return Bad(Name(subject) + " no longer has VFs: sriov_numvfs is 0, was " + std::to_string(had));
 }
 
 // `bad_from`: this state and worse ones are bad.
@@ -289,7 +289,7 @@ Verdict JudgeDrain(const HealthSubject& subject, const Drain& drain) {
 Verdict Judge(HealthRule rule, const HealthSubject& subject, const Observation& seen) {
   if (rule == HealthRule::kGone) {
     return seen.present || subject.lost_with_pf ? Verdict{}
-                                                : Bad("there is no PCI function " + subject.id + " any more");
+                                                : Bad("PCI function " + subject.id + " no longer exists");
   }
   if (rule == HealthRule::kNotReady)
     return seen.not_ready.empty() ? Verdict{} : Bad(Name(subject) + " is not ready: " + seen.not_ready);

@@ -1,10 +1,9 @@
 // From observations to Healthy and Unhealthy: a state machine without clock and I/O.
 //
-// A device begins with its last known state (Restore), or Healthy. A rule that is bad for its
-// down_after fires; an active rule that is good for its up_after clears. A device
-// is Unhealthy while any rule is active for it or its PF. So nothing flaps at a restart,
-// and a flapping device stays Unhealthy until it is quiet.
-// kVfCount of a PF makes only its VFs Unhealthy.
+// A device begins with its last known state (Restore), or Healthy. A rule that is bad for its down_after
+// fires; an active rule that is good for its up_after clears. A device is Unhealthy while any rule is active
+// for it or its PF. So a restart changes no state, and a flapping device stays Unhealthy until its state is
+// stable. A PF's kVfCount makes only its VFs Unhealthy.
 // Threads: one at a time.
 #pragma once
 
@@ -55,9 +54,9 @@ std::string_view NameOf(PortState state);
 
 // How much a counter rose within the last `window`.
 //
-// Rises are kept in at most 30 steps, so memory does not depend on how often is read;
-// the window is exact to a thirtieth. A value below the last one is a counter that began
-// anew (driver rebound, statistics reset): no rise, and the new value is the base.
+// Rises are kept in at most 30 steps, so memory does not depend on the number of readings. The window is
+// exact to a thirtieth. A value below the last one means that the counter was reset (driver rebound,
+// statistics cleared). It is not a rise, and the new value is the base.
 // Threads: one at a time.
 
 class RateWindow {
@@ -95,22 +94,21 @@ class HealthMonitor {
 
   // `now` never decreases. A PF's observation changes its VFs, too: observe it first.
   std::vector<HealthChange> Observe(const HealthSubject& subject, const Observation& seen, HealthTime now);
-  // A VF that was made anew under an old name: its own faults are over.
+  // Call it for a new VF that has an old VF's name. It drops the old VF's own faults.
   void Renew(const std::string& id);
-  // Devices that no longer exist for the inventory are forgotten, without a change.
-  // True when there were any.
+  // Drops the devices that the inventory no longer has, without a change. True when it dropped any.
   bool KeepOnly(const std::set<std::string>& ids);
 
   // nullptr: unknown. Valid until the next call that is not const.
   [[nodiscard]] const DeviceHealth* Find(const std::string& id) const;
   [[nodiscard]] std::vector<DeviceHealth> All() const;  // in the order of their ids
-  // No rule of its own is active or about to fire: it need not be watched closely.
+  // No rule of its own is active or about to fire, so it need not be watched closely.
   [[nodiscard]] bool IsSettled(const std::string& id) const;
 
  private:
   using Steady = std::chrono::steady_clock::time_point;
 
-  // A rule that is bad or was so lately. Most devices have none.
+  // A rule that is bad now, or was shortly before. Most devices have none.
   struct Tracker {
     HealthReason reason;
     bool holds = false;

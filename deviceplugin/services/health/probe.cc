@@ -15,7 +15,7 @@
 namespace railhead::health {
 namespace {
 
-// What drivers answer while their device goes away, resets or has no such counter.
+// The errors that drivers return while their device goes away, resets or does not have the counter.
 bool IsPassing(const Error& error) {
   switch (error.sys_errno) {
     case EBUSY:
@@ -68,7 +68,7 @@ Result<std::optional<ObservedLink>> TryLink(const std::string& directory, const 
   return link;
 }
 
-// Stays as it is where it leads to nothing.
+// Returns `path` itself where it leads nowhere.
 std::string WithoutLinks(const std::string& path) {
   const std::unique_ptr<char, void (*)(void*)> real(::realpath(path.c_str(), nullptr), ::free);
   return real ? real.get() : path;
@@ -91,7 +91,7 @@ void Note(Result<void> done, const std::string& what, std::vector<Error>* proble
 }  // namespace
 
 std::string HealthProbe::PathOf(const std::string& id) const {
-  // Ids that are no PCI addresses are names of the auxiliary bus: subfunctions.
+  // An id that is not a PCI address is a name of the auxiliary bus: a subfunction.
   return root_.Path(PciAddress::Parse(id) ? "/sys/bus/pci/devices/" : "/sys/bus/auxiliary/devices/") + id;
 }
 
@@ -115,7 +115,7 @@ Result<void> HealthProbe::FindNetdev(const HealthSubject& subject, Place* place)
   if (!name) return {};
   place->netdev = *name;
   place->net_directory = path + "/net/" + *name;
-  // Behind virtio the network device hangs one level deeper.
+  // Of a virtio NIC, the network device is one directory level deeper.
   if (!Exists(place->net_directory)) place->net_directory = root_.Path("/sys/class/net/") + *name;
   place->net_directory = WithoutLinks(place->net_directory);
   return {};
@@ -146,7 +146,7 @@ Result<void> HealthProbe::FindPort(const HealthSubject& subject, Place* place) {
 }
 
 Result<void> HealthProbe::ReadPort(const HealthSubject& subject, Observation* seen) {
-  // Whatever its port says of a VF that is down or not here, nobody would judge it.
+  // No rule judges the port of a VF that is down or not here.
   if (subject.is_vf && (!seen->link || !seen->link->admin_up)) return {};
   Place& place = places_[subject.id];
   for (const bool again : {false, true}) {
@@ -212,7 +212,7 @@ void HealthProbe::ReadCounters(const HealthSubject& subject, const HealthRules& 
   const auto& rate = rules.Of(HealthRule::kErrorRate);
   if (rate.enabled) Note(ReadPortCounters(place, rate, seen), "reading port counters" + of, problems);
   const auto& storm = rules.Of(HealthRule::kPauseStorm);
-  // Of a PF in a pod the host cannot ask; its own name may be another device's here.
+  // The host cannot ask for a PF in a pod: its name may be another device's here.
   if (storm.enabled && seen->link) {
     Note(ReadStatistics(place, storm, seen), "reading ethtool statistics" + of, problems);
   }
@@ -233,7 +233,7 @@ Result<Observation> HealthProbe::Read(const HealthSubject& subject, const Health
                                       std::vector<Error>* problems, std::vector<Error>* of_counters) {
   const auto on = [&](HealthRule rule) { return rules.Of(rule).enabled; };
   Observation seen;
-  // Of what is in a pod the host sees no more than that it is there.
+  // Of a VF in a pod the host sees only that it exists.
   if (subject.is_vf && subject.in_use) {
     if (on(HealthRule::kGone) || on(HealthRule::kUnbound)) RH_TRY(ReadPresence(subject, &seen));
     return seen;

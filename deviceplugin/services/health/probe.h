@@ -1,8 +1,8 @@
 // HealthProbe: reads the state of a PCI function, cheaply enough to do it all the time.
 //
-// It caches the paths of network and RDMA devices and finds them again only when they have gone: a healthy VF
-// costs one or two small files, one in a pod one link.
-// An attribute that cannot be read because its device is just going away is absent.
+// It caches the paths of network and RDMA devices and finds them again only when they have gone. So a healthy
+// VF costs one or two small files, and a VF in a pod costs one link. An attribute that cannot be read because
+// its device is just going away is absent.
 // Attributes: Documentation/ABI/testing/sysfs-class-net, sysfs-bus-pci-devices-aer,
 // stable/sysfs-class-infiniband.
 // Threads: one at a time.
@@ -26,7 +26,7 @@ namespace railhead::health {
 
 // DriverSource: the state that only the driver has, through ioctls and netlink instead of sysfs.
 //
-// DriverSource is the seam: tests give their own, and below a test root there is none.
+// Tests pass a source of their own. A program with a test root has none.
 // Ownership: the watch owns its source. Threads: one at a time.
 
 class DriverSource {
@@ -36,34 +36,34 @@ class DriverSource {
   DriverSource& operator=(const DriverSource&) = delete;
   virtual ~DriverSource() = default;
 
-  // Those of `reporters` (devlink health) of the PCI function that are in state error.
+  // The `reporters` (devlink health) of the PCI function that are in state error.
   virtual Result<std::vector<std::string>> FailedReporters(const std::string& address,
                                                            const std::vector<std::string>& reporters) = 0;
-  // Those ethtool statistics of `names` that the driver has.
+  // The ethtool statistics among `names` that the driver has.
   virtual Result<std::map<std::string, std::uint64_t>> Statistics(const std::string& netdev,
                                                                   const std::vector<std::string>& names) = 0;
 };
 
-// The running kernel, in the network namespace of the caller. Without the kernel's support no reporter has
-// failed, and there are no statistics.
+// The running kernel, in the network namespace of the caller. If the kernel lacks the support, no reporter
+// counts as failed and the statistics are empty.
 std::unique_ptr<DriverSource> MakeKernelDriverSource();
 
 class HealthProbe {
  public:
-  // `source` may be nullptr: without drivers' state then. Borrowed.
+  // `source` is borrowed. With nullptr, observations lack the drivers' state.
   HealthProbe(Root root, DriverSource* source) : root_(std::move(root)), source_(source) {}
 
-  // Only what the rules that are switched on ask for; `counters`: a PF's counters, too.
-  // An error: the state of this function is unknown now. Failures to read a part go to `problems`, those
-  // about counters to `of_counters`.
+  // Reads only what the enabled rules need; `counters`: a PF's counters, too. An error means that the state
+  // of this function is unknown now. Failures to read a part go to `problems`, those about counters to
+  // `of_counters`.
   Result<Observation> Read(const HealthSubject& subject, const HealthRules& rules, bool counters,
                            std::vector<Error>* problems, std::vector<Error>* of_counters);
   // Drops the cached paths of other functions.
   void KeepOnly(const std::set<std::string>& ids);
 
  private:
-  // Where the function's devices were last seen; "" not seen. Directories without links on
-  // the way: finding a file through those of /sys/bus and /sys/class costs as much as reading it.
+  // Where the function's devices were last seen; "": not seen. The paths contain no links: a look-up through
+  // those of /sys/bus and /sys/class costs as much as reading the file.
   struct Place {
     std::string netdev;
     std::string net_directory;

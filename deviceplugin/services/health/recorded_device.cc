@@ -25,7 +25,8 @@ ObservedCounter* FindCounter(std::vector<ObservedCounter>* counters, HealthRule 
 // A drain in the line of its device.
 struct LineDrain : Drain {};
 
-// What there may be of a device: false where there is none. `kOver`: a line says what is new of it only.
+// A part that a device may lack; false stands for an absent part. `kOver`: a line has only the part's
+// changes.
 template <auto kMember, typename Line, bool kOver = false>
 struct PartForm {
   static void Read(const JsonValue& json, Observation& seen) {
@@ -55,7 +56,7 @@ struct CountersForm {
     if (!rules) return;
     for (const auto& [word, values] : *rules) {
       const auto rule = FromWord<HealthRule>(word);
-      if (!rule) return json.FailWithin(PointerOf(word), "is no rule of health");
+      if (!rule) return json.FailWithin(PointerOf(word), "is not a health rule");
       for (const auto& [name, value] : values) {
         ObservedCounter* counter = FindCounter(&seen.counters, *rule, name);
         if (counter == nullptr) counter = &seen.counters.emplace_back(ObservedCounter{*rule, name, 0});
@@ -125,7 +126,7 @@ struct railhead::Shape<railhead::health::RecordedDevice> {
     using health::HealthSubject;
     using health::Observation;
     using health::PartForm;
-    // All that there is, by name: what is added to these and not recorded would not compile.
+    // Names every member: a new member that is not recorded does not compile.
     [[maybe_unused]] const auto& [id, is_vf, pf_id, pf_name, vf_count, in_use, lost_vfs, lost_with_pf] =
         HealthSubject{};
     [[maybe_unused]] const auto& [present, bound, link, port, numvfs, counters, reporters, rail, drained,
@@ -164,7 +165,7 @@ struct railhead::Shape<railhead::health::RecordedDevice> {
 namespace railhead::health {
 namespace {
 
-// What is otherwise in `now`, which may lack what `before` has.
+// The fields of `now` that differ from `before`. `now` may lack fields of `before`.
 OrderedJson Differences(const OrderedJson& before, const OrderedJson& now) {
   OrderedJson found = OrderedJson::object();
   for (const auto& [key, value] : now.items()) {
@@ -189,11 +190,11 @@ RecordedDevice NewRecordedDevice(const std::string& id) {
 OrderedJson DeviceDelta(const RecordedDevice& before, const RecordedDevice& now) {
   const OrderedJson all = ToJson(now);
   const OrderedJson old = ToJson(before);
-  // A line says of a new link or port what is otherwise than by default.
+  // For a new link or port, a line has the differences from the default.
   RecordedDevice from = before;
   if (!from.seen.link) from.seen.link.emplace();
   if (!from.seen.port) from.seen.port.emplace();
-  // Of rails and drains it says all.
+  // For rails and drains, a line has the whole part.
   from.seen.rail.reset();
   from.seen.drained.reset();
   const OrderedJson base = ToJson(from);

@@ -24,12 +24,12 @@ using OrderedJson = nlohmann::ordered_json;
 constexpr std::chrono::seconds kQuietWrites{60};
 constexpr const char* kKeeping = "keeping what was observed";
 
-// Names of network devices are any bytes.
+// Names of network devices may contain any bytes.
 std::string LineText(const OrderedJson& json) {
   return json.dump(-1, ' ', false, OrderedJson::error_handler_t::replace) + "\n";
 }
 
-// Takes away what a process wrote by half, being killed or without space.
+// Removes an incomplete last line, which a process wrote that was killed or had no space.
 Result<void> MendTail(const UniqueFd& file, std::size_t* size) {
   std::string text(*size, '\0');
   const auto got = ::pread(file.get(), text.data(), text.size(), 0);
@@ -56,14 +56,14 @@ void HealthRecorder::Begin(HealthTime now, const HealthRules& rules, const Healt
   }
   if (*rules_ == rules) return;
   rules_ = rules;
-  // Their windows begin anew, with what is read next.
+  // Their windows start again with the next reading.
   for (auto& [id, device] : written_) device.seen.counters.clear();
   const auto t = std::chrono::duration_cast<milliseconds>(now_ - *begun_);
   pending_ += LineText({{"t", t.count()}, {"health", HealthRulesAsJson(rules)}});
   said_ = urgent_ = true;
 }
 
-// Devices that begin Healthy are left out, except PFs: new devices begin Healthy, too.
+// Omits devices that begin Healthy, except PFs: new devices begin Healthy, too.
 void HealthRecorder::Start(HealthTime now, const HealthMonitor& monitor, bool continues) {
   RecordedHeader header;
   if (node_.empty()) node_ = NodeName(root_).value_or("");
@@ -157,9 +157,9 @@ Result<void> HealthRecorder::Write() {
   if (::fstat(file.get(), &status) != 0) return FailSys(errno, "looking at " + path);
   auto size = static_cast<std::size_t>(status.st_size);
   if (!whole_) RH_TRY_WRAP(MendTail(file, &size), path);
-  // Somebody took the file away, and with it the header of these lines.
+  // Another program removed the file, and with it the header of these lines.
   if (size == 0 && !pending_.starts_with(R"({"version")"))
-    return Fail(ErrorCode::kNotFound, path + " was removed", "it is written anew");
+    return Fail(ErrorCode::kNotFound, path + " was removed", "railheadd starts a new file");
   const auto written = ::write(file.get(), pending_.data(), pending_.size());
   if (written < 0) return FailSys(errno, "writing " + path);
   if (static_cast<std::size_t>(written) != pending_.size()) return FailSys(ENOSPC, "writing " + path);

@@ -21,8 +21,8 @@ using std::chrono::system_clock;
 using OrderedJson = nlohmann::ordered_json;
 
 constexpr std::int64_t kRecordingVersion = 1;
-// So that sums stay far from where a clock of nanoseconds ends: processes run for less than a century,
-// recordings for less than a year, and before the year 2191.
+// These limits keep sums far from the end of a nanosecond clock. A process runs for less than a century, and
+// a recording for less than a year. Both end before the year 2191.
 constexpr std::int64_t kMostMillis = std::int64_t{36525} * 86400 * 1000;
 constexpr milliseconds kLongestRecording{std::int64_t{366} * 86400 * 1000};
 constexpr std::chrono::seconds kLatest{7'000'000'000};
@@ -87,7 +87,7 @@ class Parser {
     const auto time = ParseMillis(line->RequiredString("time"));
     if (!time || time->time_since_epoch() < system_clock::duration::zero() ||
         time->time_since_epoch() > kLatest)
-      line->Fail("time", "is no time of the form 2026-03-01T12:00:00.000Z");
+      line->Fail("time", "is not a time of the form 2026-03-01T12:00:00.000Z");
     header.time = time.value_or(system_clock::time_point{});
     header.t = milliseconds(line->Int("t", 0, kMostMillis).value_or(0));
     header.continues = line->Bool("continues").value_or(false);
@@ -99,7 +99,7 @@ class Parser {
     Append(std::move(header));
   }
 
-  // A process that began later did so when its header's time says, if the clock was not set back.
+  // If another process began later, its header's time says when, unless the clock was set back.
   void Append(RecordedHeader header) {
     RecordedSegment segment;
     if (recording_.segments.empty()) {
@@ -113,13 +113,13 @@ class Parser {
       origin_ = header.t - segment.at;
     }
     last_ = segment.at;
-    // Whoever wrote the header may not know what was written before it.
+    // The header's writer may not know the lines before it.
     devices_.clear();
     segment.header = std::move(header);
     recording_.segments.push_back(std::move(segment));
   }
 
-  // The round that is at `t`; nullptr: none can be.
+  // The round at `t`. nullptr: no round can be there.
   RecordedRound* RoundAt(JsonReader* line, milliseconds t) {
     const milliseconds at = t - origin_;
     if (at < last_) {
@@ -141,7 +141,7 @@ class Parser {
     return &rounds.back();
   }
 
-  // {"t":T,"every":E,"until":U}: as many rounds in which all is as it was.
+  // {"t":T,"every":E,"until":U}: rounds without any change, from T to U every E.
   void Repeat(JsonReader* line, milliseconds t) {
     const milliseconds every(line->Int("every", 1, kMostMillis).value_or(1));
     const milliseconds until = RequiredMillis(line, "until");
@@ -164,7 +164,7 @@ class Parser {
 
   void Device(JsonReader* line, RecordedRound* round) {
     const std::string id = line->RequiredString("device");
-    if (!IsDeviceId(id)) return line->Fail("device", "is no name of a device");
+    if (!IsDeviceId(id)) return line->Fail("device", "is not the name of a device");
     if (line->Bool("forgotten").value_or(false)) {
       devices_.erase(id);
       std::erase_if(round->devices, [&](const RecordedDevice& other) { return other.subject.id == id; });
@@ -179,7 +179,7 @@ class Parser {
     if (same == round->devices.end()) at->second.seen.counters.clear();
     ApplyDelta(line, &at->second);
     if (at->second.subject.pf_id != id && !IsDeviceId(at->second.subject.pf_id))
-      return line->Fail("pf", "is no name of a device");
+      return line->Fail("pf", "is not the name of a device");
     if (same != round->devices.end()) {
       *same = at->second;
       return;

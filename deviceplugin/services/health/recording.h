@@ -32,9 +32,9 @@ namespace railhead::health {
 //
 // The lines of docs/reference/recording.md have only the differences to the device's line before. Fields that
 // the first line of a device lacks are those of a default RecordedDevice: a PF that is present, bound,
-// without link and port. Counters are those of this line: a counter that was read again and is the same is
-// left out, because that makes no difference to the rules. Threads: pure functions. Errors stick in the
-// JsonReader.
+// without link and port. A line has only counters whose value has changed: an equal value makes no difference
+// to the rules.
+// Threads: pure functions. Errors stick in the JsonReader.
 
 struct RecordedDevice {
   HealthSubject subject;
@@ -47,7 +47,7 @@ RecordedDevice NewRecordedDevice(const std::string& id);
 
 // The differences of `now`, without time and name. Empty: none.
 nlohmann::ordered_json DeviceDelta(const RecordedDevice& before, const RecordedDevice& now);
-// `before` with the present observation: counters that were not read stay.
+// `before` with the present observation. Counters that were not read keep their value.
 RecordedDevice WithSeen(RecordedDevice before, const HealthSubject& subject, const Observation& seen);
 
 // Reads what DeviceDelta wrote; the caller closes the reader.
@@ -60,23 +60,23 @@ inline constexpr std::size_t kMaxRecordedDevices = 8192;
 struct RecordedRound {
   std::chrono::milliseconds at{0};      // since the recording began; never less than before
   std::vector<HealthRules> rules;       // other rules from here on: none or one
-  std::vector<std::string> renewed;     // were made anew under old names
-  std::vector<std::string> forgotten;   // no longer there for the inventory
+  std::vector<std::string> renewed;     // VFs created again under old names
+  std::vector<std::string> forgotten;   // the inventory no longer has them
   std::vector<RecordedDevice> devices;  // those that changed, whole
 };
 
 struct RecordedHeader {
   std::string node;
   std::chrono::system_clock::time_point time;  // to the millisecond
-  std::chrono::milliseconds t{0};              // `t` of lines is counted from `time` - `t`
-  bool continues = false;                      // by the same process; else one began
+  std::chrono::milliseconds t{0};              // lines count `t` from `time` - `t`
+  bool continues = false;                      // by the same process; else by a new one
   HealthRules rules;
-  std::vector<DeviceHealth> devices;  // PFs, and all that were Unhealthy
+  std::vector<DeviceHealth> devices;  // PFs, and every device that was Unhealthy
 };
 
 struct RecordedSegment {
   RecordedHeader header;
-  std::chrono::milliseconds at{0};  // when it began, as rounds have it
+  std::chrono::milliseconds at{0};  // when it began, on the rounds' clock
   std::vector<RecordedRound> rounds;
 };
 
@@ -92,10 +92,10 @@ std::string HeaderLine(const RecordedHeader& header);
 // "2026-03-01T12:00:00.000Z"
 std::string FormatMillis(std::chrono::system_clock::time_point time);
 
-// railheadd's own recording, and what it was before that became too long.
+// railheadd's own recording, and the one before it.
 std::string RecordingPath(const Root& root);
 std::string OldRecordingPath(const Root& root);
-// Both as one text; nullopt: there is none. Without an incomplete line of a killed railheadd.
+// Both as one text, without an incomplete line of a killed railheadd. nullopt: no recording exists.
 Result<std::optional<std::string>> ReadOwnRecording(const Root& root);
 
 // HealthRecorder: writes the observations of HealthWatch, so that an incident can be replayed afterwards.
@@ -104,10 +104,10 @@ Result<std::optional<std::string>> ReadOwnRecording(const Root& root);
 //   recorder.Observe(subject, seen); ...         // the same observations as the monitor's
 //   auto kept = recorder.End(changed);
 //
-// Appends to /run/railhead/observations.jsonl (recording.h); a file of a MiB and more becomes
-// observations.old.jsonl, of which there is one. Rounds without a change are written once a minute,
-// or with the next change. So a healthy node costs one write a minute and some 10 KB an hour. After an
-// error the recording begins anew with the next round: a header marks the gap.
+// Appends to /run/railhead/observations.jsonl (recording.h). A file of a MiB and more becomes
+// observations.old.jsonl and replaces the older one. Rounds without a change are written once a minute, or
+// with the next change. So a healthy node costs one write a minute and some 10 KB an hour. After an error the
+// next round starts a new recording: a header marks the gap.
 // Threads: one at a time. Errors: kIo; they affect only the recording.
 
 inline constexpr std::size_t kLongestSegment = std::size_t{1} << 20;  // after its header
@@ -139,15 +139,15 @@ class HealthRecorder {
   const std::size_t longest_;
   std::string node_;
   std::optional<Steady> begun_;       // t is counted from here; nullopt: a header comes first
-  bool full_ = false;                 // the file: another one comes first
+  bool full_ = false;                 // the file is full: the next line starts another one
   std::optional<HealthRules> rules_;  // in force, as recorded
   Steady now_;
-  std::map<std::string, RecordedDevice> written_;  // as the lines of this segment tell them
-  std::set<std::string> known_;                    // to who reads from where the process began
+  std::map<std::string, RecordedDevice> written_;  // as the lines of this segment state them
+  std::set<std::string> known_;                    // to a reader of the lines since the process began
   std::string pending_;
   std::size_t header_ = 0;  // bytes of the segment's header
   bool said_ = false;       // this round has a line
-  bool urgent_ = false;     // `pending_` is more than rounds in which all was as it was
+  bool urgent_ = false;     // `pending_` has more than rounds without a change
   Steady flushed_;
   bool whole_ = false;  // the file ends with a line's end
 };

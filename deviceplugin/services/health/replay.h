@@ -1,9 +1,9 @@
 // Applies health rules to a recording: the monitor itself, driven by the recorded clock.
 //
-// In every round the monitor gets the last observation of all PFs, of VFs that have a line, and of VFs for
-// which a rule is about to fire or clear; a round changes nothing for all others. With the recorded
-// rules the changes are those that the recorded process found. Other rules may need observations that the
-// recording does not have: Missing() lists them. Threads: pure functions.
+// In every round the monitor gets the last observation of all PFs, and of VFs that have a line. It also gets
+// those of VFs for which a rule is about to fire or clear. A round changes nothing for the other VFs. With
+// the recorded rules the changes are those that the recorded process found. Other rules may need observations
+// that the recording does not have: Missing() lists them. Threads: pure functions.
 #pragma once
 
 #include <chrono>
@@ -31,7 +31,7 @@ struct ReplayResult {
   std::chrono::milliseconds lasted{0};
 };
 
-// Under `rules`; nullopt: those that are recorded.
+// Under `rules`; nullopt: under the recorded ones.
 ReplayResult Replay(const Recording& recording, const std::optional<HealthRules>& rules);
 
 // The observations that `rules` need and the recording does not have, one sentence each.

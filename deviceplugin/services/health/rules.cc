@@ -26,16 +26,16 @@ bool IsName(std::string_view name) {
 
 bool CheckName(const JsonValue& counter, HealthRule rule, const std::string& name) {
   if (!IsName(name)) {
-    counter.Fail("is no name of a counter");
+    counter.Fail("is not a valid counter name");
     return false;
   }
   if (rule != HealthRule::kAer || Contains(kAerCounters, name)) return true;
-  counter.Fail("is no counter of PCIe error reporting",
+  counter.Fail("is not a counter of PCIe error reporting",
                "known here: " + Join({kAerCounters.begin(), kAerCounters.end()}, ", "));
   return false;
 }
 
-// What is given for a counter replaces its default; false removes it.
+// A counter's setting replaces its default; false removes it.
 void ReadCounter(const JsonValue& json, const std::string& name, std::vector<CounterLimit>& limits) {
   if (!json.is_there()) return;
   const auto found = std::ranges::find(limits, name, &CounterLimit::counter);
@@ -64,7 +64,7 @@ void ReadCounters(const JsonValue& json, HealthRule rule, std::vector<CounterLim
   }
 }
 
-// A default that is not there was removed.
+// A default that is missing was removed.
 OrderedJson WriteCounters(HealthRule rule, const std::vector<CounterLimit>& limits) {
   const HealthRules defaults;
   OrderedJson json = OrderedJson::object();
@@ -90,7 +90,7 @@ void CheckRule(const RuleSettings& rule, const std::vector<std::string>& reporte
   if (rule.counters.size() > kMaxCounters)
     complain("counters", "more than " + std::to_string(kMaxCounters) + " counters");
   for (const std::string& name : reporters) {
-    if (!IsName(name)) complain("reporters", "'" + name + "' is no name of a health reporter");
+    if (!IsName(name)) complain("reporters", "'" + name + "' is not a valid name of a health reporter");
   }
 }
 
@@ -109,7 +109,7 @@ std::array<RuleSettings, kHealthRuleCount> DefaultRules() {
   of(HealthRule::kRdmaPort) = {true, seconds(10), seconds(60), {}};
   of(HealthRule::kGone) = {true, seconds(2), seconds(5), {}};
   of(HealthRule::kUnbound) = {true, seconds(5), seconds(10), {}};
-  // VFs that are there again were made anew.
+  // VFs that are there again are new ones.
   of(HealthRule::kVfCount) = {true, seconds(2), seconds(0), {}};
   of(HealthRule::kAer) = {true,
                           seconds(0),
@@ -131,8 +131,8 @@ std::array<RuleSettings, kHealthRuleCount> DefaultRules() {
       seconds(0),
       seconds(60),
       {{"tx_pause_storm_error_events", 0, seconds(600)}, {"tx_pause_storm_warning_events", 5, seconds(600)}}};
-  // Off: one switch that drops probes and nothing else would take a whole cluster's rails. Probes have been
-  // confirmed by then; what is back has to stay for some rounds.
+  // Off by default: one switch that drops only probes would take the rails of a whole cluster. railheadd
+  // confirms probes before this rule sees them. A rail that is reachable again must stay so for some rounds.
   of(HealthRule::kUnreachable) = {false, seconds(0), seconds(120), {}};
   // Off for the same reason. Loss may pass.
   of(HealthRule::kImpaired) = {false, seconds(60), seconds(120), {}};

@@ -26,7 +26,7 @@ enum class HealthRule : std::uint8_t {
   kRdmaPort,     // the RDMA port is not ACTIVE
   kGone,         // the PCI function is not there
   kUnbound,      // no driver is bound
-  kVfCount,      // the PF has no VFs any more
+  kVfCount,      // the PF has lost its VFs
   kAer,          // PCIe advanced error reporting
   kDevlink,      // a health reporter of the driver is in state error
   kErrorRate,    // counters of the port
@@ -34,7 +34,7 @@ enum class HealthRule : std::uint8_t {
   kUnreachable,  // probes reach nothing on the PF's rail (services/reachability); off unless switched on
   kImpaired,     // probes find a fault to most peers: the fault is here; off unless switched on
   kDrained,      // taken out of use by an operator (drains.h); cannot be switched off
-  kNotReady,     // withheld because of a record of Railhead; cannot be switched off
+  kNotReady,     // withheld because of one of Railhead's own records; cannot be switched off
 };
 inline constexpr std::size_t kHealthRuleCount = 13;
 
@@ -110,8 +110,8 @@ struct HealthRules {
 // `parent`'s document fail.
 HealthRules ReadHealthRules(JsonReader& parent);
 
-// Of Fabric::health, "" for the defaults; `what` names the fabric's file in errors.
-// `all` gets all errors, the result has the first.
+// Of Fabric::health, "" for the defaults; `what` names the fabric's file in errors. `all` gets all errors,
+// the result has the first.
 Result<HealthRules> ParseHealthRules(const std::string& text, const std::string& what,
                                      std::vector<Error>* all = nullptr);
 

@@ -11,12 +11,12 @@ template struct railhead::StateFile<railhead::health::HealthState>;
 namespace railhead::health {
 namespace {
 
-// What goes into the file is read again as it was.
+// Cuts the time to what the file stores, so that reading it gives the same time.
 std::chrono::system_clock::time_point WholeSeconds(std::chrono::system_clock::time_point time) {
   return std::chrono::floor<std::chrono::seconds>(time);
 }
 
-// Trouble that came from, or went with, the PF and nothing else.
+// Whether the change has only the PF's faults, which began or ended.
 bool IsOfPf(const HealthChange& change) {
   if (!change.is_vf) return false;
   const auto of_pf = [&](const HealthReason& reason) { return reason.device == change.pf; };

@@ -1,10 +1,8 @@
 // /run/railhead/health.json: every device's state, and the newest changes with reason and time.
 //
-// Written by railheadd after every change, read by it when it starts and by `railctl
-// health`. The file goes with the boot, as
-// counters and links do.
-// Trouble of a PF is one entry of the history, however many VFs it reaches: else one cut
-// cable would push all else out.
+// railheadd writes it after every change and reads it when it starts. `railctl health` reads it, too. A
+// reboot removes the file: it resets counters and links, too. A fault of a PF is one entry of the history,
+// however many VFs it affects. Otherwise one cut cable would push out every other entry.
 // Threads: thread-safe functions, one writer.
 #pragma once
 
@@ -51,9 +49,9 @@ inline constexpr StateFile<HealthState> kHealthFile{
     .writer = "railheadd writes it when it runs with health rules",
 };
 
-// One observation round's changes as entries.
+// The changes of one observation round as entries.
 std::vector<HealthRecord> RecordsOf(const std::vector<HealthChange>& changes);
-// The same, appended; the oldest beyond kHealthHistory go.
+// Appends the same, and removes the oldest entries beyond kHealthHistory.
 void AppendHistory(const std::vector<HealthChange>& changes, std::vector<HealthRecord>* history);
 
 // For people, as columns of tables.
@@ -62,7 +60,7 @@ void AppendHistory(const std::vector<HealthChange>& changes, std::vector<HealthR
 std::string TextOf(const std::vector<HealthReason>& reasons);
 // "0000:43:00.0 and 8 VFs"
 std::string WhoOf(const HealthRecord& record);
-// What began, and what is over.
+// The reasons that began, and those that ended.
 std::string WhatOf(const HealthRecord& record);
 
 // "Healthy", "Unhealthy": kubelet's words.
@@ -75,8 +73,8 @@ inline constexpr FieldRules kHealthWord{
 
 // The fields of the state file, which railctl prints, too.
 //
-// Reading passes over fields it does not know, and over reasons of rules that a later version has: this one
-// cannot tell when they end.
+// Readers ignore unknown fields, and reasons with a later version's rules: this version cannot tell when
+// those end.
 template <>
 struct railhead::Shape<railhead::health::HealthReason> {
   using Reason = health::HealthReason;

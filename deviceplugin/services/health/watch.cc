@@ -10,7 +10,7 @@
 namespace railhead::health {
 namespace {
 
-// Whoever was to act on it has done so, or never will.
+// After this time, everyone who wanted to act on it has done so.
 constexpr std::chrono::hours kRemembered{24};
 
 HealthSubject SubjectOf(const inventory::NicFunction& function) {
@@ -23,8 +23,8 @@ HealthSubject SubjectOf(const inventory::NicFunction& function) {
   return subject;
 }
 
-// PFs first: their trouble reaches their VFs. PFs that the inventory does not have, but
-// whose VFs it has, are watched too.
+// PFs first: their faults reach their VFs. A PF that the inventory lacks, but whose VFs it has, is watched
+// too.
 std::vector<HealthSubject> SubjectsOf(const std::vector<inventory::NicFunction>& functions) {
   std::vector<HealthSubject> subjects;
   subjects.reserve(functions.size());
@@ -50,7 +50,7 @@ std::vector<HealthSubject> SubjectsOf(const std::vector<inventory::NicFunction>&
   return all;
 }
 
-// What an earlier process knew of it, or now.
+// When an earlier process saw that it was gone, or now.
 std::chrono::system_clock::time_point LostSince(const DeviceHealth& device,
                                                 std::chrono::system_clock::time_point now) {
   for (const HealthReason& reason : device.reasons) {
@@ -74,7 +74,7 @@ HealthWatch::HealthWatch(Root root, HealthRules rules, std::unique_ptr<DriverSou
   auto state = kHealthFile.Read(root_);
   if (!state) {
     Error error = Wrap(std::move(state.error()), "taking up the health of an earlier process");
-    error.hint = "every device begins as healthy; the file is written anew";
+    error.hint = "every device starts as healthy, and railheadd writes a new file";
     at_start_.push_back(std::move(error));
   } else if (*state) {
     monitor_.Restore((*state)->devices, now);
@@ -85,12 +85,12 @@ HealthWatch::HealthWatch(Root root, HealthRules rules, std::unique_ptr<DriverSou
 void HealthWatch::SetRules(HealthRules rules) {
   rules_ = rules;
   read_all_now_ = true;
-  functions_.reset();  // who is lost depends on what the rules tell
+  functions_.reset();  // the rules decide which gone devices are watched
   const std::lock_guard lock(mutex_);
   monitor_.SetRules(std::move(rules));
 }
 
-// Most ticks come without a change of the node: who is to be watched is not worked out again.
+// Most ticks come without a change of the node. Then the list of watched devices stays.
 bool HealthWatch::Follow(const std::vector<inventory::NicFunction>& functions, HealthTime now) {
   if (functions_ == functions && now.wall < forget_at_) return false;
   functions_ = functions;
@@ -121,14 +121,14 @@ bool HealthWatch::Follow(const std::vector<inventory::NicFunction>& functions, H
   return monitor_.KeepOnly(ids);
 }
 
-// Whether it is still of interest that `lost`, which the inventory no longer has, is gone; `pf`:
-// a VF's PF, nullptr when the inventory does not have that either.
+// Whether health still reports that `lost`, which the inventory no longer has, is gone. `pf`: a VF's PF;
+// nullptr when the inventory does not have that either.
 bool HealthWatch::IsReported(const DeviceHealth& lost, const inventory::NicFunction* pf) const {
   // Subfunctions come and go by themselves.
   if (!PciAddress::Parse(lost.id) || Exists(root_.Path("/sys/bus/pci/devices/") + lost.id)) return false;
   const bool gone = rules_.Of(HealthRule::kGone).enabled;
   if (!lost.is_vf || pf == nullptr) return gone;
-  // Another number than before, all of which are there: somebody has set it so.
+  // With fewer VFs than numvfs some are gone. Otherwise the number was set, and the loss is not reported.
   if (pf->vf_count == 0) return gone || rules_.Of(HealthRule::kVfCount).enabled;
   return gone && pf->vf_count < pf->numvfs;
 }
@@ -181,7 +181,7 @@ void HealthWatch::ObserveOne(const HealthSubject& subject, HealthTime now, Healt
   if (!seen) problems.push_back(Wrap(std::move(seen.error()), "observing " + subject.id));
   ReportProblems(subject.id, ProblemKind::kObserving, std::move(problems), tick);
   if (!seen) return recorder_.Miss(subject);
-  // Between two times that counters are read nothing is known of them.
+  // Between two readings of the counters, their problems are unknown.
   if (counters) ReportProblems(subject.id, ProblemKind::kCounters, std::move(of_counters), tick);
   if (rails_ && !subject.is_vf) seen->rail = rails_(subject.id);
   if (const Drain* drain = drains_.Find(subject.id)) seen->drained = *drain;
@@ -194,7 +194,7 @@ void HealthWatch::ObserveOne(const HealthSubject& subject, HealthTime now, Healt
 
 HealthTick HealthWatch::Tick(const std::vector<inventory::NicFunction>& functions, const InUse& in_use,
                              HealthTime now) {
-  // As it is recorded: a replay has to find the same.
+  // Rounded as in the recording, so that a replay finds the same.
   now.steady = std::chrono::floor<std::chrono::milliseconds>(now.steady);
   HealthTick tick;
   tick.problems = std::move(at_start_);
@@ -228,7 +228,7 @@ void HealthWatch::FollowRecords(HealthTime now, HealthTick* tick) {
     if (!changed && unknown.empty())
       unknown = std::string(what).append(" is not known (").append(changed.error().message).append(")");
   };
-  follow(ProblemKind::kDrains, "what is drained", drains_.Refresh());
+  follow(ProblemKind::kDrains, "the list of drained devices", drains_.Refresh());
   follow(ProblemKind::kUnready, "which attachments cannot be read", unready_.Refresh(now.steady));
   read_all_now_ = read_all_now_ || unknown != unknown_;
   unknown_ = std::move(unknown);

@@ -4,12 +4,13 @@
 //   // every rules().interval, and at once after a device event of the kernel:
 //   const HealthTick tick = watch.Tick(inventory->functions, in_use, HealthTime::Now());
 //
-// A PCI function that the inventory had and that is gone from the bus stays for a day, as gone,
-// unless its PF's VFs were made anew: the inventory may drop it before any rule could fire. A tick reads the
-// PFs, the VFs that are not known to be healthy, and others that are due. State
-// and history are kept in /run/railhead/health.json for the next process; the observations are recorded
-// beside it (recording.h). Threads: Tick, SetRules and ReadAllNow from one thread; IsHealthy, Reasons and All
-// from any, also meanwhile: they wait for no I/O.
+// If a PCI function of the inventory disappears from the bus, health reports it as gone for a day. The
+// inventory may drop it before any rule could fire. VFs that their PF created again are not reported. A tick
+// reads the PFs, the VFs that are not known to be healthy, and others that are due. State and history are
+// kept in /run/railhead/health.json for the next process; the observations are recorded beside it
+// (recording.h).
+// Threads: Tick, SetRules and ReadAllNow from one thread. IsHealthy, Reasons and All from any, also during a
+// tick: they never wait for I/O.
 #pragma once
 
 #include <chrono>
@@ -38,13 +39,13 @@ namespace railhead::health {
 
 struct HealthTick {
   std::vector<HealthChange> changes;
-  // Failures to read or save; each is reported once until it is over.
+  // Failures to read or save. Each is reported once until it is over.
   std::vector<Error> problems;
 };
 
 class HealthWatch {
  public:
-  // Whether a pod has the device: by its id.
+  // Whether a pod has the device with this id.
   using InUse = std::function<bool(const std::string&)>;
   // The result of probes on the rail of a PF, by the PF's id; nullopt: it is not probed.
   using RailSeen = std::function<std::optional<ObservedRail>(const std::string&)>;
@@ -53,11 +54,11 @@ class HealthWatch {
   HealthWatch(Root root, HealthRules rules, std::unique_ptr<DriverSource> source,
               HealthTime now = HealthTime::Now());
 
-  // `functions`: all that may be advertised, VFs, PFs and subfunctions in any order.
+  // `functions`: every VF, PF and subfunction that may be advertised, in any order.
   HealthTick Tick(const std::vector<inventory::NicFunction>& functions, const InUse& in_use, HealthTime now);
   // Takes effect with the next tick.
   void SetRules(HealthRules rules);
-  // Before the first tick; without it no rail is probed.
+  // Call it before the first tick. Without it no rail is probed.
   void SetRails(RailSeen rails) { rails_ = std::move(rails); }
   // The next tick reads everything.
   void ReadAllNow() { read_all_now_ = true; }
@@ -90,7 +91,7 @@ class HealthWatch {
   [[nodiscard]] std::string NotReady(const HealthSubject& subject) const;
   void Save(bool changed, HealthTick* tick);
   void Record(bool changed, HealthTick* tick);
-  // All present problems of `kind` of the device `id`: new ones are added to `tick`.
+  // All present problems of `kind` of the device `id`. New ones are added to `tick`.
   enum class ProblemKind : std::uint8_t { kObserving, kCounters, kSaving, kDrains, kUnready, kRecording };
   void ReportProblems(const std::string& id, ProblemKind kind, std::vector<Error> problems, HealthTick* tick);
 
@@ -108,7 +109,7 @@ class HealthWatch {
   bool counters_now_ = false;
   Steady counters_read_;
   std::optional<std::vector<inventory::NicFunction>> functions_;  // of the latest tick
-  std::vector<Watched> watched_;                                  // made of these; PFs first
+  std::vector<Watched> watched_;                                  // made of `functions_`; PFs first
   // Since when devices are gone, by id; when the first of them is dropped.
   std::map<std::string, std::chrono::system_clock::time_point> lost_;
   std::chrono::system_clock::time_point forget_at_ = std::chrono::system_clock::time_point::max();
@@ -124,8 +125,8 @@ class HealthWatch {
 // The NICs that health watches: the PFs of the rails and of the advertised devices, with their VFs, and no
 // other NICs of the host. Threads: pure function.
 
-// `known`: the devices that health has. One that has gone or lost its driver is in no pool any more. It is
-// still watched, so that health reports it.
+// `known`: the devices that health has. A device that has gone or lost its driver is in no pool. It is still
+// watched, so that health reports it.
 std::vector<inventory::NicFunction> WatchedFunctions(const resources::Plan& plan,
                                                      const std::vector<DeviceHealth>& known);
 

@@ -30,7 +30,7 @@ std::vector<std::string> ToVector(const Ids& ids) {
   return {ids.begin(), ids.end()};
 }
 
-// Not within a character of UTF-8.
+// Does not cut within a UTF-8 character.
 std::string Cut(std::string text, std::size_t limit) {
   constexpr std::string_view kMore = "...";
   if (text.size() <= limit) return text;
@@ -40,7 +40,7 @@ std::string Cut(std::string text, std::size_t limit) {
 }
 
 Error Cut(Error error) {
-  // What to do comes behind the names, and must not be lost to them.
+  // The hint follows the names, and must not be lost to them.
   constexpr std::size_t kBetween = 2;  // "; "
   error.hint = Cut(std::move(error.hint), kLongestMessage / 2);
   error.message = Cut(std::move(error.message), kLongestMessage / 2 - kBetween);
@@ -51,7 +51,7 @@ tl::unexpected<Error> Refuse(const std::string& why) {
   return Fail(ErrorCode::kInvalid, why, kOnlyKubelet);
 }
 
-// Reported in full they would fill the log.
+// A full list would fill the log.
 std::vector<std::string> ForReport(std::vector<std::string> ids) {
   constexpr std::size_t kMostReported = 64;
   constexpr std::size_t kLongestId = 64;
@@ -74,7 +74,7 @@ Result<void> CheckAllocate(const resources::ResourcePool& pool, const v1beta1::A
         return Refuse(std::string(attempt).append("'").append(id).append("' is given twice"));
       if (pool.Find(id) != nullptr) continue;
       return Fail(ErrorCode::kInvalid,
-                  std::string(attempt).append("'").append(id).append("' is no device of this resource"),
+                  std::string(attempt).append("'").append(id).append("' is not a device of this resource"),
                   "compare with railheadd --list");
     }
   }
@@ -234,8 +234,8 @@ Result<std::set<std::string>> WithSiblings(const Root& root, const resources::Re
   std::set<std::string> all(ids.begin(), ids.end());
   for (const std::string& id : ids) {
     const auto record = RH_TRY_WRAP(ReadAllocation(root, id), "reading the allocation record of " + id);
-    // Another resource's record: the device has changed its pool since, and its
-    // siblings of then say nothing of now.
+    // A record of another resource means that the device has changed its pool since. Its siblings of that
+    // time do not count now.
     if (record && record->resource == pool.spec.resource) {
       all.insert(record->siblings.begin(), record->siblings.end());
     }
@@ -292,7 +292,7 @@ namespace {
 using Clock = std::chrono::steady_clock;
 using std::chrono::milliseconds;
 
-// What happens to one file of a directory from now on.
+// The events of one file of a directory from now on.
 class FileEvents {
  public:
   static Result<FileEvents> Watch(const std::string& directory, std::string name) {
@@ -303,7 +303,7 @@ class FileEvents {
     return FileEvents(std::move(inotify), std::move(name));
   }
 
-  // Whether it was opened after it was put in place.
+  // Whether the file was opened after it was put in place.
   Result<bool> AwaitOpened(Clock::time_point deadline) {
     while (!opened_) {
       const auto left = std::chrono::ceil<milliseconds>(deadline - Clock::now());

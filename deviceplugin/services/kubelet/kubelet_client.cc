@@ -14,11 +14,11 @@
 namespace railhead::kubelet {
 namespace {
 
-// How soon a call is given up that is not worthwhile any more.
+// How often a pending call checks whether it is still worthwhile.
 constexpr std::chrono::milliseconds kLook{50};
 
-// One Register. Its status comes from another thread, or from within the call that starts or
-// cancels it: gRPC runs callbacks where it likes, so no other lock is taken here.
+// One Register call. Another thread sets its status, or the call that starts or cancels it does: gRPC runs
+// callbacks on any thread. So this class takes no lock but its own.
 class Call {
  public:
   Call(const std::string& socket_path, v1beta1::RegisterRequest request,
@@ -147,9 +147,9 @@ void KubeletClient::Cancel() {
 
 std::shared_ptr<grpc::Channel> DialUnix(const std::string& socket_path) {
   grpc::ChannelArguments arguments;
-  // Go's server refuses the encoded socket path that newer gRPC puts there.
+  // A Go server refuses the encoded socket path that newer gRPC puts there.
   arguments.SetString(GRPC_ARG_DEFAULT_AUTHORITY, "localhost");
-  // Without a shared pool: a new channel begins without the old one's waiting time.
+  // Without a shared pool, a new channel does not inherit the old one's waiting time.
   arguments.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);
   arguments.SetInt(GRPC_ARG_ENABLE_HTTP_PROXY, 0);
   return grpc::CreateCustomChannel("unix:" + socket_path, grpc::InsecureChannelCredentials(), arguments);
@@ -184,7 +184,7 @@ class PodResources::Impl {
     context.set_deadline(std::chrono::system_clock::now() + limit);
     const auto channel = Channel();
     grpc::Status status = v1::PodResourcesLister::NewStub(channel)->List(&context, {}, response);
-    // A channel to a kubelet that went away waits ever longer before it dials again.
+    // After kubelet went away, a channel waits longer and longer before it dials again.
     if (!status.ok()) Drop(channel);
     return status;
   }

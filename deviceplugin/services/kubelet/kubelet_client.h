@@ -1,8 +1,8 @@
 // KubeletClient: the one call that a device plugin makes, Register on kubelet.sock.
 //
-// All resources at once: a kubelet that has just started admits the node's pods while plugins register, and
-// refuses pods whose resource is not there yet.
-// Every call dials anew: a call is only needed after kubelet went away.
+// All resources register at once. While plugins register, a kubelet that has just started admits the node's
+// pods. It refuses pods whose resource is not there yet. Every call dials again: a call is only needed after
+// kubelet went away.
 // Threads: Register from one thread at a time, Cancel from any.
 // Errors: kTimeout, kIo (no answer), kConflict (kubelet refuses; the message has its text).
 #pragma once
@@ -31,7 +31,7 @@ class KubeletClient {
     std::string resource;
     std::string endpoint;  // file name of the plugin's socket beside kubelet's
     bool pre_start_required = false;
-    std::function<bool()> worthwhile;  // given up, with kTimeout, when it no longer says so
+    std::function<bool()> worthwhile;  // when it returns false, the call is given up with kTimeout
   };
 
   // One result for each. kubelet dials back within a call (10 s at most), so the plugins must
@@ -49,16 +49,16 @@ class KubeletClient {
 // Dials kubelet's sockets. Internal to deviceplugin/services/kubelet.
 // Threads: thread-safe.
 
-// Connects when it is first used; does not wait before it tries a socket that is new.
+// Connects when it is first used. It tries a new socket without a waiting time.
 std::shared_ptr<grpc::Channel> DialUnix(const std::string& socket_path);
 
 // PodResources: the devices that kubelet has allocated to pods, by its pod-resources API.
 //
 // It includes devices of DRA drivers, which the device manager's checkpoint (cni/state/allocation.h) does not
-// have, and since Kubernetes 1.34 those of a pod that is being admitted. kubelet answers from
-// memory, but may be busy: every call has a limit.
+// have. Since Kubernetes 1.34 it also includes those of a pod that is being admitted. Every call has a limit:
+// kubelet answers from memory, but may be busy.
 // Source: k8s.io/kubelet pkg/apis/podresources/v1.
-// Ownership: one connection, made at the first call and made anew after an error.
+// Ownership: one connection. The first call makes it, and the next call after an error makes a new one.
 // Threads: thread-safe. Errors: kTimeout, kIo; kNotFound when kubelet does not serve it.
 
 inline constexpr const char* kPodResourcesSocket = "/var/lib/kubelet/pod-resources/kubelet.sock";

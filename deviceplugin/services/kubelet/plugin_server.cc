@@ -24,9 +24,9 @@ namespace {
 constexpr std::chrono::seconds kShutdownLimit{3};
 // kubelet's requests name devices of one container: far below this.
 constexpr int kMaxRequestBytes = 256 * 1024;
-// At once on a connection, where gRPC has no limit of its own: each can keep kMaxRequestBytes of a request
-// that never ends. kubelet's calls are one stream that lasts and few others; what is more waits on its side.
-// (No resource quota: to keep it gRPC closes connections as they come, kubelet's among them.)
+// Concurrent calls on a connection, for which gRPC has no limit. Each can hold kMaxRequestBytes of a request
+// that never ends. A kubelet has one lasting stream and few other calls; further calls wait on its side. A
+// resource quota is not an alternative. To keep it, gRPC closes new connections, kubelet's among them.
 constexpr int kMostCalls = 64;
 
 grpc::StatusCode StatusCodeOf(ErrorCode code) {
@@ -52,7 +52,7 @@ grpc::Status StatusOf(const Error& error) {
   return {StatusCodeOf(error.code), Describe(error)};
 }
 
-// To check that all is attached, and that the CDI specs which the runtime reads next are there.
+// The call checks that all devices are attached, and that the CDI specs exist which the runtime reads next.
 bool NeedsPreStart(const resources::ResourcePool& pool) {
   return pool.spec.nccl_config == NcclConfigPolicy::kRequired || HasCdiNames(pool);
 }
@@ -95,7 +95,7 @@ class PluginServer::Impl final : public v1beta1::DevicePlugin::CallbackService {
     const std::string directory = socket_path_.substr(0, socket_path_.rfind('/'));
     if (!Exists(directory)) {
       return Fail(ErrorCode::kNotFound,
-                  "serving " + resource_ + ": there is no directory " + directory + " for its socket",
+                  "serving " + resource_ + ": the directory " + directory + " of its socket does not exist",
                   "kubelet makes it when it starts; if kubelet's --root-dir is another, give --kubelet-dir "
                   "(or --registry-dir)");
     }
@@ -212,11 +212,10 @@ class PluginServer::Impl final : public v1beta1::DevicePlugin::CallbackService {
   }
 
  private:
-  // One ListAndWatch call. At most one write is under way; what changed meanwhile is
-  // sent when it is done, once, in its newest form, and only if that differs: kubelet
-  // works through every list. gRPC calls OnWriteDone and OnDone
-  // from its own threads, never inside StartWrite or Finish, so a lock may be held
-  // across these.
+  // One ListAndWatch call. At most one write is in progress. If the list changes during a write, only the
+  // newest list is sent after it, and only if it differs: kubelet processes every list. The callbacks
+  // OnWriteDone and OnDone run on gRPC's own threads, never inside StartWrite or Finish. So a lock may be
+  // held across these.
   class Stream final : public grpc::ServerWriteReactor<v1beta1::ListAndWatchResponse> {
    public:
     explicit Stream(Impl* owner) : owner_(owner) {}
@@ -275,7 +274,7 @@ class PluginServer::Impl final : public v1beta1::DevicePlugin::CallbackService {
     bool finished_ = false;
   };
 
-  // kubelet may take a device for free before the DEL of its last pod is over.
+  // kubelet may count a device as free before the DEL of its last pod is over.
   resources::PreferHints Hints(const resources::ResourcePool& pool) const {
     resources::PreferHints hints;
     if (wiring_.paths) hints.paths = wiring_.paths(pool);
@@ -328,7 +327,7 @@ class PluginServer::Impl final : public v1beta1::DevicePlugin::CallbackService {
   mutable std::mutex view_mutex_;
   View view_;
 
-  // Taken before a Stream's own lock, never after.
+  // Locked before a Stream's own lock, never after it.
   mutable std::mutex streams_mutex_;
   std::set<Stream*> streams_;
   Stream* newest_ = nullptr;  // nullptr: has ended

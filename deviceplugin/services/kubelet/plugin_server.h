@@ -1,13 +1,12 @@
 // PluginServer: one resource's side of kubelet's device plugin API, on one socket.
 //
-// gRPC is hidden in the implementation. Requests are answered from the ResourcePool that
-// was given last; ListAndWatch sends the full list at once, and again whenever an update
-// has made it another one.
+// gRPC is hidden in the implementation. The latest ResourcePool answers the requests. ListAndWatch sends the
+// full list at once, and again whenever an update has changed it.
 //
-// The socket's path must not have been used by any other server, of this process or
-// another: gRPC removes the path when it shuts down, whoever has it by then.
-// Ownership: shares the pool; owns the socket. Threads: thread-safe; answers come from
-// gRPC's threads. `streams_changed` is called from there and must not block.
+// The socket's path must be new: no server of this process or another may have used it. When gRPC shuts down
+// it removes the path, even if another server has it.
+// Ownership: shares the pool; owns the socket. Threads: thread-safe; answers come from gRPC's threads.
+// `streams_changed` is called from there and must not block.
 // Errors: kIo when the socket cannot be served.
 #pragma once
 
@@ -29,20 +28,20 @@
 
 namespace railhead::kubelet {
 
-// What of a call is worth a log line.
+// The part of a call that is worth a log line.
 struct CallReport {
   std::string method;  // "Allocate", "PreStartContainer"
   std::string resource;
   std::vector<std::string> device_ids;  // sorted
   std::optional<Error> error;           // nullopt: answered
-  std::vector<std::string> rewritten;   // of them, those whose CDI specs were missing or changed
+  std::vector<std::string> rewritten;   // the devices among them whose CDI specs were missing or changed
   bool cdi_unread = false;              // no container runtime read their CDI specs in time
 };
 
-// What kubelet's plugin watcher said last (NotifyRegistrationStatus).
+// The last message of kubelet's plugin watcher (NotifyRegistrationStatus).
 struct WatcherVerdict {
-  int number = 0;        // of its verdicts; 0: it has said nothing yet
-  bool pending = false;  // it has asked who we are, and is about to say
+  int number = 0;        // counts its messages; 0: none yet
+  bool pending = false;  // it has called GetInfo, and its message is about to come
   std::chrono::steady_clock::time_point asked_at;
   bool registered = false;
   std::string error;
@@ -58,9 +57,9 @@ class PluginServer {
     Root root;
     std::shared_ptr<resources::Allocator> allocator;
     std::shared_ptr<ResourceActivity> activity;
-    std::function<void()> streams_changed;  // or there is a new verdict
+    std::function<void()> streams_changed;  // also called for a new verdict
     std::function<void(const CallReport&)> report;
-    Paths paths;           // may be empty: nothing is known
+    Paths paths;           // may be empty: no paths are known
     bool watched = false;  // answers kubelet's plugin watcher, too
   };
 
@@ -79,13 +78,13 @@ class PluginServer {
   // seconds.
   ~PluginServer();
 
-  // Answers from `view` from now on. It is of the same resource, and of the same
-  // PreStartRequired(), which kubelet asks for only once.
+  // Answers from `view` from now on. It must have the same resource and the same PreStartRequired(), since
+  // kubelet asks for these only once.
   void Update(View view);
 
   // ListAndWatch calls that are open.
   [[nodiscard]] int OpenStreams() const;
-  // Whether the one that was opened last still is.
+  // Whether the stream that was opened last is still open.
   [[nodiscard]] bool NewestStreamIsOpen() const;
   // How many ListAndWatch calls there ever were.
   [[nodiscard]] int StreamsSoFar() const;

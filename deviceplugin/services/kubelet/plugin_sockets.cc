@@ -55,7 +55,7 @@ void SocketWatch::Watch(const std::vector<std::string>& directories) {
 
 void SocketWatch::Wake() const {
   const std::uint64_t one = 1;
-  // Full means that a wake-up is pending already.
+  // A full counter means that a wake-up is pending already.
   [[maybe_unused]] const ssize_t written = ::write(wake_.get(), &one, sizeof one);
 }
 
@@ -67,7 +67,7 @@ void SocketWatch::ReadEvents() {
       at += sizeof(inotify_event) + event->len;
       if (event->len == 0) continue;
       const std::string name = event->name;  // padded with zeros
-      // kubelet's checkpoints come under names that are never used again, and do not go.
+      // kubelet's checkpoints have names that are never used again, and they stay.
       if (!name.ends_with(".sock")) continue;
       if ((event->mask & IN_CREATE) != 0) created_.insert(name);
       if ((event->mask & IN_DELETE) != 0 && created_.erase(name) != 0) removed_sockets_.push_back(name);
@@ -119,14 +119,14 @@ constexpr std::string_view kPrefix = "railhead-";
 constexpr std::string_view kSuffix = ".sock";
 static_assert(kMaxSocketPath == sizeof(sockaddr_un::sun_path) - 1);
 
-// Short.
+// Eight hexadecimal digits.
 std::string Hash(std::string_view text) {
   std::array<char, 9> buffer{};
   (void)std::snprintf(buffer.data(), buffer.size(), "%08x", Fnv1a32(text));
   return buffer.data();
 }
 
-// connect(2)'s errno: 0 when somebody listens, ECONNREFUSED when nobody does any more.
+// connect(2)'s errno: 0 when a process listens, ECONNREFUSED when the listener has ended.
 int Probe(const std::string& path) {
   sockaddr_un address{};
   address.sun_family = AF_UNIX;
@@ -146,7 +146,7 @@ std::optional<std::pair<std::int64_t, std::int64_t>> MadeAt(const std::string& p
                         static_cast<std::int64_t>(status.st_mtim.tv_nsec));
 }
 
-// Of railhead-RESOURCE-PID-STARTED-N.sock: without N.
+// railhead-RESOURCE-PID-STARTED-N.sock without N.
 std::string_view ProcessPart(std::string_view name) {
   return name.substr(0, name.rfind('-'));
 }

@@ -1,8 +1,8 @@
 // SocketWatch: waits until sockets come or go in a few directories, Wake() is called, or a time has come. It
 // also records sockets that came and went in between.
 //
-// The next Watch() watches a directory again that was missing or has gone; until then the wait ends once a
-// second instead.
+// If a directory is missing or has gone, the next Watch() watches it again. Until then the wait ends once a
+// second.
 // Errors: Check() returns the error of the constructor; nothing else fails.
 // Threads: Wake() from any, the others from one.
 #pragma once
@@ -29,7 +29,7 @@ class SocketWatch {
   [[nodiscard]] Result<void> Check() const;
   void Watch(const std::vector<std::string>& directories);
   void Wake() const;
-  // Returns at `until` at the latest, and in any case after half a minute, in case that an event was lost.
+  // Returns at `until`, or after half a minute if that is earlier: an event may have been lost.
   void WaitUntil(Clock::time_point until);
   // Names of sockets that came and went while the directory was watched, since the last call.
   [[nodiscard]] std::vector<std::string> TakeRemovedSockets() { return std::exchange(removed_sockets_, {}); }
@@ -47,11 +47,11 @@ class SocketWatch {
 // Other servers of the same resource: an older or a newer railheadd beside this one, as during an
 // update.
 //
-// Of two plugins with one name kubelet calls the one that registered last. It does not close the other's
+// If two plugins have one name, kubelet calls the one that registered last. It does not close the other's
 // stream then, and still uses its lists. When the stream of either ends, kubelet (Kubernetes 1.36,
 // plugin/v1beta1/handler.go) takes it for the end of the one that registered last. So an open stream does not
-// mean that kubelet calls this server: a server that has seen another one leave must register again. One may
-// come and leave between two updates, as on a busy machine: its socket's events show that.
+// mean that kubelet calls this server: a server that has seen another one end must register again. On a busy
+// machine another server may come and go between two updates. The events of its socket show that.
 //
 // Threads: not thread-safe.
 
@@ -62,7 +62,7 @@ struct OtherServer {
 
 // Whether this is the socket of a server of the same resource in another process.
 bool IsOther(const std::string& name, const std::string& own_name);
-// Those that are being served now. `own_name` as SocketName() made it.
+// The servers that serve now. SocketName() made `own_name`.
 std::vector<OtherServer> OtherServers(const std::string& directory, const std::string& own_name);
 
 class OtherInstances {
@@ -76,7 +76,7 @@ class OtherInstances {
   // `passed`: sockets that came and went since the last update.
   Changes Update(const std::string& directory, const std::string& own_name,
                  std::span<const std::string> passed);
-  // Whether there was one at the last update. A killed one leaves no event.
+  // Whether another server existed at the last update. A killed one causes no event.
   [[nodiscard]] bool any() const { return !newer_.empty() || !older_.empty(); }
 
  private:

@@ -16,26 +16,26 @@ using Clock = std::chrono::steady_clock;
 using std::chrono::milliseconds;
 
 constexpr milliseconds kLongestPause{10'000};
-// kubelet answers after it has dialled us back, for which it takes 10 s at most.
+// kubelet answers after it has dialed back, which takes 10 s at most.
 constexpr milliseconds kRegisterLimit{15'000};
 // kubelet opens ListAndWatch right after it has answered.
 constexpr milliseconds kStreamLimit{10'000};
-// Its plugin watcher opens the stream before it reports the registration. If the stream never comes, the end
-// of an older server's socket has hit the newer one (Kubernetes 1.36).
+// kubelet's plugin watcher opens the stream before it reports the registration. If the stream never comes,
+// the end of an older server's socket has hit the newer one (Kubernetes 1.36).
 constexpr milliseconds kFoundStreamLimit{3'000};
-// It checks once a second, and dials for 10 s at most.
+// The plugin watcher checks once a second, and dials for 10 s at most.
 constexpr milliseconds kWatcherLimit{15'000};
-// How often to check whether other processes still serve: a killed one leaves no event.
+// How often to check whether other processes still serve: a killed one causes no event.
 constexpr milliseconds kStandbyPause{500};
-// A stream that was open for so long was no accident: pauses begin anew when it ends.
+// A stream that was open for so long worked: when it ends, pauses start from the shortest again.
 constexpr milliseconds kSteady{1'000};
-// When an older server leaves, kubelet drops us within this time if it confuses the two.
+// When an older server ends, kubelet drops this one within this time if it confuses the two.
 constexpr milliseconds kLeavePause{500};
-// Its streams end before its socket goes.
+// An older server's streams end at most this long before its socket goes.
 constexpr milliseconds kLeaving{5'000};
-// What the old kubelet began, as to say that it has registered us, comes to its end within this time.
+// Within this time the old kubelet finishes what it began, for example the report that it has registered us.
 constexpr std::chrono::seconds kKubeletSettles{60};
-// One step: registering, or to end a server with its streams.
+// One step: registering, or ending a server with its streams.
 constexpr std::chrono::seconds kLongestStep{120};
 
 std::string BaseName(const std::string& path) {
@@ -118,13 +118,13 @@ class Registrar::Loop {
     if (kubelet == kubelet_) return;
     kubelet_ = kubelet;
     kubelet_changed_at_ = Clock::now();
-    // A new kubelet owes us nothing of the old one's failures.
+    // The old kubelet's failures do not count for a new one.
     for (Endpoint& endpoint : endpoints_) {
       endpoint.pause = kFirstPause;
       endpoint.next_attempt = Clock::now();
       endpoint.standby = false;
-      endpoint.lost_at = {};  // by the old one's end: nothing that another railheadd's leaving would explain
-      // It finds our sockets by itself.
+      endpoint.lost_at = {};  // the old kubelet's end explains it, not another railheadd's
+      // The plugin watcher finds our sockets by itself.
       if (watched_ && endpoint.server) AwaitWatcher(&endpoint);
     }
   }
@@ -134,8 +134,8 @@ class Registrar::Loop {
     endpoint->next_attempt = Clock::now() + kWatcherLimit;
   }
 
-  // On standby while a newer process serves the resource. Registers again when one of the others has left:
-  // kubelet may have taken its end for ours.
+  // On standby while a newer process serves the resource. Registers again when one of the others has ended:
+  // kubelet may have taken that end for ours.
   void HandleOtherInstances(Endpoint* endpoint) const {
     const auto now = Clock::now();
     const auto changes = endpoint->other_instances.Update(
@@ -162,7 +162,7 @@ class Registrar::Loop {
   bool MustRegister(Endpoint* endpoint, const std::optional<SocketIdentity>& kubelet) {
     const auto now = Clock::now();
     if (endpoint->server && MustServeAnew(endpoint, kubelet)) {
-      // kubelet has to be done with a stream that we end, as with one that it ends.
+      // kubelet must process a stream that this side ends, as it must one that it ends itself.
       if (endpoint->server->NewestStreamIsOpen()) endpoint->next_attempt = now + kFirstPause;
       endpoint->server.reset();
     }
@@ -187,8 +187,8 @@ class Registrar::Loop {
                            : endpoint.next_attempt;
   }
 
-  // Leaves the resource to a newer railheadd. Not with a new kubelet: the newer railheadd may never register
-  // with it.
+  // Whether a newer railheadd gets the resource. Not with a new kubelet: the newer railheadd may never
+  // register with it.
   [[nodiscard]] bool LeavesToNewer(const Endpoint& endpoint) const {
     return endpoint.standby && endpoint.last_kubelet == kubelet_;
   }
@@ -198,10 +198,9 @@ class Registrar::Loop {
       Emit(EventKind::kKubeletGone, endpoint->resource(), "our socket has been removed");
       return true;
     }
-    // The old kubelet's stream has to be closed before we register with the new one:
-    // when it ends later, kubelet takes the new registration for the one that ended.
-    // The plugin watcher does not come back to a socket by itself, but a new kubelet reads the directory
-    // anew.
+    // Close the old kubelet's stream before registering with the new one. Otherwise kubelet would take the
+    // late end of the old stream for the end of the new registration. A plugin watcher does not come back to
+    // a socket by itself, but a new kubelet reads the directory again.
     const bool other =
         !watched_ && kubelet && endpoint->registered_with && *endpoint->registered_with != *kubelet;
     if (other) Emit(EventKind::kKubeletGone, endpoint->resource(), "kubelet.sock is another one");
@@ -214,7 +213,7 @@ class Registrar::Loop {
       return;
     if (now > endpoint->registered_at + kSteady) endpoint->pause = kFirstPause;
     endpoint->registered_with.reset();
-    // The old kubelet's stream may end as late as this: that does not mean that another railheadd has left.
+    // The old kubelet's stream may end as late as this. That does not mean that another railheadd has ended.
     if (now > kubelet_changed_at_ + kKubeletSettles) endpoint->lost_at = now;
     endpoint->reregister_at.reset();
     ScheduleRetry(endpoint);
@@ -266,8 +265,8 @@ class Registrar::Loop {
   }
 
   void Register(const std::vector<Endpoint*>& endpoints) {
-    // As of this moment: kubelet may have restarted meanwhile, and a stale identity would make us serve anew
-    // for nothing.
+    // Reads the identity again: kubelet may have restarted since. A stale identity would make this process
+    // serve again for nothing.
     const auto kubelet = IdentityOf(kubelet_socket_);
     if (!kubelet || endpoints.empty()) return;
     if (watched_) return ServeAgain(endpoints);
@@ -275,7 +274,7 @@ class Registrar::Loop {
     registrations.reserve(endpoints.size());
     for (Endpoint* endpoint : endpoints) {
       endpoint->streams_before = endpoint->server->StreamsSoFar();
-      // A kubelet that starts removes our socket, and then dials it in vain for as long as it can.
+      // A kubelet that starts removes our socket, and then dials it in vain until its time limit.
       const std::string& socket = endpoint->server->socket_path();
       registrations.push_back({endpoint->resource(), BaseName(socket), endpoint->server->PreStartRequired(),
                                [&socket] { return Exists(socket); }});
@@ -291,7 +290,7 @@ class Registrar::Loop {
     }
   }
 
-  // The plugin watcher comes once for each socket, so it has to be shown another one.
+  // The plugin watcher connects once for each socket, so it needs another socket.
   void ServeAgain(const std::vector<Endpoint*>& endpoints) {
     for (Endpoint* endpoint : endpoints) {
       if (endpoint->verdicts_handled == 0) {
@@ -333,7 +332,7 @@ class Registrar::Loop {
     Emit(EventKind::kRegistered, endpoint->resource(), kubelet_socket_);
   }
 
-  // Until something may have changed.
+  // Waits until something may have changed.
   void Wait() {
     auto until = Clock::time_point::max();
     for (const Endpoint& endpoint : endpoints_) {
@@ -351,7 +350,7 @@ class Registrar::Loop {
   }
 
   const Options options_;
-  const bool watched_;           // by kubelet's plugin watcher
+  const bool watched_;           // kubelet's plugin watcher connects to us
   const std::string directory_;  // of our sockets
   const milliseconds stream_limit_;
   const std::string kubelet_socket_;

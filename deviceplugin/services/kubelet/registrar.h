@@ -1,26 +1,30 @@
 // Registrar: keeps every resource registered with kubelet.
 //
-// Per resource it serves on a socket of its own and registers. It registers again when
-//   - kubelet.sock is another one (kubelet has restarted),
-//   - our socket's file is gone (a starting kubelet removes all sockets in its
-//     directory): then it also serves anew, on a new path,
+// Per resource it serves on a socket of its own and registers. It registers again in these cases.
+//
+//   - kubelet.sock has changed: kubelet has restarted.
+//
+//   - Our socket's file is gone: a starting kubelet removes all sockets in its directory. Then the registrar
+//     also serves on a new path.
+//
 //   - kubelet has dropped ListAndWatch while it kept its socket. Only the stream counts that kubelet opened
-//     after the last Register,
-//   - another railheadd process has left the resource. Of two, as during an
-//     update, the older one is on standby while the newer one serves: otherwise the two would take the
-//     resource from each other again and again. The older one keeps its stream, so that
-//     nothing ends before the newer one has registered.
+//     after the last Register.
+//
+//   - Another railheadd process has given up the resource. If two run, as during an update, the older one is
+//     on standby while the newer one serves. Otherwise the two would take the resource from each other again
+//     and again. The older one keeps its stream, so that nothing ends before the newer one has registered.
+//
 // With kubelet's plugin watcher (Options::registry_directory) kubelet connects by itself, once for each
-// socket: to register again is to serve anew. kubelet.sock shows a new kubelet here, too.
+// socket. To register again, the registrar then serves on a new socket. There too, kubelet.sock shows that
+// kubelet is a new one.
 //
 // kubelet's socket is identified by inode and creation time, so a late event, after the registration with
 // that very socket, has no effect. Failures are tried again with growing pauses, and at once when
 // kubelet.sock changes. Devices are always sent with their last known health, never as unhealthy in between:
 // kubelet would refuse a pod that it admits in that window.
-//
-// Update() changes the advertisement while the registrar runs: a resource that stays keeps its server
-// and its stream. A resource that is not advertised any more is sent without devices: if its stream ended,
-// kubelet would keep its capacity in the node for minutes.
+// Update() changes the advertisement while the registrar runs. A resource that stays keeps its server and its
+// stream. For a resource that was dropped, the stream gets an empty list. If the stream ended, kubelet would
+// keep the resource's capacity in the node for minutes.
 //
 // Ownership: owns the servers. Threads: Run() on one thread, Stop() and Update() from any; `sink`
 // is called from Run()'s thread and from gRPC's threads.
@@ -71,11 +75,11 @@ class Registrar {
   struct Options {
     Root root;
     std::string kubelet_directory;  // of kubelet.sock, as seen by this process
-    // Not empty: our sockets are there, for kubelet's plugin watcher to find, and Register is
-    // not called.
+    // If not empty, our sockets are there for kubelet's plugin watcher, and the registrar does not call
+    // Register.
     std::string registry_directory;
-    // Distinguishes our sockets from those of other processes, also across containers in which
-    // every process is number 1.
+    // Distinguishes our sockets from those of other processes, also across containers in which every process
+    // is number 1.
     std::string socket_tag;
     PluginServer::Paths paths;  // of all resources' servers
     // Called by Run() at each step; its argument is the longest time until the next call.
@@ -88,8 +92,8 @@ class Registrar {
   Registrar& operator=(const Registrar&) = delete;
   ~Registrar();
 
-  // Serves and registers until Stop(); then ends the streams, removes the sockets and
-  // returns. An error is one that no retry helps against (no inotify, no memory).
+  // Serves and registers until Stop(). Then it ends the streams, removes the sockets and returns. A returned
+  // error is one that a retry cannot fix (no inotify, no memory).
   Result<void> Run();
   void Stop();
   void Update(Advertisement advertisement);
@@ -104,8 +108,8 @@ class Registrar {
 // sun_path without its final 0.
 inline constexpr std::size_t kMaxSocketPath = 107;
 
-// The file name of one server's socket: railhead-RESOURCE-TAG-N.sock, with a hash in
-// the resource's place where the path would be too long for a socket.
+// The file name of one server's socket: railhead-RESOURCE-TAG-N.sock. A hash replaces the resource where the
+// path would be too long for a socket.
 std::string SocketName(const std::string& directory, const std::string& resource, const std::string& tag,
                        int number);
 
@@ -120,8 +124,8 @@ std::vector<std::string> RemoveStaleSockets(const std::string& directory);
 
 // Endpoints: one for every resource that was ever advertised, in that order. For the Registrar only.
 //
-// Update() stores a new advertisement, TakeUpdate() applies it. A resource that stays keeps
-// its server and its stream; one that is not advertised any more is sent without devices.
+// Update() stores a new advertisement, TakeUpdate() applies it. A resource that stays keeps its server and
+// its stream. For a resource that was dropped, the stream gets an empty list.
 // Ownership: owns the endpoints and so their servers. Threads: Update() and Activities() from any, the
 // rest from Registrar::Run()'s.
 
@@ -129,8 +133,8 @@ std::vector<std::string> RemoveStaleSockets(const std::string& directory);
 //
 // Ownership: owns its server. Threads: Registrar::Run()'s only.
 
-// The identity of a socket's file: inode numbers are used again, but not at the same time.
-// (Not the change time: labels and modes may be set later.)
+// The identity of a socket's file: inode numbers are used again, but not at the same time. (Not the change
+// time: labels and modes may be set later.)
 struct SocketIdentity {
   dev_t device = 0;
   ino_t inode = 0;
@@ -138,11 +142,11 @@ struct SocketIdentity {
   bool operator==(const SocketIdentity&) const = default;
 };
 
-// nullopt: there is no socket.
+// nullopt: the socket does not exist.
 std::optional<SocketIdentity> IdentityOf(const std::string& path);
 
-// kubelet refuses pods that it admits in this pause. But it must first finish the stream that ended, or it
-// takes the end for that of the new registration.
+// kubelet refuses pods that it admits in this pause. But kubelet must first finish the stream that ended.
+// Otherwise it takes that end for the end of the new registration.
 inline constexpr std::chrono::milliseconds kFirstPause{20};
 
 struct Endpoint {
@@ -153,7 +157,7 @@ struct Endpoint {
   std::unique_ptr<PluginServer> server;
   int servers_so_far = 0;
   std::optional<SocketIdentity> registered_with;
-  std::optional<SocketIdentity> last_kubelet;  // that took our registration, whatever came later
+  std::optional<SocketIdentity> last_kubelet;  // the last one that took our registration
   int streams_before = 0;                      // StreamsSoFar() when Register or GetInfo was called
   int verdicts_handled = 0;                    // of the plugin watcher, on this server
   Clock::time_point registered_at;

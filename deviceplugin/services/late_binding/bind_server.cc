@@ -30,14 +30,14 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-// A client writes its request at once; one that does not must not delay others.
+// A client writes its request at once. A client that does not must not delay others.
 constexpr std::chrono::seconds kPatience{2};
 constexpr std::size_t kMostPeers = 64;  // at once; further ones wait in the backlog
-// Without a descriptor for the next connection.
+// The pause when no descriptor is free for the next connection.
 constexpr std::chrono::milliseconds kRetryPause{100};
 constexpr std::chrono::milliseconds kLong{3'600'000};
 constexpr int kBacklog = 64;
-// How often a server without the path checks whether it must reclaim it: a killed daemon leaves no event.
+// How often a server without the path checks whether it must reclaim it: a killed daemon causes no event.
 constexpr std::chrono::milliseconds kPathCheckInterval{1000};
 
 bool Await(int fd, short events, Clock::time_point until) {
@@ -68,7 +68,7 @@ Result<sockaddr_un> AddressOf(const std::string& path) {
   return address;
 }
 
-// What is in its way, a full backlog say, is no sign that it has ended.
+// Other failures, for example of a full backlog, do not show that the listener has ended.
 bool NobodyListens(const std::string& path) {
   const auto address = AddressOf(path);
   const UniqueFd fd(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
@@ -105,8 +105,8 @@ Result<std::unique_ptr<BindServer>> BindServer::Start(const Root& root, Answer a
                                                     std::move(watch), std::move(answer), std::move(report)));
 }
 
-// Made under another name and renamed: the path is never without a socket, and the socket
-// of a daemon that was killed is no obstacle.
+// Makes the socket under another name and renames it. So the path always has a socket, and the socket of a
+// killed daemon is not in the way.
 Result<BindServer::Listener> BindServer::Listen(const Root& root) {
   const std::string path = paths::BindSocket(root);
   const FileLock lock = RH_TRY(FileLock::Acquire(paths::BindSocketLock(root), kPatience));
@@ -115,8 +115,8 @@ Result<BindServer::Listener> BindServer::Listen(const Root& root) {
   Listener listener{UniqueFd(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0)), {}};
   if (!listener.fd.valid()) return FailSys(errno, "opening a socket");
   (void)::unlink(temporary.c_str());
-  // Before it has a name, which gets the socket's mode (net/unix/af_unix.c, unix_bind_bsd): a chmod of
-  // the name could be one of what somebody has put there instead.
+  // Sets the mode before bind(), which passes the socket's mode on to the name (net/unix/af_unix.c,
+  // unix_bind_bsd). A chmod of the name could hit a file that another process has put there.
   if (::fchmod(listener.fd.get(), 0600) != 0) return FailSys(errno, "setting the mode of a socket");
   if (::bind(listener.fd.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address) != 0)
     return FailSys(errno, "making the socket " + temporary);
@@ -170,7 +170,7 @@ void BindServer::Loop() {
       until = std::min(until, peer.until);
     }
     if (Poll(&fds, until) < 0 && errno != EINTR) {
-      // For example no memory. Without this thread every ADD would wait in vain.
+      // For example no memory. This thread must go on: without it every ADD would wait in vain.
       std::this_thread::sleep_for(kRetryPause);
       continue;
     }
@@ -196,7 +196,7 @@ void BindServer::Reap() {
   served_.remove_if([](const Served& served) { return !served.thread.joinable(); });
 }
 
-// false: there are no descriptors left, and to try at once would spin.
+// false: no descriptor is free, and an immediate retry would spin.
 bool BindServer::Accept(std::vector<Peer>* peers) const {
   UniqueFd connection(::accept4(listener_.fd.get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
   if (!connection.valid()) return errno == EAGAIN || errno == EINTR || errno == ECONNABORTED;
@@ -222,14 +222,14 @@ bool BindServer::HasPath() const {
   return FileAt(path_) == listener_.file;
 }
 
-// Two servers that do this at the same time end with one that has the path, and one that watches. After a
+// If two servers do this at the same time, one ends up with the path and the other one watches. After a
 // failure the next check tries again.
 void BindServer::ReclaimPath() {
   if (!NobodyListens(path_)) return;
   if (auto listener = Listen(root_)) listener_ = *std::move(listener);
 }
 
-// Without memory for a thread it is answered here.
+// If no memory is left for a thread, this thread answers.
 void BindServer::ServeAside(UniqueFd connection, const std::string& line) {
   Served& served = served_.emplace_back();
   const auto shared = std::make_shared<UniqueFd>(std::move(connection));

@@ -2,9 +2,9 @@
 //
 // One line each way (cni/state/bind_protocol.h). Each connection has a deadline: a silent one delays no
 // other. Each request is answered on a thread of its own: an answer can wait for kubelet, and a node starts
-// all its pods at once. Only root may send requests: the socket tells the peer's user (SO_PEERCRED). Of two
-// daemons (an update) the later one has the socket's path. The earlier one watches, and reclaims the path
-// when no process listens there any more, or it is gone. Ownership: owns its socket; the file stays, since it
+// all its pods at once. Only root may send requests: the socket reports the peer's user (SO_PEERCRED). Of two
+// daemons (an update) the later one has the socket's path. The earlier one watches the path. It reclaims it
+// when no process listens there, or the socket has gone. Ownership: owns its socket; the file stays, since it
 // may be a later daemon's. Threads: `answer` and `report` are called from several threads at once; Stop()
 // from any. Errors: kIo when it cannot listen.
 #pragma once
@@ -101,7 +101,7 @@ class SharedAnswer {
 
   explicit SharedAnswer(Source source) : source_(std::move(source)) {}
 
-  // false: there is no source.
+  // false: it has no source.
   explicit operator bool() const { return source_ != nullptr; }
 
   Answer Get() {

@@ -1,18 +1,18 @@
 // Binder: binds each of a pod's slots to a device, when the pod's sandbox is made.
 //
-// By then kubelet's checkpoint names the pod's accelerators, or its pod-resources API does, if
-// a DRA driver allocated them. Prefer() (node/resources/preferred.h) chooses the best of the free devices:
-// one per rail, near the accelerators. A slot of a sandbox that is made again may get its old device, which
-// ADD then waits for, or another one.
+// At that time kubelet's checkpoint names the pod's accelerators. If a DRA driver allocated them, kubelet's
+// pod-resources API does. Prefer() (node/resources/preferred.h) chooses the best of the free devices: one per
+// rail, near the accelerators. A slot of a sandbox that is made again may get its old device, which ADD then
+// waits for, or another one.
 //
 // The binding is durable once ADD has written its journal entry. Until then, for a minute or until kubelet
 // has dropped the pod, the device is reserved for its slot in memory. If the daemon dies in between, two ADDs
-// can get the same device. The second one finds it locked or in use, and kubelet tries it again. Threads:
-// thread-safe. Files and kubelet are read without a lock, so Update() and other requests never wait for them;
-// only the choice and the reservation are made one after the other. Errors: kInvalid for invalid slots,
-// kPermission for slots that kubelet allocated to another pod, kBusy when no device is free, and before the
-// first Update(). A pod that the checkpoint does not have, or without accelerators, is bound in the rails'
-// order.
+// can get the same device. The second one finds it locked or in use, and kubelet tries it again. A pod that
+// the checkpoint does not have, or without accelerators, is bound in the rails' order.
+// Threads: thread-safe. Files and kubelet are read without a lock, so Update() and other requests never wait
+// for them. Only the choice and the reservation are serialized.
+// Errors: kInvalid for invalid slots; kPermission for slots that kubelet allocated to another pod; kBusy when
+// no device is free, and before the first Update().
 #pragma once
 
 #include <chrono>
@@ -75,7 +75,7 @@ class Binder {
   struct PoolState {
     std::shared_ptr<const resources::ResourcePool> pool;
     std::vector<std::string> slots;
-    // By usable device: its slot; "": a pod has it without a slot; nullopt: free.
+    // By usable device: its slot. "": a pod has it without a slot. nullopt: free.
     std::map<std::string, std::optional<std::string>> holders;
     std::map<PciAddress, std::vector<PciPath>> paths;
   };
@@ -117,13 +117,12 @@ std::map<PciAddress, std::vector<PciPath>> PathsTo(const resources::ResourcePool
                                                    const topology::Topology& topology,
                                                    const std::vector<PciAddress>& accelerators);
 
-// AdmissionHints: the accelerators that the pod has, or most likely gets, which kubelet is admitting.
+// AdmissionHints: the accelerators that the pod which kubelet is admitting has, or most likely gets.
 //
-// GetPreferredAllocation names no pod. kubelet calls the plugins of a container in random
-// order, so in about half of all cases the accelerators are allocated already. Then the
-// pod-resources API (since Kubernetes 1.34) shows a new container that has accelerators, but not yet
-// this resource. Otherwise the pod gets some of the free accelerators.
-// Both are guesses; a pool with late binding needs none.
+// GetPreferredAllocation does not name the pod. In about half of all cases the accelerators are allocated
+// already, since kubelet calls the plugins of a container in random order. Then the pod-resources API (since
+// Kubernetes 1.34) shows a new container that has accelerators, but not yet this resource. Otherwise the pod
+// gets some of the free accelerators. Both are guesses; a pool with late binding needs none.
 // Ownership: shares the view. Threads: thread-safe; For() waits for `allocated` at most.
 
 class AdmissionHints {

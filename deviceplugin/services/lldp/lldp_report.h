@@ -61,7 +61,7 @@ struct LldpReport {
   bool operator==(const LldpReport&) const = default;
 };
 
-// railheadd writes it every half a minute at least.
+// railheadd writes it every half minute or more often.
 inline constexpr StateFile<LldpReport> kLldpFile{
     .path = "/run/railhead/lldp.json",
     .what = "writing the LLDP report",
@@ -79,15 +79,19 @@ Result<LldpReport> ParseLldpReport(std::string_view text, const std::string& wha
 
 // NeighborTable: the LLDP neighbors of each PF, and how long they stay.
 //
-// IEEE 802.1AB drops a neighbor when its time to live is over. This table answers where a cable ends, so:
-//   While a PF cannot receive (no carrier, in a pod, railheadd not running), times to live do not run. A rail
-//     without carrier keeps its last switch.
-//   The first frame after that replaces all earlier neighbors, since the cable may be another one.
-//   A neighbor that announces its end (time to live 0, as a switch does at shutdown) stays for another
-//   minute.
-//     Its ports lose carrier in that time.
+// IEEE 802.1AB drops a neighbor when its time to live is over. This table reports where a cable ends, so it
+// differs.
+//
+//   - While a PF cannot receive (no carrier, in a pod, railheadd not running), times to live do not run. A
+//     rail without carrier keeps its last switch.
+//
+//   - The first frame after that replaces all earlier neighbors, since the cable may be another one.
+//
+//   - A neighbor that announces its end (time to live 0, as a switch does at shutdown) stays for another
+//     minute. Its ports lose carrier in that time.
+//
 // A port has one neighbor, but a hub or a VF may send frames, too. The first one stays the neighbor as long
-// as its frames come. The others are listed, kMost in all. No frame holds longer than kLongest.
+// as its frames come. The others are listed, kMost in all. No frame counts longer than kLongest.
 // Threads: a value; one at a time.
 
 class NeighborTable {
@@ -103,7 +107,8 @@ class NeighborTable {
     static Time Now() { return {Clock::now(), std::chrono::system_clock::now()}; }
   };
 
-  // PFs by their PCI address. From an earlier process: as if the PF could not receive until now.
+  // PFs by their PCI address. `heard` is an earlier process's: it counts as if the PF could not receive until
+  // now.
   void Restore(const std::string& device, const HeardNeighbor& heard, const Time& time);
   void Add(const std::string& device, const LldpNeighbor& neighbor, const Time& time);
   // At each pass: `hears` is false when the PF cannot receive now, or could not since the pass before.

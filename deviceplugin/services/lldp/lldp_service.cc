@@ -89,13 +89,13 @@ using std::chrono::milliseconds;
 
 // Between two passes over carriers and times to live.
 constexpr milliseconds kPassInterval{5'000};
-// After frames: a flood is left to the sockets' buffers, which drop what is too much.
+// The pause after frames. In a flood the sockets' buffers drop the excess.
 constexpr milliseconds kPause{200};
-// How often the file is written while nothing changes: the ages that railctl shows are off by so much.
+// How often the file is written while nothing changes. The ages that railctl shows are wrong by up to this.
 constexpr std::chrono::seconds kSave{30};
 constexpr int kFramesAtOnce = 16;
 
-// Empty where sysfs does not say: the device is not here, or it is down.
+// Empty where sysfs has no value: the device is not here, or it is down.
 std::string AttributeOf(const Root& root, const std::string& netdev, const char* name) {
   const auto text = ReadNetdevAttribute(root, netdev, name);
   return text ? text->value_or("") : "";
@@ -123,7 +123,7 @@ LldpWatch::~LldpWatch() {
 
 void LldpWatch::Wake() const {
   const std::uint64_t one = 1;
-  // Full means that a wake-up is pending already.
+  // A full counter means that a wake-up is pending already.
   [[maybe_unused]] const ssize_t written = ::write(wake_.get(), &one, sizeof one);
 }
 
@@ -199,7 +199,7 @@ Result<std::vector<LldpWatch::Port>> LldpWatch::PortsOf(const Node& node) const 
   return ports;
 }
 
-// Before the first one nothing is known, and what is written down must not be lost.
+// Before the first update nothing is known, and the saved report must not be lost.
 void LldpWatch::TakeUpdate() {
   std::optional<Node> node;
   {
@@ -208,7 +208,7 @@ void LldpWatch::TakeUpdate() {
   }
   if (!node) return;
   auto ports = PortsOf(*node);
-  // A fabric that is wrong changes nothing, as elsewhere in railheadd, which tells of it.
+  // An invalid fabric changes nothing here. Another part of railheadd reports it.
   if (!ports) return;
   std::set<std::string> devices;
   for (Port& port : *ports) {
@@ -292,7 +292,7 @@ void LldpWatch::Save(const LldpReport& report, bool changed) {
   }
 }
 
-// true: there may be frames. A wake-up ends it, but for the pause, which only Stop() ends.
+// true: frames may be waiting. A wake-up ends the wait. Only Stop() ends the pause.
 bool LldpWatch::Wait(milliseconds limit, bool for_frames) {
   std::vector<pollfd> fds = {{wake_.get(), POLLIN, 0}};
   for (const Port& port : ports_) {

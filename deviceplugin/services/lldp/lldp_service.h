@@ -35,15 +35,15 @@ namespace railhead::lldp {
 // the result; the next start reads the file. The thread sends nothing and changes nothing. It reads a few
 // hundred frames a second at most.
 //
-// Ownership: borrows the kernel. Threads: its own one calls all of Calls; everything else from any.
-// Errors: kIo when there are no descriptors; a later failure goes to Calls::failed and is tried again.
+// Ownership: borrows the kernel. Threads: its own one calls all of Calls; all others from any.
+// Errors: kIo when no descriptor is free. A later failure goes to Calls::failed and is retried.
 
 class LldpWatch {
  public:
   struct Calls {
-    // When the report differs from the one before; and once at the beginning, with an empty `before`.
+    // When the report differs from the one before. Also once at the beginning, with an empty `before`.
     std::function<void(const LldpReport& before, const LldpReport& now)> changed;
-    // When it is another failure than before; `what` failed.
+    // When the failure differs from the one before. `what` is the step that failed.
     std::function<void(const std::string& what, const Error& error)> failed;
   };
 
@@ -52,7 +52,7 @@ class LldpWatch {
   LldpWatch(const LldpWatch&) = delete;
   LldpWatch& operator=(const LldpWatch&) = delete;
 
-  // The node as it is now, and where its fabric is described; "": nowhere, there are no rails. Soon; does not
+  // The present node, and the path of its fabric; "": no fabric, so no rails. Takes effect soon; does not
   // wait.
   void Update(std::shared_ptr<const inventory::Inventory> inventory, std::string fabric_path);
   [[nodiscard]] LldpReport Report() const;

@@ -45,7 +45,7 @@ std::vector<const inventory::NicFunction*> PfsOf(const Fabric& fabric,
   return pfs;
 }
 
-// Soft RoCE makes any Ethernet one.
+// Soft RoCE runs on any Ethernet NIC.
 std::string NetworkOf(const Fabric& fabric, const inventory::Inventory& inventory) {
   std::set<std::string> kinds;
   for (const auto& [name, id] : resources::PfsOfRails(fabric, inventory)) {
@@ -120,7 +120,7 @@ NodeLabels NodeLabelsOf(const Fabric& fabric, const inventory::Inventory& invent
 Result<NodeLabels> ReadNodeLabels(const Root& root, const std::string& fabric_path) {
   const auto fabric = RH_TRY(ReadFabric(root, fabric_path));
   if (!fabric) {
-    return Fail(ErrorCode::kNotFound, "there is no " + root.Path(fabric_path),
+    return Fail(ErrorCode::kNotFound, "no such file: " + root.Path(fabric_path),
                 "describe the fabric: docs/reference/fabric.md");
   }
   const auto inventory = RH_TRY(inventory::Discover(root, {}));
@@ -147,7 +147,7 @@ Result<void> WriteFeatureFile(const std::string& path, std::string_view content)
 
 namespace {
 
-// NFD looks every minute by default; a restart of railheadd is no reason to take labels away.
+// NFD reads the file every minute by default. A restart of railheadd must not remove the labels.
 constexpr std::chrono::seconds kLeastLife{3600};
 
 }  // namespace
@@ -197,7 +197,7 @@ bool CouldBeOf(const RailNeighbor& rail, const RailNeighbor& other) {
          MatchesSwitch(other.expected, rail.neighbor->neighbor.SwitchName());
 }
 
-// In the order of likelihood: two cables changed places; one is in the place of another.
+// In the order of likelihood: two cables are swapped, or one cable is in another one's place.
 std::string DescribeMiscabling(const RailNeighbor& rail, const std::vector<RailNeighbor>& rails) {
   const RailNeighbor* owner = nullptr;
   for (const RailNeighbor& other : rails) {

@@ -1,11 +1,12 @@
-// NodeLabels: Kubernetes labels about a node's rails, for schedulers: how many rails, whether all are there,
-// the kind of network, the switch and the VFs of each rail, and the distance to the GPUs.
-// docs/operate/switch-ports.md lists them.
+// NodeLabels: Kubernetes labels about a node's rails, for schedulers. They state how many rails exist,
+// whether all are there, and the kind of network. They also state the switch and the VFs of each rail, and
+// the distance to the GPUs. docs/operate/switch-ports.md lists them.
 //
-// Kubernetes allows 63 characters in a label's value and in its name behind the slash: letters, digits, '-',
-// '_' and '.', a letter or digit first and last. What does not fit is made fit: other characters become '-',
-// and eight hexadecimal digits of a hash of the whole are added, so that different things stay different.
-// Threads: pure functions, but for ReadNodeLabels, which is thread-safe. Errors: those of what is read.
+// A label's value, and its name behind the slash, have at most 63 characters in Kubernetes. They are letters,
+// digits, '-', '_' and '.', with a letter or digit first and last. In text that does not fit, other
+// characters become '-'. Eight hexadecimal digits of a hash of the whole text follow, so that different texts
+// stay different.
+// Threads: pure functions, but for ReadNodeLabels, which is thread-safe. Errors: those of the parts it reads.
 #pragma once
 
 #include <chrono>
@@ -35,25 +36,25 @@ std::string KubernetesLabel(std::string_view text, std::size_t max = kMaxLabel);
 
 NodeLabels NodeLabelsOf(const Fabric& fabric, const inventory::Inventory& inventory,
                         const topology::Topology& topology, const LldpReport& report);
-// Of this node as it is now. kNotFound without a fabric.
+// Of this node in its present state. kNotFound without a fabric.
 Result<NodeLabels> ReadNodeLabels(const Root& root, const std::string& fabric_path = kFabricPath);
 
-// A feature file of Node Feature Discovery's "local" source: a line NAME=VALUE each. NFD leaves it out once
-// `expires` is over.
+// A feature file of Node Feature Discovery's "local" source, with one NAME=VALUE per line. NFD ignores the
+// file after `expires`.
 std::string FeatureFile(const NodeLabels& labels, std::chrono::system_clock::time_point expires);
-// In one step, and so that NFD, which reads all files of the directory but hidden ones, sees nothing half
-// written. The directory has to be there. kIo, kNotFound.
+// Writes the file in one step. NFD reads all files of the directory except hidden ones, so it never sees a
+// partial file. The directory must exist. Errors: kIo, kNotFound.
 Result<void> WriteFeatureFile(const std::string& path, std::string_view content);
 
-// NodeFeatures: the node's labels in a file for Node Feature Discovery, kept as the node is.
+// NodeFeatures: keeps the node's labels up to date in a file for Node Feature Discovery.
 //
-// It is first written with the first LldpReport, then after each change and each discovery. The file expires,
+// It writes the file with the first LldpReport, then after each change and each discovery. The file expires,
 // so that a node without railheadd loses its labels.
 // Ownership: borrows the log. Threads: thread-safe.
 
 class NodeFeatures {
  public:
-  // `path`: the file, below the root; "": none is written. `looks`: the time between two looks at most.
+  // `path`: the file, below the root; "": none is written. `looks`: the longest time between two discoveries.
   NodeFeatures(Root root, std::string path, std::chrono::seconds looks, Log* log);
 
   void SetPlan(const resources::Plan& plan);
@@ -82,8 +83,7 @@ class NodeFeatures {
 
 bool MatchesSwitch(const std::vector<std::string>& patterns, const std::string& name);
 
-// Sets `cabling`, and `because` of what is wrong. A `because` that is there already stays where nothing
-// was heard.
+// Sets `cabling`, and `because` for a wrong one. An earlier `because` stays where no frame was heard.
 void JudgeCabling(std::vector<RailNeighbor>& rails);
 
 }  // namespace railhead::lldp

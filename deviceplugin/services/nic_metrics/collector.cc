@@ -26,13 +26,13 @@ bool IsNothing(const Traffic& traffic) {
   return traffic.rx_packets == 0 && traffic.tx_packets == 0 && traffic.rx_bytes == 0 && traffic.tx_bytes == 0;
 }
 
-// The kernel sends zeros where the PF's driver has no ndo_get_vf_stats: then none of its VFs has any, and
-// nothing would be told of a VF that is busy.
+// Whether any VF has counted anything. If the PF's driver has no ndo_get_vf_stats, the kernel sends zeros for
+// all of its VFs. They must not appear as the counters of a busy VF.
 bool Counts(const std::vector<VfTraffic>& vfs) {
   return std::ranges::any_of(vfs, [](const VfTraffic& vf) { return !IsNothing(vf.traffic); });
 }
 
-// "speed" is in Mbit/s; -1 or nothing where there is none.
+// "speed" is in Mbit/s. Without a link it is -1, or sysfs has no value.
 std::optional<std::uint64_t> SpeedOf(const Root& root, const std::string& netdev) {
   const auto text = ReadNetdevAttribute(root, netdev, "speed");
   if (!text || !*text) return std::nullopt;
@@ -192,7 +192,7 @@ NicSample MemberSample(const resources::ResourcePool& pool, const resources::Poo
   return nic;
 }
 
-// Of a device that is in no pool any more, or never was, the journal has some.
+// The journal may have a device that is in no pool now, or never was in one.
 NicSample LinkSample(const AttachedDevice& link, const NicsByDevice& ports) {
   NicSample nic;
   nic.device = link.device;
@@ -298,7 +298,7 @@ namespace {
 
 using Kind = PriorityCounter;
 
-// A '#' stands for the priority, 0 to 7.
+// In a name, '#' stands for the priority, 0 to 7.
 struct Pattern {
   std::string_view driver;
   std::string_view name;

@@ -1,10 +1,11 @@
-// Collects what the node's NICs have counted, when it is asked for: the PFs of all pools, and what pods have.
+// Collects on request the counters of the node's NICs: the PFs of all pools, and the NICs of pods.
 //
-// One message per PF (with its VFs), one per NIC in a pod, two per RDMA device that is used; nothing is kept
-// between two calls but sockets in the host's namespace. A pod that ends meanwhile is left out. A driver that
-// asks its firmware for each VF answers as slowly as that does, and one that hangs holds the caller for as
-// long: call it where nobody waits. Ownership: borrows the kernel. Threads: one call at a time. Errors: never
-// as a whole; what could not be read is among `problems`.
+// It sends one message per PF (with its VFs), one per NIC in a pod, and two per RDMA device in use. Between
+// two calls it keeps only sockets in the host's namespace. It skips a pod that ends during the collection.
+// Some drivers ask their firmware for each VF, and answer as slowly as it does. A driver that hangs holds up
+// the caller. So call it where no other work waits.
+// Ownership: borrows the kernel. Threads: one call at a time. Errors: never as a whole; each failure is among
+// `problems`.
 #pragma once
 
 #include <cstdint>
@@ -28,8 +29,9 @@ namespace railhead::nic_metrics {
 
 // Where a NIC's counters come from: one network namespace, as the kernel has it.
 //
-// Ownership: owns its sockets, which hold the namespace; keep that of a pod for one collection only, or its
-// NICs are not restored when it ends. Threads: one at a time. Errors: what is not there is nullopt or empty.
+// Ownership: owns its sockets, which keep the namespace alive. Keep a pod's source for one collection only:
+// otherwise its NICs are not restored when the pod ends. Threads: one at a time. Errors: a missing counter is
+// nullopt or empty.
 
 class CounterSource {
  public:
@@ -40,7 +42,7 @@ class CounterSource {
 
   virtual Result<std::optional<PfTraffic>> Link(const std::string& netdev) = 0;
   virtual Result<std::optional<NamedCounters>> Rdma(std::uint32_t device_index) = 0;
-  // As `ethtool -S` shows them; those of `names` that there are.
+  // The counters among `names` that `ethtool -S` shows.
   virtual Result<std::map<std::string, std::uint64_t>> Driver(const std::string& netdev,
                                                               const std::vector<std::string>& names) = 0;
 };
@@ -50,11 +52,11 @@ using OpenCounterSource = std::function<Result<std::unique_ptr<CounterSource>>(c
 // The running kernel's. Sockets are opened when they are needed.
 Result<std::unique_ptr<CounterSource>> OpenKernelCounters(const NetNs& ns);
 
-// Pause frames and per-priority counters of a port, out of what drivers call them.
+// Pause frames and per-priority counters of a port, from the drivers' own names.
 //
-// There is no name that all drivers use (ethtool's standard groups have pause frames, not by
-// priority, and hardly any driver of RoCE NICs has more). What is known: mlx5_core, bnxt_en, ice, i40e,
-// ixgbe, igb. Of another driver nothing is told.
+// Drivers have no common names: ethtool's standard groups have pause frames, but not by priority. Hardly any
+// driver of RoCE NICs has more. The known drivers are mlx5_core, bnxt_en, ice, i40e, ixgbe and igb. Other
+// drivers get no such counters.
 // Source: drivers/net/ethernet/{mellanox/mlx5/core/en_stats.c, broadcom/bnxt/bnxt_ethtool.c,
 // intel/ice/ice_ethtool.c, intel/i40e/i40e_ethtool.c, intel/ixgbe/ixgbe_ethtool.c, intel/igb/igb_ethtool.c}.
 // Threads: pure functions.
@@ -75,18 +77,18 @@ struct PriorityCount {
   bool operator==(const PriorityCount&) const = default;
 };
 
-// What to ask a driver for; empty: it is not known.
+// The counters to ask a driver for. Empty: the driver is unknown.
 const std::vector<std::string>& PriorityCounterNames(const std::string& driver);
-// Of what it answered; what it does not have is left out.
+// Takes the counters that the driver returned. It omits those that the driver lacks.
 std::vector<PriorityCount> PriorityCountsOf(const std::string& driver,
                                             const std::map<std::string, std::uint64_t>& statistics);
 
-// What one NIC has counted, and whose it is: a PF of a pool, or a PF or VF in a pod.
+// The counters of one NIC, and its owner: a PF of a pool, or a PF or VF in a pod.
 // Threads: values.
 
 struct NicOwner {
   AttachmentKey attachment;
-  std::string pod;  // "": the runtime did not say
+  std::string pod;  // "": the runtime did not name it
   std::string pod_namespace;
   std::string interface;     // in the pod
   bool nccl_config = false;  // it is in nccl.conf
@@ -101,19 +103,19 @@ struct NicSample {
   std::string driver;
   std::optional<NicOwner> owner;  // nullopt: in no pod
 
-  // Its own network device's; nullopt: there is none (a user-space driver), or it is gone meanwhile.
+  // From its own network device. nullopt: it has none (a user-space driver), or it has just gone.
   std::optional<Traffic> traffic;
   bool carrier = false;
   std::uint64_t carrier_changes = 0;
-  // Of a VF, as its PF's driver counts: with RDMA, where the driver sees it (mlx5). nullopt: it does not
-  // count.
+  // Of a VF, as its PF's driver counts: with RDMA, where the driver sees it (mlx5). nullopt: the driver does
+  // not count.
   std::optional<Traffic> by_pf;
   // Of PFs that are here.
   std::optional<std::uint64_t> speed;  // bytes per second; nullopt: no link
   std::vector<PriorityCount> priorities;
 
   std::string rdma_device;  // "": none
-  bool rdma_seen = false;   // the kernel tells of it; the two below say something
+  bool rdma_seen = false;   // the kernel reports the device, so the two below are valid
   bool rdma_active = false;
   NamedCounters rdma;
 };
@@ -146,12 +148,12 @@ class NicCollector {
   Root root_;
   Kernel& kernel_;
   OpenCounterSource open_;
-  std::optional<NetNs> host_ns_;  // these two once they have been needed
+  std::optional<NetNs> host_ns_;  // these two are set when they are first needed
   std::unique_ptr<CounterSource> host_;
   JournalCache journal_;
 };
 
-// Which NICs are told of, and whose they are: before anything is counted.
+// The NICs that the page covers, and their owners, without counters.
 // Threads: reads files below the root only; thread-safe.
 
 // By device: the PFs of all pools, and the devices of `attachments`.

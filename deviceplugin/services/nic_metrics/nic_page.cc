@@ -28,7 +28,7 @@ LabelText LabelsOf(const NicSample& nic) {
                    {"interface", nic.owner->interface}});
 }
 
-// A sample for each NIC of which `value` tells something.
+// A sample for each NIC for which `value` returns one.
 template <typename Value>
 void Append(Exposition* page, const Nics& nics, Type type, const char* name, const char* help, Value value) {
   page->Begin(type, name, help);
@@ -87,7 +87,7 @@ void AppendLink(Exposition* page, const Nics& nics) {
   Append(page, nics, Type::kGauge, "railhead_nic_carrier", "1 while the link is up",
          [](const NicSample& nic) { return nic.traffic ? Flag(nic.carrier) : std::nullopt; });
   Append(page, nics, Type::kGauge, "railhead_nic_speed_bytes",
-         "Speed of a PF's link in bytes per second; absent while there is none",
+         "Speed of a PF's link in bytes per second; absent without a link",
          [](const NicSample& nic) { return nic.speed; });
   Append(page, nics, Type::kCounter, "railhead_nic_carrier_changes", "Times that the link came or went",
          [](const NicSample& nic) { return nic.traffic ? Count(nic.carrier_changes) : std::nullopt; });
@@ -128,7 +128,7 @@ void AppendPriorities(Exposition* page, const Nics& nics) {
   }
 }
 
-// What a metric's name may have: the drivers' counters are made of these already, or nearly.
+// Replaces the characters that a metric's name may not have. Most counters' names need no change.
 std::string MetricName(const std::string& counter) {
   std::string name = "railhead_rdma_";
   for (const char c : counter) {
@@ -140,7 +140,7 @@ std::string MetricName(const std::string& counter) {
 
 void AppendRdma(Exposition* page, const Nics& nics) {
   page->Begin(Type::kGauge, "railhead_rdma_port_active", "1 while port 1 of the RDMA device is ACTIVE");
-  // By family, as the format wants it; a driver's counters are those of all its devices.
+  // By family, as the format requires. One counter's family has the samples of all devices.
   std::map<std::string, std::vector<std::pair<const Nic*, std::uint64_t>>> families;
   std::map<std::string, std::string> helps;
   std::map<const Nic*, LabelText> labels;
@@ -153,7 +153,7 @@ void AppendRdma(Exposition* page, const Nics& nics) {
       const std::string name = MetricName(counter);
       helps.try_emplace(name, "The RDMA driver's counter " + counter);
       auto& samples = families[name];
-      // Two names that differ in what a metric's name may not have: one of them has to do.
+      // Two counters whose names differ only in replaced characters: the first one counts.
       if (samples.empty() || samples.back().first != &nic) samples.emplace_back(&nic, value);
     }
   }

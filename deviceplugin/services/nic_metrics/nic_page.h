@@ -35,7 +35,7 @@ std::string NicPage(const NicPageSources& sources, ExpositionFormat format);
 // A collection makes the kernel hold its lock of network settings, and anybody who reaches the HTTP address
 // can ask for the page. The age counts from the end of a collection: a slow driver does not make each request
 // collect. Both formats are written from one collection. Ownership: owns the last collection and its pages.
-// Threads: Get() from any; who comes during a collection waits for it. Errors: none.
+// Threads: Get() from any; a call during a collection waits for it. Errors: none.
 
 class CachedNicPage {
  public:

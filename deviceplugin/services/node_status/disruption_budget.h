@@ -2,8 +2,8 @@
 //
 // An attacker that forges answers to probes on many nodes must not take all of them out of use. The budget
 // has one place for each node that may be out, a record of the cluster store each. A node acquires a place
-// before it acts, and no two nodes get the same one. The place of a node that leases no addresses any more
-// (ipam/lease/node_heartbeat.h) is free again.
+// before it acts, and no two nodes get the same one. If a node stops leasing addresses
+// (ipam/lease/node_heartbeat.h), its place becomes free.
 //
 // The records are blocks of a pool that no rail can have. So stores, their lists and their access rules
 // (manifests/components/kubernetes-store) need nothing else. Ownership: borrows the store. Threads: one.
@@ -23,10 +23,10 @@ namespace railhead::node_status {
 
 // fabric.json's nodeStatus.maxUnavailable, in the form of Kubernetes: a number of nodes, or a percentage.
 struct MaxUnavailable {
-  int nodes = 0;  // 0: `percent` is meant
+  int nodes = 0;  // 0: `percent` applies
   int percent = 10;
 
-  // Of a cluster of that many; at least one.
+  // For a cluster of `all` nodes; at least one.
   [[nodiscard]] std::uint64_t Of(std::uint64_t all) const;
   bool operator==(const MaxUnavailable&) const = default;
 };
@@ -42,8 +42,8 @@ class DisruptionBudget {
   DisruptionBudget(ipam::ClusterStore& store, std::string node, Pick pick)
       : store_(store), node_(std::move(node)), pick_(std::move(pick)) {}
 
-  // Whether this node has a place now. `nodes`: how many the fabric names; 0: those that lease addresses are
-  // counted.
+  // Whether this node has a place now. `nodes`: how many the fabric names. 0: counts the nodes that lease
+  // addresses.
   Result<bool> Acquire(const MaxUnavailable& limit, std::uint64_t nodes);
   // Gives this node's place back.
   Result<void> Release();
@@ -53,10 +53,10 @@ class DisruptionBudget {
  private:
   struct Places;
   Result<Places> ReadPlaces();
-  // An abandoned removal may still arrive: it names the record's earlier version.
+  // A removal whose reply was not awaited may still arrive: it names the record's earlier version.
   Result<bool> Keep(const Places& places);
   Result<std::uint64_t> CountNodes();
-  // Frees the place of a node that is gone; false: none of those it checked.
+  // Frees the place of a node that is gone. false: it found no such place among those that it checked.
   Result<bool> FreeOne(const Places& places);
 
   ipam::ClusterStore& store_;

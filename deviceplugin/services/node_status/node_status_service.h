@@ -30,9 +30,9 @@ namespace railhead::node_status {
 // The thread of railheadd that writes the node status.
 //
 // It runs when it is woken, when a heartbeat is due, and again after a failure. No other thread waits for it.
-// `collect` also returns the writer: after a change of settings, another one.
-// Threads: its own one calls `collect` and `report`; all else from any.
-// Errors: none; failures are reported and tried again.
+// `collect` also returns the writer. After a change of settings it returns another one.
+// Threads: its own one calls `collect` and `report`; all others from any.
+// Errors: none; failures are reported and retried.
 
 struct NodeStatusSummary {
   NodeStatusCounts counts;
@@ -51,12 +51,12 @@ class NodeStatusLoop {
   using Report = std::function<void(const NodeStatusOutcome&)>;
 
   NodeStatusLoop(Collect collect, Report report);
-  // Ends the thread; a request to the API is waited for.
+  // Ends the thread, after the pending request to the API.
   ~NodeStatusLoop();
   NodeStatusLoop(const NodeStatusLoop&) = delete;
   NodeStatusLoop& operator=(const NodeStatusLoop&) = delete;
 
-  // Something may be different. Does not shorten the wait after a failure.
+  // Call it when the status may have changed. It does not shorten the wait after a failure.
   void Wake();
   void Stop();
   // Whether the thread has ended.
@@ -98,7 +98,7 @@ class NodeStatusService {
   void SetPlan(const resources::Plan& plan);
   void HealthChanged();
   void Stop();
-  // Whether the thread has ended, or there is none.
+  // Whether the thread has ended, or was never started.
   bool AwaitEnd(std::chrono::milliseconds limit);
   void Append(Exposition* page) const;
 

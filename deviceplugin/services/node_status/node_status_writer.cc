@@ -16,7 +16,7 @@ namespace {
 using std::chrono::milliseconds;
 
 constexpr int kTaintTries = 3;
-// More events than this would be too old when they are sent.
+// Further events would be too old when they are sent.
 constexpr std::size_t kMostWaiting = 50;
 
 // Another try may succeed.
@@ -146,7 +146,7 @@ namespace {
 using NodeJson = nlohmann::json;
 
 constexpr const char* kMergePatch = "application/merge-patch+json";
-// Of a list like the conditions it changes the one entry of the same type.
+// Changes only the entry of the same type in a list such as the conditions.
 constexpr const char* kStrategicPatch = "application/strategic-merge-patch+json";
 
 std::string Text(const NodeJson& json) {
@@ -185,12 +185,13 @@ Result<NodeObject> NodeApi::Read() {
 Result<KubeAnswer> NodeApi::Patch(const std::string& target, const NodeJson& patch, const std::string& type) {
   KubeAnswer answer = RH_TRY(api_.Call("PATCH", target, Text(patch), type));
   if (answer.status != KubeAnswer::Status::kDone)
-    return Fail(ErrorCode::kNotFound, "the cluster has no node " + node_ + " any more");
+    return Fail(ErrorCode::kNotFound, "node " + node_ + " no longer exists in the cluster");
   return answer;
 }
 
 Result<void> NodeApi::WriteTaints(const NodeObject& seen, const NodeJson& taints) {
-  // The list is one value: without the version, what another one added meanwhile would be lost.
+  // The patch replaces the whole list. Without the version it would undo a taint that another program has
+  // just added.
   const NodeJson patch = {{"metadata", {{"resourceVersion", seen.resource_version}}},
                           {"spec", {{"taints", taints.empty() ? NodeJson() : taints}}}};
   RH_TRY_WRAP(Patch(path_, patch, kMergePatch), "changing the taints of node " + node_);
@@ -213,7 +214,7 @@ Result<void> NodeApi::WriteCondition(const RailsCondition& condition,
 
 Result<void> NodeApi::Create(const HealthEvent& event, std::chrono::system_clock::time_point now) {
   const auto ns = now.time_since_epoch() / std::chrono::nanoseconds(1);
-  // Two of the same nanosecond, or of a clock that was set back.
+  // Two events may have the same nanosecond, and the clock may have been set back.
   unique_ = std::max(unique_ + 1, static_cast<std::uint64_t>(ns));
   const std::string path = "/api/v1/namespaces/" + EscapeForQuery(NamespaceOf(event)) + "/events";
   RH_TRY_WRAP(api_.Call("POST", path, EventObject(event, node_, now, unique_)),
@@ -225,7 +226,7 @@ Result<void> NodeApi::Create(const HealthEvent& event, std::chrono::system_clock
 namespace {
 
 constexpr const char* kComponent = "railheadd";
-// With the suffix a DNS subdomain of at most 253 characters.
+// With the suffix the name is a DNS subdomain of at most 253 characters.
 constexpr std::size_t kMostName = 236;
 
 std::string ObjectName(const std::string& of, std::uint64_t unique) {
@@ -244,7 +245,7 @@ std::string EventObject(const HealthEvent& event, const std::string& node,
                         std::chrono::system_clock::time_point time, std::uint64_t unique) {
   nlohmann::json involved = {{"apiVersion", "v1"}};
   if (event.pod.empty()) {
-    // As kubelet does: for it a node's uid is its name, and kubectl looks for that.
+    // As in kubelet's events: the node's uid is its name, and kubectl searches for that.
     involved.update({{"kind", "Node"}, {"name", node}, {"uid", node}});
   } else {
     involved.update({{"kind", "Pod"}, {"namespace", event.pod_namespace}, {"name", event.pod}});
@@ -271,7 +272,7 @@ std::string EventObject(const HealthEvent& event, const std::string& node,
 
 namespace {
 
-// The API server refuses longer ones than 1024.
+// The API server refuses more than 1024 characters.
 constexpr std::size_t kMostText = 1000;
 
 bool IsItsOwn(const health::DeviceHealth& device) {

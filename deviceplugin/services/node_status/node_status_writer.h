@@ -32,7 +32,7 @@ namespace railhead::node_status {
 // Threads: pure functions; an EventGate is one thread's.
 
 struct HealthEvent {
-  // Of the pod that has the device; without one, of the node.
+  // The pod that has the device. If both are empty, the event is about the node.
   std::string pod_namespace;
   std::string pod;
   std::string uid;
@@ -44,8 +44,8 @@ struct HealthEvent {
   auto operator<=>(const HealthEvent&) const = default;
 };
 
-// Events for the changes: to each pod whose device changed; to the node for each PF, and for each VF with its
-// own fault. New devices get none.
+// The events for the changes. Each pod whose device changed gets one. The node gets one for each PF, and for
+// each VF with a fault of its own. New devices cause no event.
 std::vector<HealthEvent> EventsBetween(const std::vector<health::DeviceHealth>& before,
                                        const NodeStatus& now);
 
@@ -80,8 +80,8 @@ std::string EventObject(const HealthEvent& event, const std::string& node,
 // This node's object in the Kubernetes API: the parts that railheadd writes.
 //
 // Needs manifests/components/node-conditions: nodes get and patch, nodes/status patch, events create.
-// Threads: one at a time; sent() from any. Errors: those of KubeApi; kNotFound: there is no such node;
-// kConflict: somebody else has changed it since it was read.
+// Threads: one at a time; sent() from any. Errors: those of KubeApi; kNotFound: the node does not exist;
+// kConflict: another program has changed the node since it was read.
 
 inline constexpr const char* kRailsReady = "RailsReady";
 
@@ -97,12 +97,12 @@ class NodeApi {
   NodeApi(const KubeAccess& access, std::chrono::milliseconds timeout, std::string node);
 
   Result<NodeObject> Read();
-  // kConflict when the node is no longer `seen`.
+  // kConflict when the node has changed since `seen`.
   Result<void> WriteTaints(const NodeObject& seen, const nlohmann::json& taints);
-  // `changed`: since when it has this status; nullopt: it had it before.
+  // `changed`: since when it has this status. nullopt: the status has not changed.
   Result<void> WriteCondition(const RailsCondition& condition, std::chrono::system_clock::time_point now,
                               bool changed);
-  // A namespace that is gone is no error: its pods are gone, too.
+  // A missing namespace is not an error: its pods are gone, too.
   Result<void> Create(const HealthEvent& event, std::chrono::system_clock::time_point now);
   [[nodiscard]] std::uint64_t sent() const { return api_.sent(); }
 
@@ -116,7 +116,7 @@ class NodeApi {
 };
 
 struct NodeStatusOutcome {
-  std::optional<RailsCondition> condition;  // written, and another one than before
+  std::optional<RailsCondition> condition;  // written, and different from the one before
   std::optional<bool> tainted;              // the taint was set, or taken away
   std::optional<Error> problem;             // the first that went wrong
   std::chrono::milliseconds wait{0};        // until the next step, if nothing changes
@@ -152,7 +152,7 @@ class NodeStatusWriter {
   Result<void> SettleCondition(const RailsCondition& condition, System wall, NodeStatusOutcome* outcome);
   Result<void> SendEvents(System wall);
   std::chrono::milliseconds BackOff();
-  // Give or take a tenth: the nodes of a cluster are not to do it all at once.
+  // Varies the time by up to a tenth: the nodes of a cluster must not act at the same moment.
   std::chrono::milliseconds Jittered(std::chrono::milliseconds time);
 
   const NodeStatusSettings settings_;

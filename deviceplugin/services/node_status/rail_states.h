@@ -89,8 +89,8 @@ struct railhead::Shape<railhead::node_status::NodeStatusSettings> {
 
 namespace railhead::node_status {
 
-// `text`: the object as JSON, "" when there is none; `what` names its file. `rails`: how many the fabric has.
-// `all`: every mistake, not only the first.
+// `text`: the object as JSON, "" without one; `what` names its file. `rails`: how many the fabric has. `all`:
+// every mistake, not only the first.
 Result<NodeStatusSettings> ParseNodeStatusSettings(const std::string& text, const std::string& what,
                                                    std::size_t rails, std::vector<Error>* all = nullptr);
 

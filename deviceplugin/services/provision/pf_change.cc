@@ -11,7 +11,7 @@
 namespace railhead::provision {
 namespace {
 
-// An ADD that got hold of a VF between its making and this: it sees no driver, and ends.
+// How long to wait for an ADD that has locked the new VF. Such an ADD sees no driver, and ends.
 constexpr std::chrono::seconds kNewVfLockLimit{30};
 
 Error WithUndone(Error error, const std::vector<Error>& failed) {
@@ -20,8 +20,8 @@ Error WithUndone(Error error, const std::vector<Error>& failed) {
   return error;
 }
 
-// What a VF that was waited for in vain lacks: `driver` is the one that it has, `wanted` the one that
-// it was offered to, "": any.
+// The reason why the wait for a VF failed. `driver`: the one that it has. `wanted`: the one that the kernel
+// offered it to, "": any.
 Error NotServed(const std::string& vf, const std::string& driver, const std::string& wanted) {
   if (driver.empty()) {
     return {ErrorCode::kTimeout,
@@ -59,8 +59,8 @@ std::string PfChange::VfName(int vf) const {
 Result<PciAddress> PfChange::AddressOf(int vf) const {
   const auto vfs = RH_TRY(VfsOf(root_, pf_.address));
   if (vf < static_cast<int>(vfs.size())) return vfs[static_cast<std::size_t>(vf)];
-  return Fail(ErrorCode::kNotFound, VfName(vf) + " is not there any more",
-              "did someone else set sriov_numvfs meanwhile?");
+  return Fail(ErrorCode::kNotFound, VfName(vf) + " no longer exists",
+              "see which other program sets sriov_numvfs");
 }
 
 Result<void> PfChange::Run() {
@@ -93,7 +93,7 @@ Result<void> PfChange::Unmark() {
   return pf_.interrupted ? Result<void>() : RemoveUnderWay(root_, pf_.address);
 }
 
-// A kernel driver comes back by itself, where the kernel offers VFs to drivers.
+// If the kernel offers VFs to drivers, a kernel driver comes back by itself.
 bool PfChange::MustBeNamed(const std::string& driver) const {
   return UserSpaceOf(driver) != UserSpace::kNone || !KernelBinds();
 }
@@ -186,7 +186,7 @@ Result<void> PfChange::Make(const std::vector<VfTarget>& vfs) {
   RH_TRY(RefuseOtherOrder(made));
   RH_TRY(LockNew(made));
   for (const VfTarget& vf : vfs) RH_TRY(SetMac(vf));
-  // Back before binding: while it is off the kernel refuses to bind VFs, unless a driver is
+  // Restore it before binding. While autoprobe is off the kernel refuses to bind VFs, unless a driver is
   // named (pci_device_can_probe).
   if (pf_.autoprobe)
     RH_TRY_WRAP(control_.SetAutoprobe(pf_.address, *pf_.autoprobe),
@@ -195,7 +195,7 @@ Result<void> PfChange::Make(const std::vector<VfTarget>& vfs) {
 }
 
 // VF N has the routing id that the PF's capability gives it: First VF Offset + N * VF Stride
-// (pci_iov_virtfn_bus, pci_iov_virtfn_devfn). Everybody relies on it who goes by PCI order.
+// (pci_iov_virtfn_bus, pci_iov_virtfn_devfn). Every user of the PCI order relies on it.
 Result<void> PfChange::RefuseOtherOrder(const std::vector<PciAddress>& made) const {
   if (std::ranges::is_sorted(made)) return {};
   return Fail(ErrorCode::kConflict,
@@ -219,10 +219,10 @@ Result<void> PfChange::SetMac(const VfTarget& vf) {
   RH_TRY_WRAP(host_.SetVf(pf_.link->index, vf.index, {.mac = vf.mac}), what);
   const auto state = RH_TRY_WRAP(host_.GetVf(pf_.link->index, vf.index), what);
   if (state && state->mac == *vf.mac) return {};
-  return Fail(
-      ErrorCode::kConflict,
-      what + ": the PF says " + (state ? MacOf(*state).ToString() : std::string("that there is no such VF")),
-      "the driver does not keep it: use \"mac\": \"keep\" for this rail");
+  return Fail(ErrorCode::kConflict,
+              what + ": the PF says " +
+                  (state ? MacOf(*state).ToString() : std::string("that this VF does not exist")),
+              "the driver does not keep it: use \"mac\": \"keep\" for this rail");
 }
 
 Result<void> PfChange::Change(UndoStack& undo) {
@@ -239,7 +239,7 @@ Result<void> PfChange::Change(UndoStack& undo) {
     const auto unmarked = Unmark();
     return settled ? unmarked : settled;
   });
-  // All of them before the first is bound again: then numbers are given in their order.
+  // Unbind all before the first is bound again. Then the kernel numbers them in their order.
   for (const VfActual& vf : touched) {
     if (vf.driver.empty()) continue;
     RH_TRY_WRAP(control_.Unbind(vf.address, vf.driver),
@@ -284,7 +284,7 @@ Result<void> PfChange::AwaitDriver(const VfTarget& vf) {
     const bool bound = vf.driver.empty() ? !driver.empty() : driver == vf.driver;
     const bool netdev = UserSpaceOf(driver) == UserSpace::kNone && pf_.link;
     if (bound && (!netdev || !RH_TRY(NetdevsOf(root_, address)).empty())) return {};
-    if (CutShort()) return {};  // Run() tells
+    if (CutShort()) return {};  // Run() reports it
     if (control_.AwaitChange(bound ? deadline_ : driver_deadline_)) continue;
     return Fail(NotServed(VfName(vf.index) + " (" + address.ToString() + ")", driver, vf.driver));
   }
@@ -298,7 +298,7 @@ Result<void> PfChange::SetMtu(const VfTarget& vf) {
     if (!link || link->mtu >= *vf.mtu) return {};
     auto changed = WithContext(host_.ChangeLink(link->index, {{.mtu = vf.mtu}}),
                                "setting the MTU of " + VfName(vf.index));
-    // Its driver has made another interface meanwhile.
+    // Its driver may have replaced the interface since the look-up.
     if (changed || changed.error().sys_errno != ENODEV || !again) return changed;
   }
 }

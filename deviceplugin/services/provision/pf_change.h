@@ -1,19 +1,22 @@
 // Carries out one PF's plan.
 //
-// VFs are made with autoprobe off, get their MACs, and are bound one after the other in the
-// order of their index, for three reasons: a driver reads the MAC that the PF was told when
-// it binds; kernel drivers would otherwise be probed in parallel (PROBE_PREFER_ASYNCHRONOUS
-// in drivers/base/dd.c), while names of netdevs and RDMA devices (mlx5_N: the lowest that is
-// free, alloc_name in drivers/infiniband/core/device.c) are given in the order of binding,
-// and shall be the same on every node; and no kernel driver touches a VF that is meant
-// for another one.
+// VFs are made with autoprobe off. Then they get their MACs, and are bound one after the other in the order
+// of their index. This has three reasons.
 //
-// Until the VFs are bound a failure takes everything back: the count, MACs and drivers of
-// before. What fails from there on (a driver that does not take a VF) is left: the VFs
-// that are well serve. A stop is heard between two VFs from there on, and leaves the mark
-// (MarkUnderWay) by which the next run begins again.
+//   - A driver reads the MAC that was set through the PF when it binds.
+//
+//   - The kernel would otherwise probe drivers in parallel (PROBE_PREFER_ASYNCHRONOUS in drivers/base/dd.c).
+//     But the order of binding decides the names of netdevs and RDMA devices, and they must be the same on
+//     every node. An RDMA device gets the lowest free mlx5_N (alloc_name in
+//     drivers/infiniband/core/device.c).
+//
+//   - No kernel driver may touch a VF that is meant for another one.
+//
+// If a step fails before the VFs are bound, everything is undone: the earlier count, MACs and drivers come
+// back. A later failure (a driver that does not take a VF) is not undone: the other VFs work. From there on a
+// stop takes effect between two VFs. It keeps the mark (MarkUnderWay), by which the next run starts again.
 // Ownership: borrows all; holds the device locks of VFs that it made until it is gone. The
-// caller holds the locks of the PF and its VFs of before. Threads: as Kernel.
+// caller holds the locks of the PF and its earlier VFs. Threads: as Kernel.
 #pragma once
 
 #include <chrono>
@@ -38,36 +41,36 @@ class PfChange {
   PfChange(const Root& root, RouteApi& host, VfControl& control, const PfPlan& plan, Deadline deadline,
            ApplyWatch watch = {});
 
-  // Does the steps; whether the PF is then as planned is for the caller to look.
+  // Does the steps. The caller checks whether the PF then is as planned.
   Result<void> Run();
 
  private:
-  // The kernel offers a VF to the drivers that are there before a write to drivers_probe returns
-  // (device_attach in drivers/base/dd.c); only one whose module is being loaded, or that waits for
-  // another device, takes it later.
+  // The kernel offers a VF to the loaded drivers before a write to drivers_probe returns (device_attach in
+  // drivers/base/dd.c). A driver takes it later only if its module is being loaded or it waits for another
+  // device.
   static constexpr std::chrono::seconds kDriverLimit{10};
 
   Result<void> ChangePf(UndoStack& undo);
   Result<void> Replace(UndoStack& undo);
   Result<void> Change(UndoStack& undo);
-  // Removes the VFs that are there and makes `vfs`, without drivers.
+  // Removes the present VFs and makes `vfs`, without drivers.
   Result<void> Make(const std::vector<VfTarget>& vfs);
-  // Drivers, and what can be set only with them. Goes on after an error, and returns the first.
+  // Sets drivers, and the settings that need them. Continues after an error, and returns the first.
   Result<void> Settle(const std::vector<VfTarget>& vfs);
   Result<void> Bind(const std::vector<VfTarget>& vfs);
   Result<void> SetMac(const VfTarget& vf);
   Result<void> AwaitDriver(const VfTarget& vf);
   Result<void> SetMtu(const VfTarget& vf);
-  // The mark with what was there before the first run that was interrupted.
+  // Sets the mark with the state before the first interrupted run.
   Result<void> Mark();
-  // For an undo: of an interrupted run's PF the mark stays.
+  // For an undo. The mark of an interrupted run stays.
   Result<void> Unmark();
-  // The drivers that VFs have to be given by name so that they have the same one again.
+  // Adds the drivers that VFs must be given by name to have the same one again.
   [[nodiscard]] std::vector<VfTarget> WithDriversKept(std::vector<VfTarget> vfs) const;
   [[nodiscard]] bool MustBeNamed(const std::string& driver) const;
-  // Before something that is still to be done: whether it is left undone.
+  // Called before a step. Returns whether the step must be skipped.
   bool CutShort();
-  // What brings the VFs of before back; asks the PF for their MACs.
+  // What restores the earlier VFs. Asks the PF for their MACs.
   Result<std::vector<VfTarget>> Before(const std::vector<VfActual>& vfs);
   [[nodiscard]] Result<void> RefuseOtherOrder(const std::vector<PciAddress>& made) const;
   Result<void> LockNew(const std::vector<PciAddress>& made);
@@ -83,7 +86,7 @@ class PfChange {
   Deadline deadline_;
   Deadline driver_deadline_;
   ApplyWatch watch_;
-  bool undoing_ = false;  // that is not stopped
+  bool undoing_ = false;  // an undo is not stopped
   bool cut_short_ = false;
   std::set<std::string> locked_;
   std::vector<attachment::DeviceLocks> locks_;

@@ -14,25 +14,25 @@
 namespace railhead::provision {
 namespace {
 
-// What every VF of the PF shall be.
+// The complete target of every VF of the PF.
 VfTarget Everything(const PfActual& pf, const PfSettings& settings, std::optional<int> mtu, int index) {
   VfTarget vf;
   vf.index = index;
   if (settings.mac == MacPolicy::kDerived && pf.link && index < kDerivedVfMacs)
     vf.mac = DerivedVfMac(pf.link->permanent_mac, index);
   vf.driver = settings.driver;
-  // Without autoprobe somebody wants VFs without drivers.
+  // With autoprobe off, an operator wants VFs without drivers.
   vf.bind = !vf.driver.empty() || pf.autoprobe.value_or(true);
   const bool netdev = UserSpaceOf(settings.driver) == UserSpace::kNone;
   if (netdev) vf.mtu = mtu;
   return vf;
 }
 
-// What it lacks of that; nullopt: nothing.
+// The part of `wanted` that the VF lacks. nullopt: none.
 std::optional<VfTarget> Missing(const VfActual& actual, VfTarget wanted) {
   if (wanted.driver == actual.driver) wanted.driver.clear();
   wanted.bind = !wanted.driver.empty() || !actual.driver.empty();
-  // nullopt: it is in a namespace that nobody here knows.
+  // nullopt: the VF is in an unknown namespace.
   if (!actual.mac || actual.mac == wanted.mac) wanted.mac.reset();
   if (wanted.Rebinds()) return wanted;
   if (!actual.link || actual.link->mtu >= wanted.mtu.value_or(0)) return std::nullopt;
@@ -67,7 +67,7 @@ std::optional<Error> Impossible(const PfPlan& plan, const PfSettings& settings, 
     if (auto error = Unsupported(pf, plan.wanted_vfs); error) return error;
   }
   const bool derives = settings.mac == MacPolicy::kDerived && plan.wanted_vfs > 0;
-  // A PF that is in a pod as it should be needs nothing.
+  // A PF that is in a pod and has the right settings needs nothing.
   if (!pf.link && plan.make && plan.wanted_vfs > 0 && (derives || mtu)) {
     return Error{ErrorCode::kNotFound, pf.Name() + " has no network interface on the host to set MAC or MTU",
                  "is it in another namespace, or without its driver?", 0};
@@ -148,7 +148,7 @@ void RailsForm::Read(const JsonValue& json, ProvisionSettings& provision) {
     const JsonValue rail = rails->At(name);
     PfSettings& settings = provision.rails[name] = provision.all;
     if (!rail.is_there()) continue;
-    // null is a value here: the kernel's choice, also where `all` names a driver.
+    // null is a value here: the kernel chooses the driver, even where `all` names one.
     if (rail.raw()->contains("driver")) settings.driver.clear();
     (void)record::ReadObject(rail, settings, true);
   }
@@ -171,7 +171,7 @@ Result<std::optional<ProvisionSettings>> ReadProvisionSettings(const Fabric& fab
         for (const auto& [name, unused] : settings.rails) {
           if (fabric.FindRail(name) != nullptr) continue;
           const auto near = Nearest(name, names);
-          complain(PointerOf("rails", name), "there is no rail '" + name + "'",
+          complain(PointerOf("rails", name), "the fabric has no rail '" + name + "'",
                    near ? "did you mean " + *near + "?" : "");
         }
       }));
@@ -182,5 +182,5 @@ Result<std::optional<ProvisionSettings>> ReadProvisionSettings(const Fabric& fab
 void railhead::Shape<railhead::provision::PfSettings>::Check(const T& settings,
                                                              const record::Complain& complain) {
   if (provision::IsDriverName(settings.driver)) return;
-  complain("driver", "'" + settings.driver + "' is no driver's name", kDriver.hint);
+  complain("driver", "'" + settings.driver + "' is not a valid driver name", kDriver.hint);
 }

@@ -1,9 +1,8 @@
-// What is to be done to a PF so that it is as the settings say: a pure comparison.
+// The changes that a PF needs to match the settings: a pure comparison.
 //
-// A count that is there is left alone, whoever made it. Another one means that all VFs go
-// first: the kernel knows no other way (sriov_numvfs_store in drivers/pci/iov.c answers
-// EBUSY to N > 0 while there are VFs).
-// Threads: pure functions over values.
+// VFs in the right number stay, even if another program made them. For another count all VFs are removed
+// first. The kernel offers no other way: with VFs present, sriov_numvfs_store in drivers/pci/iov.c answers
+// EBUSY to N > 0. Threads: pure functions over values.
 #pragma once
 
 #include <array>
@@ -23,11 +22,10 @@
 
 namespace railhead::provision {
 
-// What fabric.json's object "provision" says that this node's PFs shall be.
+// The state that fabric.json's object "provision" requires of this node's PFs.
 //
-// Settings hold for the PF of every rail; "rails" overrides some of them for one. The
-// shape is documented in docs/reference/fabric.md. Whether the hardware can do it is not
-// known here.
+// Settings hold for the PF of every rail; "rails" overrides some of them for one. docs/reference/fabric.md
+// documents the shape. This code does not check whether the hardware supports them.
 // Threads: plain values. Errors: kInvalid and kMalformed with the JSON pointer.
 
 enum class MacPolicy : std::uint8_t {
@@ -49,7 +47,8 @@ struct PfSettings {
 struct ProvisionSettings {
   bool at_start = true;  // railheadd applies them when it starts
   PfSettings all;
-  std::map<std::string, PfSettings> rails;  // complete: what a rail does not override is as in `all`
+  std::map<std::string, PfSettings>
+      rails;  // complete: a setting that a rail does not override is as in `all`
 
   [[nodiscard]] const PfSettings& Of(const std::string& rail) const {
     const auto found = rails.find(rail);
@@ -63,7 +62,7 @@ struct VfsForm {
   static nlohmann::ordered_json Schema();
 };
 
-// `rails`: what is otherwise for one of them, by name.
+// `rails`: the settings that differ for one rail, by name.
 struct RailsForm {
   static void Read(const JsonValue& json, ProvisionSettings& provision);
   static nlohmann::ordered_json Schema();
@@ -108,12 +107,12 @@ struct railhead::Shape<railhead::provision::ProvisionSettings> {
 
 namespace railhead::provision {
 
-// nullopt: the fabric has no such object. `what` names the fabric's file in errors, of which
-// the result has the first and `all` gets all.
+// nullopt: the fabric has no such object. `what` names the fabric's file in errors. The result has the first
+// error, `all` gets all of them.
 Result<std::optional<ProvisionSettings>> ReadProvisionSettings(const Fabric& fabric, const std::string& what,
                                                                std::vector<Error>* all = nullptr);
 
-// What a VF shall be; nullopt and "": as it is, or as the kernel makes it.
+// The target of a VF. nullopt and "": unchanged, or the kernel's choice.
 struct VfTarget {
   int index = 0;
   std::optional<MacAddress> mac;
@@ -121,8 +120,8 @@ struct VfTarget {
   bool bind = false;       // a driver is to be bound in the end
   std::optional<int> mtu;  // at least; only where it has a netdev
 
-  // Its driver has to be unbound and bound: netdevs take over a MAC from their PF only then
-  // (mlx5, igbvf), or only then without going down.
+  // Whether its driver must be unbound and bound again. Only then do netdevs take over a MAC from their PF
+  // (mlx5, igbvf), or do so without going down.
   [[nodiscard]] bool Rebinds() const { return mac.has_value() || !driver.empty(); }
   bool operator==(const VfTarget&) const = default;
 
@@ -139,16 +138,16 @@ struct PfPlan {
   int wanted_vfs = 0;
   bool bring_up = false;   // VFs of a PF that is down have no link, and igbvf no MAC
   std::optional<int> mtu;  // of the PF
-  bool make = false;       // remove the VFs that are there, make wanted_vfs
-  // When they are made: all of them. Else: those that are changed, with what is changed.
+  bool make = false;       // remove the present VFs, make wanted_vfs
+  // If they are made: all of them. Otherwise the changed VFs, with their changes.
   std::vector<VfTarget> vfs;
-  std::optional<Error> refused;  // nothing may be done, and why
+  std::optional<Error> refused;  // why nothing may be done
 
   [[nodiscard]] bool NothingToDo() const { return !bring_up && !mtu && !Disturbs(); }
   // A new MTU restarts a PF, and under some drivers (igb) its VFs.
   [[nodiscard]] bool Disturbs() const { return make || mtu || !vfs.empty(); }
 
-  // Without what keeps it from being done.
+  // Without the reason that prevents it.
   static void ListOfPf(auto& f) {
     f.Output("rail", [](const PfPlan& plan) { return plan.actual.rail; });
     f.Output("pf", [](const PfPlan& plan) { return plan.actual.address.ToString(); });

@@ -33,7 +33,7 @@ std::optional<Link> FindLink(const LinksByName& links, const std::optional<std::
   return found == links.end() ? std::nullopt : std::optional<Link>(found->second);
 }
 
-// Of VFs and of PFs without representors that is their only one.
+// A VF, and a PF without representors, has only one netdev.
 Result<std::optional<Link>> LinkIn(const Root& root, RouteApi& host, const LinksByName& links,
                                    const PciAddress& function) {
   const auto name = RH_TRY(UplinkNetdev(root, function));
@@ -42,7 +42,7 @@ Result<std::optional<Link>> LinkIn(const Root& root, RouteApi& host, const Links
   return link ? Result<std::optional<Link>>(std::move(link)) : HostLinkOf(root, host, function);
 }
 
-// "1 8": as BeforeChange. A mark without the number is an older program's.
+// "1 8": as BeforeChange. An older program's mark has no number.
 void ReadMark(const std::string& mark, PfActual* pf) {
   pf->interrupted = true;
   const auto words = Split(mark, ' ');
@@ -51,7 +51,7 @@ void ReadMark(const std::string& mark, PfActual* pf) {
   if (vfs && *vfs >= 0 && *vfs <= pf->total_vfs) pf->vfs_before = static_cast<int>(*vfs);
 }
 
-// The MAC that DEL restores.
+// The MAC that DEL will restore.
 std::optional<MacAddress> MacAfterRestore(const Root& root, const std::string& device) {
   const auto entry = Journal(root).FindByDevice(device);
   if (!entry || !*entry) return std::nullopt;  // a damaged entry holds the device: see FindVfUses()
@@ -119,7 +119,7 @@ Result<std::optional<Link>> HostLinkOf(const Root& root, RouteApi& host, const P
   std::optional<std::string> tried;
   for (int names = 0; names < kMostNames; ++names) {
     const auto name = RH_TRY(UplinkNetdev(root, function));
-    // The name is the one that the host has just not known: sysfs is another namespace's.
+    // The host did not know this name a moment ago: sysfs belongs to another namespace.
     if (!name || name == tried) return std::nullopt;
     if (auto link = RH_TRY(host.FindLink(*name)); link) return link;
     tried = name;
@@ -139,7 +139,7 @@ Result<void> RemoveUnderWay(const Root& root, const PciAddress& pf) {
 
 namespace {
 
-// What the kernel does not tell is seen after this.
+// The interval for changes that the kernel does not report.
 constexpr std::chrono::milliseconds kLookAgain{100};
 
 }  // namespace
@@ -161,7 +161,7 @@ Result<void> SysfsControl::SetAutoprobe(const PciAddress& pf, bool on) {
 }
 
 Result<void> SysfsControl::SetDriverOverride(const PciAddress& function, const std::string& driver) {
-  // The newline alone is what clears it (driver_set_override in drivers/base/driver.c).
+  // Only a newline clears it (driver_set_override in drivers/base/driver.c).
   return WriteAttribute(Attribute(function, "driver_override"), driver + "\n");
 }
 
@@ -258,8 +258,8 @@ class Finder {
   }
 
  private:
-  // vfio's unbinding waits for its devices to be closed (vfio_unregister_group_dev in
-  // drivers/vfio/vfio_main.c), for ever if need be.
+  // vfio's unbinding waits until its devices are closed (vfio_unregister_group_dev in
+  // drivers/vfio/vfio_main.c), if need be for ever.
   Result<std::optional<VfUse>> UseByProcess(const VfActual& vf, const std::string& device) {
     for (const std::string& node : RH_TRY(NodesOf(root_, device))) {
       const auto found = open_.by_path.find(node);
@@ -267,7 +267,8 @@ class Finder {
       return VfUse{vf.index, device, "is used by process " + found->second + " through " + node,
                    "end the process and try again"};
     }
-    // The kernel would wait for whoever has it, so not knowing is too little there.
+    // Unbinding would wait for a process that has it open. So a process that hides its files counts as a
+    // user.
     if (UserSpaceOf(vf.driver) == UserSpace::kNone || open_.hidden.empty()) return std::nullopt;
     return VfUse{
         vf.index, device,

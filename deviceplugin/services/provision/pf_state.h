@@ -1,9 +1,9 @@
-// A PF and its VFs as they are: what provisioning compares with the settings.
+// A PF and its VFs in their present state, which provisioning compares with the settings.
 //
-// Read from sysfs and the host's rtnetlink at each call; a snapshot. Attributes:
-// Documentation/ABI/testing/sysfs-bus-pci (sriov_totalvfs, sriov_numvfs,
-// sriov_drivers_autoprobe, driver_override).
-// Threads: as RouteApi. Errors: kIo, kConflict for what the kernel never writes.
+// Each call reads sysfs and the host's rtnetlink; a snapshot. Attributes:
+// Documentation/ABI/testing/sysfs-bus-pci (sriov_totalvfs, sriov_numvfs, sriov_drivers_autoprobe,
+// driver_override).
+// Threads: as RouteApi. Errors: kIo, kConflict for a value that the kernel never writes.
 #pragma once
 
 #include <map>
@@ -27,8 +27,8 @@ struct VfActual {
   PciAddress address;
   std::string driver;        // "": unbound
   std::optional<Link> link;  // on the host; nullopt: no netdev there
-  // Its netdev's on the host; in a pod: what it has when it is restored, as its journal entry
-  // says; else what its PF was told (zero: nothing). nullopt: not asked, or nobody knows.
+  // On the host: its netdev's MAC. In a pod: the MAC that it gets when it is restored, from its journal
+  // entry. Otherwise: the MAC that was set through its PF (zero: none). nullopt: not asked, or unknown.
   std::optional<MacAddress> mac;
 };
 
@@ -43,29 +43,29 @@ struct PfActual {
   std::vector<VfActual> vfs;  // in the order of their index
   // A provisioner was killed while it made these VFs: they may lack anything.
   bool interrupted = false;
-  // How many VFs there were before that; nullopt: it was not, or nobody knows.
+  // How many VFs existed before that. nullopt: not interrupted, or unknown.
   std::optional<int> vfs_before;
 
   // "PF pf0 (0000:43:00.0)"
   [[nodiscard]] std::string Name() const;
 };
 
-// The host's links by the PCI function that they hang on; in switchdev mode a PF's
-// representors hang on it too, so a PF's own is told by its name.
+// The host's links. A PF's representors in switchdev mode belong to the same PCI function, so the PF's own
+// link is found by its name.
 using LinksByName = std::map<std::string, Link>;
 Result<LinksByName> ReadHostLinks(RouteApi& host);
 
-// `links`: of one dump, taken before; what is not in it is asked for. `ask_pf`: also for the MACs that only
-// the PF knows: one question for each VF without netdev on the host, which some firmware answers slowly.
+// `links`: an earlier dump; a link that it lacks is asked for. `ask_pf`: also reads the MACs that only the PF
+// knows. That is one question per VF without a netdev on the host, which some firmware answers slowly.
 Result<PfActual> ReadPf(const Root& root, RouteApi& host, const LinksByName& links, const PciDevice& pf,
                         const std::string& rail, bool ask_pf);
 
-// The function's netdev on the host, a PF's own; nullopt: none. Names come from sysfs and are
-// asked for again where udev has given another one meanwhile.
+// The function's netdev on the host, a PF's own; nullopt: none. The name comes from sysfs. If udev has just
+// renamed the netdev, the name is read again.
 Result<std::optional<Link>> HostLinkOf(const Root& root, RouteApi& host, const PciAddress& function);
 
-// While a PF's VFs are being made a file says so, and what was before: who is killed in
-// between leaves another number of VFs, VFs without driver or MAC, and autoprobe off.
+// While a PF's VFs are being made, a file has the state before. A killed run may end with another number of
+// VFs, with VFs without driver or MAC, and with autoprobe off.
 struct BeforeChange {
   bool autoprobe = true;  // sriov_drivers_autoprobe
   int vfs = 0;
@@ -73,9 +73,9 @@ struct BeforeChange {
 Result<void> MarkUnderWay(const Root& root, const PciAddress& pf, const BeforeChange& before);
 Result<void> RemoveUnderWay(const Root& root, const PciAddress& pf);
 
-// The writes to sysfs that make, bind and unbind VFs, and waiting for what follows.
+// The writes to sysfs that make, bind and unbind VFs, and the waits for their effects.
 //
-// SysfsControl is the kernel's; tests have one that plays the kernel.
+// SysfsControl uses the kernel; tests have one that plays the kernel.
 // Source: Documentation/ABI/testing/sysfs-bus-pci, drivers/pci/iov.c, drivers/pci/pci-driver.c
 // (pci_device_can_probe), drivers/base/bus.c (drivers_probe_store).
 // Threads: one at a time. Errors carry errno: the kernel's answer to the write.
@@ -93,11 +93,10 @@ class VfControl {
   // Only this driver may be bound to the function from now on, whatever its ids.
   virtual Result<void> SetDriverOverride(const PciAddress& function, const std::string& driver) = 0;
   virtual Result<void> Unbind(const PciAddress& function, const std::string& driver) = 0;
-  // Offers an unbound function to the drivers. That none takes it is no error.
+  // Offers an unbound function to the drivers. If no driver takes it, that is not an error.
   virtual Result<void> Probe(const PciAddress& function) = 0;
-  // Returns when the kernel told of a device since the last call, or some time has passed
-  // (it tells of devices in another namespace, and a full queue, not at all); false: the
-  // deadline is over.
+  // Returns when the kernel has reported a device since the last call, or some time has passed. The kernel
+  // reports nothing for devices in another namespace, or when the queue is full. false: the deadline is over.
   virtual bool AwaitChange(Deadline deadline) = 0;
 };
 
@@ -116,23 +115,24 @@ class SysfsControl final : public VfControl {
   [[nodiscard]] std::string Attribute(const PciAddress& function, const char* name) const;
 
   Root root_;
-  std::optional<Uevents> events_;  // nullopt: they cannot be heard here
+  std::optional<Uevents> events_;  // nullopt: this process cannot receive them
 };
 
-// The MAC that a VF gets by the policy "derived": always the same, whatever the node's
-// other hardware is, so that switches, neighbours and DHCP know it again after a reboot.
+// The MAC that a VF gets by the policy "derived". It does not depend on the node's other hardware, so
+// switches, neighbours and DHCP recognize it after a reboot.
 //
-//   byte 0      H H H H 0 0 1 0    local, unicast; 0 0: administratively assigned (the
-//   byte 1      H H H H H H H H    SLAP of IEEE 802c), so in no quadrant that others may claim
+//   byte 0      H H H H 0 0 1 0
+//   byte 1      H H H H H H H H
+//
 //   bytes 2-4   the last three bytes of the PF's permanent MAC
 //   byte 5      the VF's index
 //
-// H: 12 bits of a hash of the PF's OUI (FNV-1a over its three bytes, 32 bits, folded by xor).
-// No two VFs of PFs with one OUI share a MAC, for the index has a byte of its own: it is
-// not added to the PF's MAC, with which the ports of one NIC (consecutive MACs) would meet.
-// PFs of different OUIs meet only where both the hash and the last three bytes are equal.
-// Changing any of this changes the addresses of running fabrics.
-// Threads: pure function.
+// The last two bits of byte 0: local, unicast. The 0 0 before them select the administratively assigned
+// quadrant of IEEE 802c's SLAP, which other schemes may not claim. H: 12 bits of a hash of the PF's OUI
+// (FNV-1a over its three bytes, 32 bits, folded by xor). No two VFs of PFs with one OUI share a MAC, since
+// the index has a byte of its own. It is not added to the PF's MAC: the ports of one NIC have consecutive
+// MACs, so their VFs would meet. PFs of different OUIs meet only where both the hash and the last three bytes
+// are equal. Changing any of this changes the addresses of running fabrics. Threads: pure function.
 
 // How many VFs of a PF have a derived MAC.
 inline constexpr int kDerivedVfMacs = 256;
@@ -140,17 +140,20 @@ inline constexpr int kDerivedVfMacs = 256;
 // `index` is in 0..kDerivedVfMacs - 1.
 MacAddress DerivedVfMac(const MacAddress& pf, int index);
 
-// Who uses a PF's VFs, so that they must not be taken away or changed.
+// The users of a PF's VFs, which must not be removed or changed while in use.
 //
-//   - a pod: the journal of attachments has the device, or kubelet's checkpoint has it for
-//     a pod that still is. Allocation records are not asked: they outlive pods and boots,
-//     kubelet's checkpoint says which of them are of use.
-//   - another network namespace: a kernel driver is bound, and the host has no netdev of it
-//   - user space: vfio's character device of it is open in some process
-//   - the host: address, default route, bond, bridge, VLAN (RefuseIfHostUses)
+//   - A pod: the journal of attachments has the device, or kubelet's checkpoint has it for a pod that still
+//     exists. Allocation records do not count: they outlive pods and boots, and kubelet's checkpoint shows
+//     which are valid.
 //
-// Threads: as RouteApi. Errors: only where the host could not be asked; whatever is
-// unclear about a device counts as use.
+//   - Another network namespace: a kernel driver is bound, and the host has no netdev of the VF.
+//
+//   - User space: a process has vfio's character device open.
+//
+//   - The host: address, default route, bond, bridge, VLAN (RefuseIfHostUses).
+//
+// Threads: as RouteApi. Errors: only where the host could not be asked. An unclear state of a device counts
+// as use.
 
 struct VfUse {
   int vf = 0;
@@ -159,10 +162,10 @@ struct VfUse {
   std::string hint;  // how it becomes free
 };
 
-// Of the VFs that are there; in the order of their index.
+// Of the present VFs, in the order of their index.
 Result<std::vector<VfUse>> FindVfUses(const Root& root, RouteApi& host, const PfActual& pf);
 
-// What the host does with the PF itself, or which pod has it; nullopt: nothing.
+// The host's use of the PF itself, or the pod that has it. nullopt: none.
 Result<std::optional<Error>> FindPfUse(const Root& root, RouteApi& host, const PfActual& pf);
 
 }  // namespace railhead::provision

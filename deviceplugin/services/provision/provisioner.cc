@@ -21,10 +21,10 @@ constexpr std::chrono::seconds kOtherLimit{300};
 constexpr std::chrono::seconds kDeviceLimit{60};
 constexpr std::size_t kUsesNamed = 4;
 
-// A stop is heard after this while a lock is waited for.
+// While the thread waits for a lock, it checks for a stop this often.
 constexpr std::chrono::milliseconds kHearStop{200};
 
-// `acquire` with short limits until it has the lock, `limit` is over or it is stopped.
+// Calls `acquire` with short limits until it has the lock, `limit` is over or it is stopped.
 template <typename Acquire>
 auto AcquireWatched(const ApplyWatch& watch, std::chrono::milliseconds limit, const Acquire& acquire) {
   const Deadline deadline = std::chrono::steady_clock::now() + limit;
@@ -41,7 +41,7 @@ struct PfOfRail {
   PciDevice device;
 };
 
-// The rails' PFs on this node; each PF is of the first rail that means it.
+// The rails' PFs on this node. Each PF belongs to the first rail that names it.
 class PfFinder {
  public:
   PfFinder(const Root& root, std::vector<PciDevice> pfs) : root_(root), pfs_(std::move(pfs)) {}
@@ -58,7 +58,7 @@ class PfFinder {
   }
 
  private:
-  // Counted as ListRailPfs() does.
+  // Positions are those of ListRailPfs().
   Result<const PciDevice*> AtPosition(std::size_t position) {
     for (const PciDevice& pf : pfs_) {
       const bool counts = pf.sriov_totalvfs > 0 || !RH_TRY(RdmaDevicesOf(root_, pf.address)).empty();
@@ -82,8 +82,9 @@ std::optional<Error> RefuseDriver(const Root& root, const PfPlan& plan) {
   return std::nullopt;
 }
 
-// VFs end what a NIC's firmware does for a bond (RoCE LAG, drivers/net/ethernet/mellanox/mlx5/core/lag), and
-// with it the connections of the host, storage say, that use it.
+// Making VFs ends RoCE LAG, which a NIC's firmware does for a bond
+// (drivers/net/ethernet/mellanox/mlx5/core/lag). It also ends the host's connections that use it, for example
+// to storage.
 Result<std::optional<Error>> RefuseBonded(RouteApi& host, const PfPlan& plan) {
   if (!plan.make || !plan.actual.link || plan.actual.link->master == 0) return std::nullopt;
   const auto master = RH_TRY(host.FindLink(plan.actual.link->master));
@@ -101,7 +102,7 @@ Result<std::optional<Error>> RefuseBonded(RouteApi& host, const PfPlan& plan) {
 Result<std::optional<Error>> RefuseUsed(const Root& root, RouteApi& host, const PfPlan& plan) {
   const auto uses = RH_TRY(FindVfUses(root, host, plan.actual));
   if (!uses.empty()) {
-    std::string message = plan.actual.Name() + " is not changed while a VF of it is in use: ";
+    std::string message = plan.actual.Name() + " is not changed while one of its VFs is in use: ";
     for (std::size_t i = 0; i < std::min(uses.size(), kUsesNamed); ++i) {
       message += (i == 0 ? "" : "; ") + std::string("VF ") + std::to_string(uses[i].vf) + " (" +
                  uses[i].device + ") " + uses[i].why;
@@ -110,7 +111,7 @@ Result<std::optional<Error>> RefuseUsed(const Root& root, RouteApi& host, const 
     return std::optional<Error>(Error{ErrorCode::kBusy, std::move(message), uses.front().hint, 0});
   }
   auto pf_use = RH_TRY(FindPfUse(root, host, plan.actual));
-  // More VFs, where there are none, take nothing from the host.
+  // Making the first VFs takes nothing from the host.
   const bool reduces = plan.make && !plan.actual.vfs.empty();
   const bool in_pod = pf_use && !plan.actual.link;
   return reduces || in_pod ? pf_use : std::nullopt;
@@ -141,7 +142,7 @@ class Node {
     return found;
   }
 
-  // Without looking who uses it.
+  // Does not check who uses the PF.
   Result<PfPlan> Compare(const PfOfRail& pf, const LinksByName& links) {
     const PfSettings& settings = provision_.settings.Of(pf.rail->name);
     const bool derived = settings.mac == MacPolicy::kDerived;
@@ -165,7 +166,7 @@ class Node {
     return {};
   }
 
-  // Until the PF is as planned. What is refused then is somebody else's new doing.
+  // Waits until the PF is as planned. It ignores refusals: they would come from a change by another program.
   Result<void> Verify(const PfOfRail& pf, VfControl& control, Deadline deadline, const ApplyWatch& watch) {
     for (;;) {
       const PfPlan left = RH_TRY(Compare(pf));

@@ -1,11 +1,11 @@
-// Brings the VFs of this node's PFs to what fabric.json says of them.
+// Brings the VFs of this node's PFs to the state that fabric.json requires.
 //
-// Planning touches nothing. Applying does what is planned and not refused, PF by PF; one
-// that fails does not keep the others. One process does it at a time, with the device locks
-// of the PF and its VFs, so that no ADD or DEL is under way. kubelet may give out a VF
-// meanwhile (Allocate knows no locks): it has the same address afterwards.
-// Threads: as Kernel. Errors: where the node could not be asked; what concerns one PF is in
-// its plan or outcome.
+// Planning changes nothing. Applying carries out the plans that are not refused, PF by PF. If one PF fails,
+// the others go on. Only one process does it at a time. It holds the device locks of the PF and its VFs, so
+// no ADD or DEL runs on them. During that time kubelet may allocate a VF (Allocate takes no locks): the VF
+// has the same address afterwards.
+// Threads: as Kernel. Errors: only where the node could not be asked. A PF's own error is in its plan or
+// outcome.
 #pragma once
 
 #include <atomic>
@@ -26,14 +26,14 @@ namespace railhead::provision {
 
 // ApplyWatch: reports the progress of making VFs, and can stop it.
 //
-// The texts are for people. A stop takes effect between two steps and while the thread waits for drivers,
-// interfaces or locks; a write to sysfs takes as long as the kernel needs.
+// The texts are for people. A stop takes effect between two steps, and while the thread waits for drivers,
+// interfaces or locks. A write to sysfs cannot be stopped: it takes as long as the kernel needs.
 // Threads: the thread that applies calls `report_progress`; any may set `stop`.
 
 struct ApplyWatch {
-  // "provisioning PF pf0 (0000:43:00.0)": from now on, until the next.
+  // "provisioning PF pf0 (0000:43:00.0)": the current step, until the next call.
   std::function<void(const std::string& what)> report_progress = nullptr;
-  // nullptr: nobody stops it.
+  // nullptr: it cannot be stopped.
   const std::atomic<bool>* stop = nullptr;
 
   void ReportProgress(const std::string& what) const {
@@ -42,7 +42,7 @@ struct ApplyWatch {
   [[nodiscard]] bool Stopped() const { return stop != nullptr && stop->load(); }
 };
 
-// `what` was not ended.
+// `what` was stopped before its end.
 inline Error StoppedError(const std::string& what) {
   return {ErrorCode::kUnavailable, what + ": stopped before it was done",
           "start it again: it goes on, or begins again where something is half done", 0};
@@ -56,7 +56,7 @@ struct Provision {
   ProvisionSettings settings;
 };
 
-// Of the fabric at `path`. nullopt: there is none, or nothing of provisioning in it.
+// Of the fabric at `path`. nullopt: the file does not exist, or has no "provision".
 Result<std::optional<Provision>> ReadProvision(const Root& root, const std::string& path = kFabricPath);
 
 struct VfsPlan {
@@ -91,7 +91,7 @@ struct PfOutcome {
 };
 
 struct VfsOutcome {
-  std::vector<PfOutcome> pfs;  // without those that a stop came before
+  std::vector<PfOutcome> pfs;  // without the PFs after a stop
   std::vector<std::string> absent_rails;
 
   [[nodiscard]] bool Failed() const;  // at least one

@@ -10,7 +10,7 @@
 
 namespace railhead::provision {
 
-// What is to be done, or was, in its order: "make 8 VFs".
+// The steps of the plan, to do or done, in their order: "make 8 VFs".
 std::vector<std::string> StepsOf(const PfPlan& plan);
 
 std::string PlanAsText(const VfsPlan& plan);

@@ -20,10 +20,10 @@ namespace {
 
 constexpr std::size_t kProbesAtOnce = 64;
 constexpr std::size_t kSessionsOfPeer = 8;
-// For what comes while this thread has to wait for a CPU.
+// Holds the probes that arrive while this thread waits for a CPU.
 constexpr int kReceiveBuffer = 4 << 20;
-// Packets to an unresolved neighbour stay in the buffer. It has room for two thousand of them, so that peers
-// that are gone cost the others no answer.
+// Packets to an unresolved neighbour stay in the buffer. It has room for two thousand of them, so that absent
+// peers cost the others no answer.
 constexpr int kSendBuffer = 32 << 20;
 
 void SetBuffer(int fd, int forced, int allowed, int size) {
@@ -67,7 +67,7 @@ EchoServer::~EchoServer() {
 
 void EchoServer::Wake() const {
   const std::uint64_t one = 1;
-  // Full means that a wake-up is pending already.
+  // A full counter means that a wake-up is pending already.
   [[maybe_unused]] const ssize_t written = ::write(wake_.get(), &one, sizeof one);
 }
 
@@ -151,7 +151,7 @@ std::optional<ProbeMessage> EchoServer::AnswerTo(const Request& request, Service
   if (!service.limits.IsPeer(request.sender)) return ProbeMessage{true, session, request.probe.token, 0, 0};
   Peer& peer = service.heard[request.sender];
   peer.heard = now;
-  // Of a sender that began anew the old ones are over.
+  // A sender that has restarted no longer uses its old sessions.
   if (peer.sessions.size() >= kSessionsOfPeer && !peer.sessions.contains(session)) peer.sessions.clear();
   return ProbeMessage{true, session, request.probe.token, ++peer.sessions[session], service.queue_pair};
 }
@@ -190,7 +190,7 @@ void EchoServer::Answer(Service& service) {
     const auto bytes = requests[i].is_signed
                            ? SignedBytesOf(*answers[i], *keys, {service.own, requests[i].sender})
                            : BytesOf(*answers[i]);
-    // Full: it counts as lost.
+    // If the buffer is full, the answer counts as lost.
     (void)sendto(service.socket.get(), bytes.data(), bytes.size(), MSG_DONTWAIT, to.data(), to.size);
   }
 }
@@ -230,7 +230,7 @@ Result<UniqueFd> OpenRawHere(const std::string& device, const IpAddress& own) {
   return fd;
 }
 
-// Takes what is there.
+// Reads the packets that have arrived.
 bool HasAnswer(int fd, const IpAddress& other, std::uint16_t id) {
   std::array<std::uint8_t, 128> packet{};
   for (int i = 0; i < kMostMessages; ++i) {
@@ -281,7 +281,7 @@ Result<bool> AnswersEcho(const NetNs& ns, const std::string& device, const IpAdd
   const auto begin = Clock::now();
   for (int i = 0; i < kRequests; ++i) {
     const auto request = EchoRequest(own.IsV4(), id, static_cast<std::uint16_t>(i));
-    // One that cannot be sent has no answer either.
+    // A request that cannot be sent counts as one without an answer.
     (void)sendto(fd.get(), request.data(), request.size(), MSG_DONTWAIT, to.data(), to.size);
     const auto until = begin + limit * (i + 1) / kRequests;
     for (auto now = Clock::now(); now < until; now = Clock::now()) {

@@ -33,8 +33,8 @@ namespace railhead::reachability {
 // AnswerLimits: how many answers senders get in a second, so that no sender takes the answers of a peer.
 //
 // Each peer has a limit of its own. All other senders share one, and at most kOthers of them are answered in
-// kOthersTime. The latter protects the kernel's neighbour table: all network namespaces of the node share it,
-// each address that is answered takes an entry for five seconds or more, and a full table costs every rail
+// kOthersTime. That second limit protects the kernel's neighbour table, which all network namespaces of the
+// node share. Each answered address takes an entry for five seconds or more. A full table costs every rail
 // its new neighbours (gc_thresh3 and neigh_forced_gc in net/core/neighbour.c). Threads: one at a time.
 
 class AnswerLimits {
@@ -47,10 +47,10 @@ class AnswerLimits {
   // In a second: for each peer, and for all others together.
   AnswerLimits(int of_peer, int of_others) : of_peer_(of_peer), of_others_(of_others) {}
 
-  // What peers that stay have used stays used.
+  // The used part of a limit stays used for peers that remain.
   void SetPeers(const std::set<IpAddress>& peers);
   [[nodiscard]] bool IsPeer(const IpAddress& sender) const { return peers_.contains(sender); }
-  // Whether `sender` gets an answer now, which is counted then.
+  // Whether `sender` gets an answer now. If so, the answer counts.
   bool Allow(const IpAddress& sender, Clock::time_point now);
 
  private:
@@ -64,14 +64,14 @@ class AnswerLimits {
   const int of_others_;
   std::map<IpAddress, Used> peers_;
   Used by_others_;
-  std::set<IpAddress> others_;  // that were answered since then
+  std::set<IpAddress> others_;  // the others that were answered since `since`
   Clock::time_point others_since_;
 };
 
 class EchoServer {
  public:
   using Clock = std::chrono::steady_clock;
-  // To all senders of a rail that are no peers, in a second. Pods' probes need a few.
+  // Answers in a second to all other senders of a rail. Pods' probes need a few.
   static constexpr int kOtherAnswers = 2'000;
 
   struct Rail {
@@ -89,11 +89,11 @@ class EchoServer {
   void SetKeys(std::shared_ptr<const SharedKeys> keys);
   // Replaces the rail's earlier socket.
   void Serve(const std::string& name, const Rail& rail, UniqueFd socket);
-  // The following are of a rail that is served.
+  // The following functions require a rail that is served.
   void SetPeers(const std::string& rail, const std::set<IpAddress>& peers);
   // The queue pair in answers to peers, which only peers may use; 0: none.
   void SetQueuePair(const std::string& rail, std::uint32_t number);
-  // Its socket is closed when this returns: it would keep its namespace.
+  // The socket is closed when this returns. Otherwise it would keep its namespace.
   void Drop(const std::string& rail);
   // When a peer's last probe came.
   [[nodiscard]] std::optional<Clock::time_point> LastProbeFrom(const std::string& rail,
@@ -102,12 +102,12 @@ class EchoServer {
  private:
   struct Peer {
     Clock::time_point heard;
-    std::map<std::uint64_t, std::uint32_t> sessions;  // how many probes of each
+    std::map<std::uint64_t, std::uint32_t> sessions;  // the number of probes of each
   };
   struct Service {
     Service(UniqueFd its_socket, const Rail& rail);
     const UniqueFd socket;
-    const IpAddress own;  // that the socket is bound to
+    const IpAddress own;  // the socket is bound to it
     const IpPrefix subnet;
     // Under mutex_.
     AnswerLimits limits;
@@ -118,10 +118,10 @@ class EchoServer {
 
   explicit EchoServer(UniqueFd wake);
   void Loop();
-  // false: it shall end.
+  // false: the thread must end.
   bool TakeServices(std::vector<std::shared_ptr<Service>>* services);
   void Answer(Service& service);
-  // nullopt: it gets none.
+  // nullopt: the probe gets no answer.
   static std::optional<ProbeMessage> AnswerTo(const Request& request, Service& service);
   void Wake() const;
 
@@ -130,8 +130,8 @@ class EchoServer {
   std::condition_variable changed_;
   std::shared_ptr<const SharedKeys> keys_;
   std::map<std::string, std::shared_ptr<Service>> services_;
-  std::uint64_t drops_ = 0;        // so many Drop()
-  std::uint64_t drops_taken_ = 0;  // of which the thread knows: it has their sockets no more
+  std::uint64_t drops_ = 0;        // the number of Drop() calls
+  std::uint64_t drops_taken_ = 0;  // the calls that the thread knows of: it no longer has their sockets
   bool stopped_ = false;
   std::thread thread_;  // last: it uses all of the others
 };
@@ -139,19 +139,19 @@ class EchoServer {
 // EchoRequest: does an address answer an ICMP echo request ("ping")?
 //
 // The answer is an IP packet, sent to the MAC that the other end has for the asking address. The answer to an
-// ARP probe goes to the MAC that the probe came from, and would not show a stale entry.
-// Needs CAP_NET_RAW: unprivileged echo sockets are off in new namespaces (net.ipv4.ping_group_range).
-// Threads: any. Errors: what the kernel refused. Source: RFC 792; RFC 4443 section 4.
+// ARP probe goes to the MAC that the probe came from, and would not show a stale entry. Needs CAP_NET_RAW:
+// unprivileged echo sockets are off in new namespaces (net.ipv4.ping_group_range).
+// Threads: any. Errors: the kernel's refusals. Source: RFC 792; RFC 4443 section 4.
 
-// From `own`, an address in `ns`, by interface `device` alone. Two requests; true with the first answer,
+// Sends two requests from `own`, an address in `ns`, only by interface `device`. true with the first answer,
 // false after `limit`.
 Result<bool> AnswersEcho(const NetNs& ns, const std::string& device, const IpAddress& own,
                          const IpAddress& other, std::chrono::milliseconds limit);
 
-// An ICMP message without its IP header; IPv6's checksum is the kernel's work.
+// An ICMP message without its IP header. The kernel computes the checksum of IPv6.
 std::vector<std::uint8_t> EchoRequest(bool v4, std::uint16_t id, std::uint16_t sequence);
-// Whether what a raw socket received answers a request of this id: IPv4 comes with its IP header, IPv6
-// without. Anything may have been sent: nothing is read beyond the view.
+// Whether a packet of a raw socket answers a request of this id. IPv4 comes with its IP header, IPv6 without.
+// Any host may send anything, so nothing is read beyond the view.
 bool AnswersRequest(std::span<const std::uint8_t> packet, bool v4, std::uint16_t id);
 
 }  // namespace railhead::reachability

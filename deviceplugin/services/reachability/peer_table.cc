@@ -35,7 +35,7 @@ bool IsClean(const BurstResult& burst) {
   return LosesLittle(SmallSent(burst), SmallAnswered(burst)) && !LostItsLarge(burst) && !LostItsRdma(burst);
 }
 
-// Paths on which nothing passed in both bursts, while nearly everything passed on all others; else 0.
+// The paths on which nothing passed in both bursts, while nearly everything passed on all others. 0: none.
 std::uint32_t BadPaths(const BurstResult& before, const BurstResult& now) {
   const std::size_t paths = std::min(before.answered.size(), now.answered.size());
   std::uint32_t bad = 0;
@@ -163,13 +163,13 @@ bool PeerTable::LostLarge(std::size_t peer) const {
   return all_[peer].last && LostItsLarge(*all_[peer].last);
 }
 
-// From one of its answers to the next: what it counted of what was sent, and what came back of that.
+// From one of the peer's answers to the next: how many probes it counted, and how many answers came back.
 void PeerTable::CountWays(Peer* peer, const BurstResult& burst) {
   peer->sent += burst.sent;
   peer->answered += burst.all_answered;
   if (!burst.heard) return;
   const std::uint32_t before = std::exchange(peer->heard, *burst.heard);
-  // It began to count anew.
+  // A lower count means that the peer has restarted its count.
   const bool comparable = *burst.heard >= before;
   const double heard = comparable ? *burst.heard - before : 0;
   if (comparable && peer->sent > 0 && heard > 0) {

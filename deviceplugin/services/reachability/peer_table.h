@@ -1,9 +1,10 @@
 // PeerTable: the other nodes' probe endpoints on one rail: which to probe next, and what the answers mean.
 //
-// A burst is what one round sends to one peer: `kPerPath` small packets from each source port, and one packet
-// of the rail's MTU. After a large packet was lost, the next burst has the smaller sizes of kSizes, too. The
-// last two bursts decide, so that a single bad one changes nothing. Faulty peers, and those with a bad last
-// burst, are in every round, kSuspects at most. All others take turns. Threads: a value; one at a time.
+// In a burst, one round sends to one peer: `kPerPath` small packets from each source port, and one packet of
+// the rail's MTU. If the peer did not answer a large packet, the next burst has the smaller sizes of kSizes,
+// too. Two bursts decide, the last ones, so that a single bad one changes nothing. Faulty peers, and those
+// with a bad last burst, are in every round, kSuspects at most. All others take turns. Threads: a value; one
+// at a time.
 #pragma once
 
 #include <array>
@@ -21,16 +22,16 @@ namespace railhead::reachability {
 
 struct BurstResult {
   std::vector<std::uint8_t> answered;  // of kPerPath, by path
-  bool large_sent = false;             // the own device took it
+  bool large_sent = false;             // this node's device accepted it
   bool large_answered = false;
   std::optional<int> passed;  // the largest of kSizes that was answered, in bytes
-  std::uint32_t sent = 0;     // to the peer's count of what it heard: all sizes
+  std::uint32_t sent = 0;     // the packets of all sizes that the peer's count covers
   std::uint32_t all_answered = 0;
   std::optional<std::uint32_t> heard;  // the highest count in its answers; nullopt: no answer
   std::optional<std::chrono::microseconds> rtt;
-  std::uint32_t rdma_sent = 0;  // 0: one of both has no RDMA
+  std::uint32_t rdma_sent = 0;  // 0: this node or the peer has no RDMA
   std::uint32_t rdma_answered = 0;
-  bool peer_was_heard = false;  // its own probes came in since the burst before
+  bool peer_was_heard = false;  // its own probes arrived since the burst before
 };
 
 class PeerTable {
@@ -38,7 +39,7 @@ class PeerTable {
   using Wall = std::chrono::system_clock;
   static constexpr int kPerPath = 2;
   static constexpr std::size_t kSuspects = 8;
-  // Of IP packets: those that switches are set to.
+  // Sizes of IP packets that switches are commonly configured for.
   static constexpr std::array<int, 6> kSizes = {1280, 1500, 2048, 4096, 8192, 9000};
   // Packets of a burst at most.
   static constexpr int MostOfBurst(int paths) {
@@ -58,7 +59,7 @@ class PeerTable {
   // Whether the next burst should have kSizes, too.
   [[nodiscard]] bool LostLarge(std::size_t peer) const;
   [[nodiscard]] std::uint64_t Session(std::size_t peer) const { return all_[peer].session; }
-  // true: its state is another one now.
+  // true: the peer's state has changed.
   bool AddResult(std::size_t peer, BurstResult burst, Wall::time_point now);
 
   [[nodiscard]] std::size_t size() const { return all_.size(); }
@@ -70,10 +71,10 @@ class PeerTable {
     PeerReachability reach;
     std::optional<BurstResult> last;
     std::uint64_t session = 0;
-    // Since the peer last said how many of the session it has: what was sent, what came back of it.
+    // Sent and answered since the peer's latest count of the session.
     std::uint32_t sent = 0;
     std::uint32_t answered = 0;
-    std::uint32_t heard = 0;       // what it said
+    std::uint32_t heard = 0;       // the peer's latest count
     std::uint64_t last_round = 0;  // the last round; 0: never
   };
   static void CountWays(Peer* peer, const BurstResult& burst);

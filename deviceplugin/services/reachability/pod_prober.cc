@@ -15,7 +15,7 @@
 namespace railhead::reachability {
 namespace {
 
-// A probe of a pod may take as long as its limits, and the other pods wait.
+// The probe of one pod may take as long as its limits, while the other pods wait.
 constexpr int kPodsAtOnce = 16;
 constexpr int kBadProbes = 2;
 // A gateway that has never answered an echo request may not answer any, and asking takes half a second.
@@ -132,7 +132,7 @@ std::vector<PodReachability> PodProber::Pods() const {
   std::ranges::sort(reaches, [&](const PodReachability& a, const PodReachability& b) {
     return name(a) != name(b) ? name(a) < name(b) : a.since > b.since;
   });
-  // The latest sandbox of a pod: the journal may have an earlier one still.
+  // Keeps the latest sandbox of a pod: the journal may still have an earlier one.
   reaches.erase(
       std::unique(reaches.begin(), reaches.end(),
                   [&](const PodReachability& a, const PodReachability& b) { return name(a) == name(b); }),
@@ -180,7 +180,7 @@ class PodProbe {
       result_.gateway_echo = RH_TRY(Echo());
       if (result_.gateway_echo == false) silent.push_back(*target_.gateway);
     }
-    // Without any answer no other host has a stale entry.
+    // If no host answers, a stale entry is not the cause.
     const bool any_answer = result_.gateway.value_or(true) || result_.answered > 0;
     if (!silent.empty() && any_answer && options_.may_announce) RH_TRY(AnnounceTo(silent));
     return result_;
@@ -197,11 +197,11 @@ class PodProbe {
 
   Result<bool> Echo() {
     const auto own = OwnFor(attached_, *target_.gateway);
-    if (!own) return true;  // without an address there is nothing to find back to
+    if (!own) return true;  // without an address of the pod, no host can have a stale entry
     return AnswersEcho(pod_, attached_.pod_name, *own, *target_.gateway, kPodEcho);
   }
 
-  // Those that did not answer at all.
+  // Returns the endpoints that did not answer.
   Result<std::vector<IpAddress>> ProbeEndpoints(const std::vector<IpAddress>& endpoints) {
     std::vector<IpAddress> silent;
     const auto own = endpoints.empty() ? std::nullopt : OwnFor(attached_, endpoints.front());
@@ -229,7 +229,7 @@ class PodProbe {
     return silent;
   }
 
-  // Answers that come now replace the missing ones of before.
+  // Answers that come now replace those that were missing before.
   Result<void> AnnounceTo(std::vector<IpAddress> silent) {
     std::vector<IpAddress> own;
     own.reserve(attached_.addressing.addresses.size());

@@ -1,9 +1,9 @@
 // PodProber: probes the rails from inside the pods' network namespaces.
 //
-// It probes the gateway by ARP or neighbour discovery, and, by UDP from the pod's address, probe endpoints
-// that this node itself reaches. It also finds hosts with a stale MAC address for the pod. A pod's namespace
-// is held for one probe only, so that its NICs can return to the host when the pod ends. Ownership: borrows
-// the kernel. Threads: one at a time. Needs CAP_NET_RAW and CAP_SYS_ADMIN.
+// It probes the gateway by ARP or neighbour discovery. It probes endpoints that this node itself reaches by
+// UDP from the pod's address. It also finds hosts with a stale MAC address for the pod. A pod's namespace is
+// held for one probe only, so that its NICs can return to the host when the pod ends.
+// Ownership: borrows the kernel. Threads: one at a time. Needs CAP_NET_RAW and CAP_SYS_ADMIN.
 #pragma once
 
 #include <atomic>
@@ -28,16 +28,16 @@ namespace railhead::reachability {
 // ProbeFromPod: one probe of a rail from one interface of a pod.
 //
 // The gateway is probed by ARP or neighbour discovery and by ICMP echo, endpoints by UDP. An answer to ARP
-// goes to the MAC that asked; all others go to the MAC that the other host has for the pod's address. A host
-// with a stale MAC, as after another pod had the address, answers ARP alone. railheadd then announces the
-// address again: a host that answers afterwards had a stale entry, which is fixed now. Threads: any. Errors:
-// what the kernel refused. Needs CAP_NET_RAW and CAP_SYS_ADMIN.
+// goes to the MAC that asked. All other answers go to the MAC that the other host has for the pod's address.
+// If another pod had the address before, a host may have its stale MAC: then it answers ARP only. railheadd
+// announces the address again. If the host answers after that, its entry was stale and is fixed now.
+// Threads: any. Errors: the kernel's refusals. Needs CAP_NET_RAW and CAP_SYS_ADMIN.
 
-// What a pod of a rail probes.
+// The targets that a pod of a rail probes.
 struct PodTarget {
   std::optional<IpAddress> gateway;
-  std::vector<IpAddress> endpoints;  // that the node itself reaches
-  bool dead = false;                 // on the node itself, which explains a pod's fault
+  std::vector<IpAddress> endpoints;  // the node itself reaches them
+  bool dead = false;                 // from the node itself, which explains a pod's fault
   int traffic_class = 0;             // of probes to endpoints
 };
 
@@ -86,7 +86,7 @@ class PodProber {
     int bad = 0;  // probes in a row
     int probes = 0;
     bool echoed = false;     // the gateway has answered an echo request
-    bool announced = false;  // without success: not again before all is well
+    bool announced = false;  // without success: not again before every probe succeeds
   };
   Result<PodProbeResult> ProbeFrom(const JournalEntry& entry, const AttachedDevice& link,
                                    const PodTarget& target, const PodProbeOptions& base, PodRecord* record);

@@ -17,20 +17,20 @@ namespace {
 
 using std::chrono::milliseconds;
 
-// Of another user of the own address.
+// How long to wait for another user of the endpoint's address.
 constexpr milliseconds kConflictProbe{300};
-// Carrier of the new device follows that of the PF at once, by the kernel's link watch.
+// The new device gets its carrier from the PF at once, by the kernel's link watch.
 constexpr milliseconds kCarrier{500};
 // The device's name in its namespace, where it is the only one.
 constexpr const char* kDevice = "probe";
 // Bytes that wait for each unresolved neighbour: the first probes to a new peer, with a large one. Answers to
-// strangers and to peers that are gone must not fill the echo server's send buffer.
+// unknown hosts and to absent peers must not fill the echo server's send buffer.
 constexpr std::uint32_t kNeighbourQueue = 32 << 10;
 
 }  // namespace
 
 ProbeEndpoint::~ProbeEndpoint() {
-  // Moved from.
+  // This object was moved from.
   if (ns_.fd() < 0) return;
   if (const auto route = OpenNetlinkRoute(ns_)) (void)(*route)->DeleteLink(link_);
 }
@@ -107,7 +107,8 @@ Result<void> ProbeEndpoint::SetPermanentNeighbours(Kernel& kernel,
   return {};
 }
 
-// Probes the address as a host does before it takes one: the owner answers even if we have no address.
+// Probes the address as a host does before it takes one: the owner answers even if this endpoint has no
+// address.
 Result<std::optional<MacAddress>> ProbeEndpoint::ResolveMac(Kernel& kernel, const IpAddress& neighbour,
                                                             milliseconds budget) const {
   const auto found = RH_TRY(kernel.ProbeAddresses(ns_, {{link_, mac_, neighbour}}, budget));
@@ -117,13 +118,13 @@ Result<std::optional<MacAddress>> ProbeEndpoint::ResolveMac(Kernel& kernel, cons
 
 namespace {
 
-// Names of RDMA devices are node-wide. Of a pod's VF: "rxe_pf0v3".
+// Names of RDMA devices are node-wide. A pod's VF has, for example, "rxe_pf0v3".
 std::string SoftRoceName(const std::string& pf) {
   return "rxe_" + pf + "_probe";
 }
 
-// A device of this name is ours of an earlier round, or that of a killed railheadd and about to go. Its GID
-// tells which.
+// A device of this name may be this endpoint's from an earlier round. Or it is a killed railheadd's, and
+// about to disappear. Its GID shows which.
 Result<std::string> MakeSoftRoce(Kernel& kernel, const ProbeEndpoint& endpoint, const std::string& pf) {
   const std::string name = SoftRoceName(pf);
   const auto rdma = RH_TRY(kernel.OpenRdma(endpoint.ns()));

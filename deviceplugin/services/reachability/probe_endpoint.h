@@ -4,10 +4,10 @@
 // device has the probe address, if the rail gives this node one. So hosts of the rail cannot reach this host
 // through it, and the host's routes, ARP and rp_filter settings do not matter. The kernel does the rest
 // (neighbours, IPv6, fragmentation). This object's handle keeps the namespace: after a kill nothing is left.
-// The PF cannot move to a pod meanwhile, so a rail whose PFs go to pods has no endpoint.
+// While it exists, the PF cannot move to a pod. So a rail whose PFs go to pods has no endpoint.
 //
 // Ownership: borrows the kernel, owns the namespace. Threads: one at a time.
-// Needs CAP_NET_ADMIN, CAP_NET_RAW, CAP_SYS_ADMIN. Errors: what the kernel refused.
+// Needs CAP_NET_ADMIN, CAP_NET_RAW, CAP_SYS_ADMIN. Errors: the kernel's refusals.
 #pragma once
 
 #include <chrono>
@@ -40,16 +40,16 @@ struct ProbeEndpointPlan {
 class ProbeEndpoint {
  public:
   static Result<ProbeEndpoint> Open(Kernel& kernel, const NetNs& host, const ProbeEndpointPlan& plan);
-  // Removes the device: the kernel removes the namespace only some time later, and a PF takes each VLAN and
-  // each MAC once.
+  // Removes the device. The kernel removes the namespace only some time later, and a PF takes each VLAN and
+  // each MAC only once.
   ~ProbeEndpoint();
   ProbeEndpoint(ProbeEndpoint&&) = default;
   ProbeEndpoint& operator=(ProbeEndpoint&&) = delete;
   ProbeEndpoint(const ProbeEndpoint&) = delete;
   ProbeEndpoint& operator=(const ProbeEndpoint&) = delete;
 
-  // Brings the device up and adds the address, unless another host answers for it. nullopt: ready; else why
-  // not, for people. kNotFound: the device is gone, and this object is useless.
+  // Brings the device up and adds the address, unless another host answers for it. nullopt: ready. Otherwise
+  // the reason, for people. kNotFound: the device is gone, and this object is useless.
   Result<std::optional<std::string>> Settle(Kernel& kernel);
   // Permanent neighbour entries for endpoints of other nodes, which no forged answer changes. They replace
   // those of the call before.
@@ -73,7 +73,7 @@ class ProbeEndpoint {
   int link_ = 0;
   int mtu_ = 0;
   MacAddress mac_;
-  std::map<IpAddress, MacAddress> permanent_;  // that the kernel has
+  std::map<IpAddress, MacAddress> permanent_;  // the entries that the kernel has
 };
 
 // The RDMA device and GID of a probe endpoint, for probes by RDMA.
@@ -81,7 +81,8 @@ class ProbeEndpoint {
 // On a NIC with RDMA it is the PF's device. The kernel enters the addresses of all devices on a PF into its
 // GID table, from every network namespace (is_eth_port_of_netdev_filter in
 // drivers/infiniband/core/roce_gid_mgmt.c). Packets from such a GID have the endpoint's VLAN, MAC address and
-// neighbours. On a rail with soft RoCE a device is made on the endpoint's device, and goes with it.
+// neighbours. On a rail with soft RoCE the endpoint's own device gets an RDMA device, which disappears with
+// it.
 // Threads: any. Errors name the device; kUnavailable: not yet.
 
 struct EndpointRdmaPlan {

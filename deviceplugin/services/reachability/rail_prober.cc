@@ -17,13 +17,14 @@ using std::chrono::milliseconds;
 
 constexpr milliseconds kGatewayBudget{700};
 constexpr milliseconds kForeignBudget{300};
-// The gateway is silent after so many rounds without an answer: a single ARP packet may be lost.
+// The gateway counts as silent after this many rounds without an answer: a single ARP packet may be lost.
 constexpr int kGatewayMisses = 2;
-// A dead rail is tried in the VLANs of other rails in its first round, and in every so many.
+// A dead rail is tried in the VLANs of other rails in its first round, and then once in this many rounds.
 constexpr int kForeignEvery = 30;
-// Of a peer: the shortest interval is a second, less a quarter, and its railheadd may have started anew.
+// The bursts of one peer. Its interval is at least a second, less a quarter, and its railheadd may have
+// restarted.
 constexpr int kBurstsInASecond = 3;
-// Peers that a sentence names; the report has all of them.
+// The number of peers that a sentence names. The report has all of them.
 constexpr std::size_t kNamed = 4;
 
 std::string NamesOf(const std::vector<PeerReachability>& peers, PeerState state) {
@@ -83,7 +84,8 @@ RailProber::~RailProber() {
 }
 
 void RailProber::Close() {
-  // First: the kernel keeps the soft RoCE device, and the endpoint's device, until its last user closes it.
+  // Must be first: the kernel keeps the soft RoCE device, and the endpoint's device, until its last user
+  // closes it.
   rdma_.reset();
   echo_.Drop(port_.rail.name);
   sockets_.clear();
@@ -147,7 +149,7 @@ Result<void> RailProber::OpenSockets() {
   const EchoServer::Rail rail{*port_.rail.subnet, PeerAddresses(),
                               kBurstsInASecond * PeerTable::MostOfBurst(settings_.paths)};
   echo_.Serve(port_.rail.name, rail, RH_TRY(open(settings_.port)));
-  // The same ones in every round, so that a port's path stays the same.
+  // Every round uses the same sockets, so that a port's path stays the same.
   std::vector<UniqueFd> sockets;
   sockets.reserve(static_cast<std::size_t>(settings_.paths));
   for (int path = 0; path < settings_.paths; ++path)
@@ -179,7 +181,7 @@ void RailProber::UpdatePeers() {
   if (rdma_) echo_.SetQueuePair(port_.rail.name, rdma_->own().number);
 }
 
-// Without RDMA the rest is probed all the same.
+// If RDMA fails, the other probes go on.
 void RailProber::OpenRdma() {
   if (!settings_.rdma || !reach_.probe_address) {
     reach_.rdma.reset();
@@ -189,9 +191,10 @@ void RailProber::OpenRdma() {
   if (!rdma_) {
     const EndpointRdmaPlan plan{port_.rdma, port_.rail.soft_roce ? port_.pf : "",
                                 port_.rail.traffic_class.value_or(0),
-                                // What NICs put into the VLAN's tag.
+                                // NICs put it into the VLAN's tag.
                                 port_.rail.service_level.value_or(port_.rail.vlan_qos)};
-    // At once: otherwise peers would probe a queue pair that is gone, and report that it does not answer.
+    // Called at once: otherwise peers would probe a queue pair that is gone, and report that it does not
+    // answer.
     auto opened = OpenEndpointRdma(kernel_, *endpoint_, plan,
                                    [&echo = echo_, rail = port_.rail.name] { echo.SetQueuePair(rail, 0); });
     if (opened) {
@@ -201,7 +204,7 @@ void RailProber::OpenRdma() {
       UpdatePeers();
       reach_.rdma = RdmaReachability{rdma_->device(), "", rdma_->gid_index()};
     } else if (++rdma_misses_ > 1) {
-      // At first it may be that the kernel has not yet entered the GID.
+      // At first the kernel may not have entered the GID yet.
       reach_.rdma = RdmaReachability{"", Describe(opened.error()), 0};
     }
   }
@@ -343,8 +346,8 @@ void RailProber::AskGateway() {
   gateway.since = Wall::now();
 }
 
-// A port in the VLAN of another rail, or in none: swapped cables, or a wrong configuration of the switch
-// port.
+// Whether the port is in the VLAN of another rail, or in none. Causes are swapped cables, or a wrong
+// configuration of the switch port.
 std::string RailProber::ForeignVlan(const NetNs& host, const std::vector<RailPort>& others) const {
   const int lower = static_cast<int>(::if_nametoindex(port_.pf.c_str()));
   const auto answers = [&](std::optional<int> vlan, const IpAddress& gateway) {
@@ -369,7 +372,8 @@ std::string RailProber::ForeignVlan(const NetNs& host, const std::vector<RailPor
 }
 
 void RailProber::Judge(const NetNs& host, const std::vector<RailPort>& others) {
-  // The first round without an endpoint may only see the end of the last one, or of an earlier railheadd's.
+  // In the first round without an endpoint, its end may still have an effect: this one's, or an earlier
+  // railheadd's.
   if (unsure_) return;
   if (!unready_.empty()) peers_.Forget(Wall::now());
   AskGateway();

@@ -44,7 +44,7 @@ class RailProber {
   RailProber(const RailProber&) = delete;
   RailProber& operator=(const RailProber&) = delete;
 
-  // Before the first round, and after each change. Results of earlier rounds stay.
+  // Called before the first round, and after each change. Results of earlier rounds stay.
   void Set(const RailPort& port, const ReachabilitySettings& settings);
   // The keys that sign probes (CheckProbe); nullptr: unsigned.
   void SetKeys(std::shared_ptr<const SharedKeys> keys);
@@ -53,12 +53,12 @@ class RailProber {
 
   void Prepare(const NetNs& host);
   void AddProbes(std::mt19937_64& random, std::vector<Probe>* probes);
-  // Sends RDMA probes to the peers that answered UDP probes of this round. `probes`: all of the round; those
-  // of AddProbes() are at their places.
+  // Sends RDMA probes to the peers that answered UDP probes of this round. `probes`: all of the round. The
+  // probes of AddProbes() are at their places.
   void SendRdmaProbes(std::span<const Probe> probes);
-  // Waits for answers to RDMA probes, `until` then at most.
+  // Waits for answers to RDMA probes, at the latest until `until`.
   void TakeAnswers(std::span<const Probe> probes, EchoServer::Clock::time_point until);
-  // Probes the gateway and judges the rail. `others`: the other rails, whose VLAN a dead rail may be in.
+  // Probes the gateway and judges the rail. A dead rail may be in the VLAN of one of the `others`.
   void Judge(const NetNs& host, const std::vector<RailPort>& others);
 
   [[nodiscard]] const RailPort& port() const { return port_; }
@@ -72,11 +72,11 @@ class RailProber {
     std::size_t peer = 0;
     std::size_t first = 0;  // in the round's probes
     std::size_t count = 0;
-    bool large = false;  // behind the small ones, and behind that kSizes
+    bool large = false;  // follows the small ones; kSizes follow it
   };
 
   [[nodiscard]] ProbeEndpointPlan PlanOf(int lower) const;
-  // nullopt: probes can be sent; else why not.
+  // nullopt: probes can be sent. Otherwise the reason.
   Result<std::optional<std::string>> OpenEndpoint(const NetNs& host);
   Result<void> OpenSockets();
   void OpenRdma();
@@ -102,17 +102,17 @@ class RailProber {
   PeerTable peers_;
   std::vector<Burst> bursts_;
   RailReachability reach_;  // without peers
-  std::string unready_;     // why there is no endpoint now; "": there is one
-  bool unsure_ = false;     // there was one in the round before
+  std::string unready_;     // why the rail has no endpoint now; "": it has one
+  bool unsure_ = false;     // the rail had an endpoint in the round before
   int gateway_misses_ = 0;  // in a row
   int rdma_misses_ = 0;     // in a row
   int dead_rounds_ = 0;     // in a row
-  std::string foreign_;     // what ForeignVlan() said last
+  std::string foreign_;     // the last result of ForeignVlan()
   EchoServer::Clock::time_point round_began_;
   EchoServer::Clock::time_point round_before_;
 };
 
-// What gateway and peers of a rail come to; `unready`: why it could not be probed.
+// The verdict on a rail from its gateway and peers; `unready`: why it could not be probed.
 void JudgeRail(const std::vector<PeerReachability>& peers, const std::string& unready,
                RailReachability* reach);
 

@@ -36,7 +36,7 @@ RdmaEcho::~RdmaEcho() {
     stopped_ = true;
   }
   const std::uint64_t one = 1;
-  // Full means that a wake-up is pending already.
+  // A full counter means that a wake-up is pending already.
   [[maybe_unused]] const ssize_t written = ::write(wake_.get(), &one, sizeof one);
   thread_.join();
 }
@@ -108,7 +108,7 @@ void RdmaEcho::SetPeers(std::set<IpAddress> peers) {
   no_neighbours_.clear();
 }
 
-// false: it took long.
+// false: the answer took too long.
 bool RdmaEcho::Answer(const DatagramEnd& to, const CheckedProbe& probe) {
   const auto now = Clock::now();
   const auto missed = no_neighbours_.find(to.address);
@@ -118,7 +118,7 @@ bool RdmaEcho::Answer(const DatagramEnd& to, const CheckedProbe& probe) {
   answer.answer = true;
   answer.session = probe.message.session;
   answer.token = probe.message.token;
-  // One that cannot be sent counts as lost.
+  // An answer that cannot be sent counts as lost.
   const auto sent = datagrams_->Send(to, PayloadTo(to.address, answer, probe.is_signed),
                                      static_cast<std::uint32_t>(answer.token));
   if (sent || sent.error().code != ErrorCode::kNotFound) return true;
@@ -151,7 +151,7 @@ bool RdmaEcho::Handle(const Datagrams::Received& received) {
 void RdmaEcho::SendProbes(std::uint64_t session, const DatagramEnd& peer) {
   const std::lock_guard lock(mutex_);
   if (!datagrams_) return;
-  // It has just answered.
+  // The peer has just answered.
   no_neighbours_.erase(peer.address);
   for (int i = 0; i < kProbes; ++i) {
     ProbeMessage probe;
@@ -180,7 +180,7 @@ std::map<std::uint64_t, RdmaEcho::Count> RdmaEcho::TakeCounts() {
   auto counts = std::exchange(counts_, {});
   send_failure_ = counts.empty() ? refused_ : "";
   refused_.clear();
-  // A device that went away is no fault of the peers.
+  // If this node's device went away, the peers are not at fault.
   if (lost_) counts.clear();
   std::erase_if(counts, [](const auto& one) { return one.second.sent < kProbes; });
   return counts;

@@ -1,13 +1,13 @@
 // RdmaEcho: sends and answers RDMA probes (unreliable datagrams) for one probe endpoint.
 //
-// Payloads are those of udp_socket.h. A peer gets RDMA probes when its answer to a UDP probe of the same
-// round has a queue pair: the kernel then knows the neighbour, and no probe waits for it. Each peer gets
+// Payloads are those of udp_socket.h. A peer gets RDMA probes if its answer to a UDP probe of the same round
+// has a queue pair. The kernel then knows the neighbour, so no probe waits for it. Each peer gets
 // kPeerAnswers answers a second. An unresolved neighbour is skipped for kNoNeighbour: resolving it takes a
 // second (datagrams.h), in which no other peer would get an answer. So probes with the address of a node that
 // is off cannot make this node look faulty. A former peer is answered for kFormerPeer more: it may have just
 // received the queue pair. A thread answers. It closes the device at once when the port goes down or the
-// device is removed, since the kernel waits for that. Ownership: the datagrams. Threads: all from any.
-// Errors: kIo without descriptors.
+// device is removed, since the kernel waits for that.
+// Ownership: the datagrams. Threads: all from any. Errors: kIo without descriptors.
 #pragma once
 
 #include <chrono>
@@ -47,8 +47,8 @@ class RdmaEcho {
     std::uint32_t answered = 0;
   };
 
-  // `lost` is called once, by the thread, when the device cannot be used any more. No probe is answered
-  // before SetPeers().
+  // `lost` is called once, by the thread, when the device has become unusable. Before SetPeers() no probe is
+  // answered.
   static Result<std::unique_ptr<RdmaEcho>> Start(Datagrams datagrams, std::function<void()> lost);
   ~RdmaEcho();
   RdmaEcho(const RdmaEcho&) = delete;
@@ -67,9 +67,9 @@ class RdmaEcho {
   // A round: SendProbes() to all, one Await(), TakeCounts(), which drops the probes without an answer.
   void SendProbes(std::uint64_t session, const DatagramEnd& peer);
   void Await(Clock::time_point until);
-  // By session, of peers that got all kProbes.
+  // By session, for peers that got all kProbes.
   std::map<std::uint64_t, Count> TakeCounts();
-  // Why no probe could be sent in the round of the last TakeCounts(); "": some were, or none was to be.
+  // Why no probe could be sent in the round of the last TakeCounts(). "": some were sent, or none was due.
   [[nodiscard]] std::string SendFailure() const;
 
  private:
@@ -99,8 +99,8 @@ class RdmaEcho {
   std::optional<Datagrams> datagrams_;
   std::shared_ptr<const SharedKeys> keys_;
   std::set<IpAddress> peers_;
-  std::map<IpAddress, Clock::time_point> leaving_;        // were peers; until when they are answered
-  std::map<IpAddress, Clock::time_point> no_neighbours_;  // of the peers; when that was seen
+  std::map<IpAddress, Clock::time_point> leaving_;        // former peers, and until when they are answered
+  std::map<IpAddress, Clock::time_point> no_neighbours_;  // unresolved peers, and when that was seen
   AnswerLimits limits_{kPeerAnswers, kOtherAnswers};      // others: those in leaving_
   std::uint64_t next_token_;
   std::map<std::uint64_t, OpenProbe> open_;  // by token

@@ -25,12 +25,12 @@ namespace railhead::reachability {
 // Of another node on a rail, worst last.
 enum class PeerState : std::uint8_t {
   kUnknown,    // not probed often enough
-  kReachable,  // nothing, or next to nothing, is lost
-  kLossy,      // some is lost, on all paths alike
-  kPaths,      // some source ports lose all, others nothing: one of several paths is broken
-  kMtu,        // small packets pass, those of the rail's MTU do not
+  kReachable,  // almost nothing is lost
+  kLossy,      // some packets are lost, on all paths alike
+  kPaths,      // some source ports lose all packets, others none: one of several paths is broken
+  kMtu,        // small packets pass, packets of the rail's MTU do not
   kNoRdma,     // UDP passes, RDMA does not
-  kOneWay,     // its probes arrive here, but it does not receive ours
+  kOneWay,     // its probes arrive here, but ours do not reach it
   kSilent,     // no answer, and no probes of its own
 };
 
@@ -43,12 +43,12 @@ struct PeerReachability {
   // Of the latest rounds with this peer: small packets.
   std::uint32_t sent = 0;
   std::uint32_t answered = 0;
-  double lost_out = 0;                           // parts of 1: of what was sent, and
-  double lost_in = 0;                            // of its answers; both 0 when nothing came back
+  double lost_out = 0;                           // fraction of the packets sent to it
+  double lost_in = 0;                            // fraction of its answers; both 0 when nothing came back
   std::optional<std::chrono::microseconds> rtt;  // median of the latest round
   std::uint32_t paths = 0;                       // source ports that are used
   std::uint32_t bad_paths = 0;
-  // Of the same, by RDMA: nothing is sent to one that has none.
+  // The same by RDMA. A peer without RDMA gets none.
   std::uint32_t rdma_sent = 0;
   std::uint32_t rdma_answered = 0;
   std::optional<int> mtu;  // with kMtu: the largest IP packet that passes, in bytes
@@ -60,14 +60,14 @@ struct GatewayReachability {
   IpAddress address;
   bool answers = false;                         // ARP or neighbour discovery
   std::optional<MacAddress> mac;                // the last
-  std::chrono::system_clock::time_point since;  // that it answers, or does not
+  std::chrono::system_clock::time_point since;  // since it answers, or does not
 
   bool operator==(const GatewayReachability&) const = default;
 };
 
-// What a rail is probed with by RDMA.
+// The RDMA device that probes a rail.
 struct RdmaReachability {
-  std::string device;   // "": it is not,
+  std::string device;   // "": none,
   std::string because;  // for this reason
   std::optional<int> gid_index;
 
@@ -75,10 +75,10 @@ struct RdmaReachability {
 };
 
 enum class ReachabilityState : std::uint8_t {
-  kUnknown,    // nothing was probed yet, or there is nothing to probe
+  kUnknown,    // not probed yet, or without anything to probe
   kReachable,  // gateway and all peers
-  kDegraded,   // some of it
-  kDead,       // none of it
+  kDegraded,   // a part of them
+  kDead,       // nothing
 };
 
 struct RailReachability {
@@ -87,8 +87,8 @@ struct RailReachability {
   std::string pf;
   ReachabilityState state = ReachabilityState::kUnknown;
   std::chrono::system_clock::time_point since;
-  bool probed = false;  // `state` is about the fabric; else this node could not probe
-  std::string because;  // for people: also what may be the cause (the VLAN of another rail answers)
+  bool probed = false;  // `state` is about the fabric. false: this node could not probe
+  std::string because;  // for people; includes a possible cause (the VLAN of another rail answers)
   std::optional<IpAddress> probe_address;
   std::optional<GatewayReachability> gateway;
   std::optional<RdmaReachability> rdma;  // nullopt: not asked for
@@ -106,8 +106,8 @@ struct RailReachability {
 
 // One interface of a pod, probed from inside the pod's network namespace.
 struct PodReachability {
-  std::string pod_namespace;  // "": of a container of which no pod is known,
-  std::string pod;            // whose id this is then
+  std::string pod_namespace;  // "": the container's pod is unknown
+  std::string pod;            // then the container's id
   std::string interface;
   std::string rail;
   std::string device;  // PCI address of the VF
@@ -130,7 +130,7 @@ struct ReachabilityReport {
   std::chrono::system_clock::time_point time;
   std::vector<RailReachability> rails;  // in the fabric's order
   std::vector<PodReachability> pods;    // by namespace, pod, interface
-  bool authentic = false;               // only probes and answers count that are signed (shared_keys.h)
+  bool authentic = false;               // only signed probes and answers count (shared_keys.h)
 
   [[nodiscard]] const RailReachability* Find(const std::string& rail) const;
   bool operator==(const ReachabilityReport&) const = default;
@@ -139,7 +139,7 @@ struct ReachabilityReport {
 // In bytes: room for 32 rails of 2,000 nodes, each with a fault of its own.
 inline constexpr std::size_t kMaxReachabilityReport = std::size_t{32} << 20;
 
-// railheadd writes it every minute at least. Read and written by the functions below.
+// railheadd writes it every minute or more often. The functions below read and write it.
 inline constexpr StateFile<ReachabilityReport> kReachabilityFile{
     .path = paths::kReachabilityReport,
     .what = "writing the reachability report",
@@ -148,18 +148,18 @@ inline constexpr StateFile<ReachabilityReport> kReachabilityFile{
     .max_size = kMaxReachabilityReport,
 };
 
-// The report as it is written. Common values of a peer are left out: `state` when it is reachable, `since`
-// when it is the rail's, `answered` when it equals `sent`, and what is 0 or unknown. Times are in whole
+// The report as it is written. It omits common values of a peer: `state` if the peer is reachable, `since` if
+// it is the rail's, `answered` if it equals `sent`. It also omits zero and unknown values. Times are in whole
 // seconds.
 ReachabilityReport WithoutCommonTimes(ReachabilityReport report);
 // `what` names the text in errors.
 Result<ReachabilityReport> ParseReachabilityReport(std::string_view text, const std::string& what);
 
-// nullopt: there is none.
+// nullopt: the file does not exist.
 Result<std::optional<ReachabilityReport>> ReadReachabilityReport(const Root& root);
 Result<void> WriteReachabilityReport(const Root& root, const ReachabilityReport& report);
 
-// What many peers have in common, as metrics and railctl show it.
+// Summaries over many peers, as metrics and railctl show them.
 // Threads: pure functions.
 
 struct RttSpread {
@@ -167,10 +167,10 @@ struct RttSpread {
   std::chrono::microseconds largest{};
 };
 
-// Over the peers that are reachable and have one; nullopt: there is none.
+// Over the reachable peers with a measured time; nullopt: none has one.
 std::optional<RttSpread> SpreadOfRtt(const RailReachability& rail);
 
-// As columns of tables; "" where there is nothing to say.
+// As columns of tables; "" without a value.
 
 // "5 reachable, 1 silent"
 std::string PeersOf(const RailReachability& rail);

@@ -1,4 +1,4 @@
-// Reachability in railheadd: log, metrics, and what health needs of it.
+// Reachability in railheadd: log, metrics, and the verdicts for health.
 // Threads: as Log and Exposition.
 #pragma once
 
@@ -22,11 +22,11 @@ namespace railhead::reachability {
 
 // The latest verdict on each PF's rail, from the probing thread to the health thread.
 //
-// A rail is dead when it was probed and neither gateway nor peers answer. It is impaired when most peers that
-// answer at all are faulty (lossy, paths, MTU, one way): the fault is then more likely here than at each of
+// A rail is dead when it was probed and neither gateway nor peers answer. A rail is impaired when most
+// answering peers are faulty (lossy, paths, MTU, one way). The fault is then more likely here than at each of
 // them. Silent peers do not count, since they may be off. A rail that cannot be probed (no carrier, an
-// address conflict) is unknown: other health rules see that. A PF of several rails is as good as the best of
-// them. Threads: thread-safe.
+// address conflict) is unknown: other health rules see that. A PF of several rails gets the verdict of its
+// best rail. Threads: thread-safe.
 
 class RailVerdicts {
  public:

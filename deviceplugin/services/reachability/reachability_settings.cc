@@ -33,13 +33,13 @@ std::string_view WithoutZeros(std::string_view number) {
   return first == std::string_view::npos ? std::string_view() : number.substr(first);
 }
 
-// What `text` begins with: digits or others.
+// The leading part of `text`: either digits or other characters.
 std::string_view Piece(std::string_view text, bool digits) {
   const std::size_t end = digits ? text.find_first_not_of(kDigits) : text.find_first_of(kDigits);
   return text.substr(0, end);
 }
 
-// What is before the number, its width, what is behind it.
+// The text before the number, its width, and the text behind it.
 using NameShape = std::tuple<std::string, std::size_t, std::string>;
 
 struct NumberedName {
@@ -56,7 +56,7 @@ NumberedName TakeApart(const std::string& name) {
   const std::size_t width = last + 1 - first;
   if (width > kMostDigits) return {{name, 0, ""}, 0};
   const std::int64_t number = ParseInt(name.substr(first, width)).value_or(0);
-  // gpu-9 and gpu-10 are of one row; gpu-09 and gpu-9 are not.
+  // gpu-9 and gpu-10 form one row; gpu-09 and gpu-9 do not.
   const bool padded = name[first] == '0';
   return {{name.substr(0, first), padded ? width : std::to_string(number).size(), name.substr(last + 1)},
           number};
@@ -109,7 +109,7 @@ std::string FoldedNames(const std::vector<std::string>& names) {
     const NumberedName apart = TakeApart(name);
     shapes[apart.shape].push_back(apart.number);
   }
-  // By the first of each: a bracket is no place in an order.
+  // Ordered by the first name of each: a name with a bracket has no place in the order.
   std::vector<std::pair<std::string, std::string>> folded;
   for (auto& [shape, numbers] : shapes) {
     const std::int64_t first = *std::ranges::min_element(numbers);

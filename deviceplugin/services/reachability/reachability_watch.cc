@@ -19,7 +19,7 @@ constexpr milliseconds kAnswers{1'000};
 constexpr std::chrono::seconds kSave{60};
 constexpr std::size_t kEndpointsForPods = 2;
 
-// Another state of a rail, a pod or a peer is written at once.
+// A changed state of a rail, a pod or a peer is written at once.
 bool SaysTheSame(const ReachabilityReport& a, const ReachabilityReport& b) {
   const auto same_peer = [](const PeerReachability& one, const PeerReachability& other) {
     return one.node == other.node && one.state == other.state;
@@ -97,7 +97,7 @@ void ReachabilityWatch::Loop() {
   for (;;) {
     TakeUpdate();
     if (!rails_.empty()) Round();
-    // Up to a quarter earlier or later: nodes that were started together do not stay so.
+    // Up to a quarter earlier or later: nodes that were started together must not probe together for ever.
     const auto interval = std::chrono::duration_cast<milliseconds>(settings_.interval);
     const auto quarter = interval.count() / 4;
     Wait(rails_.empty() ? milliseconds(60'000)
@@ -152,7 +152,7 @@ void ReachabilityWatch::TakeUpdate() {
   }
   if (!node) return;
   auto plan = PlanOf(*node);
-  // A fabric that is wrong changes nothing, as elsewhere in railheadd, which tells of it.
+  // An invalid fabric changes nothing here. Another part of railheadd reports it.
   if (plan) Apply(*std::move(plan));
 }
 

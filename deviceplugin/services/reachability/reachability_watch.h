@@ -5,8 +5,8 @@
 // Report() and /run/railhead/reachability.json have the result; the next start reads the file. A second
 // thread answers other nodes (echo_server.h).
 //
-// Ownership: borrows the kernel. Threads: its own one calls all of Calls; everything else from any.
-// Errors: kIo when there are no descriptors; a later failure goes to Calls::failed and is tried again.
+// Ownership: borrows the kernel. Threads: its own one calls all of Calls; all others from any.
+// Errors: kIo when no descriptor is free. A later failure goes to Calls::failed and is retried.
 #pragma once
 
 #include <atomic>
@@ -39,18 +39,18 @@ class ReachabilityWatch {
   struct Calls {
     // After each round; `before` is empty at first.
     std::function<void(const ReachabilityReport& before, const ReachabilityReport& now)> round_done;
-    // When it is another failure than before; `what` failed.
+    // When the failure differs from the one before. `what` is the step that failed.
     std::function<void(const std::string& what, const Error& error)> failed;
   };
 
-  // `keys_path`: of the file that the nodes share (shared_keys.h), read anew before each round.
+  // `keys_path`: the file that the nodes share (shared_keys.h). Each round reads it again.
   static Result<std::unique_ptr<ReachabilityWatch>> Start(const Root& root, Kernel& kernel,
                                                           std::string keys_path, Calls calls);
   ~ReachabilityWatch();
   ReachabilityWatch(const ReachabilityWatch&) = delete;
   ReachabilityWatch& operator=(const ReachabilityWatch&) = delete;
 
-  // The node as it is now, and where its fabric is described; "": nowhere, there are no rails. Soon; does not
+  // The present node, and the path of its fabric; "": no fabric, so no rails. Takes effect soon; does not
   // wait.
   void Update(std::shared_ptr<const inventory::Inventory> inventory, std::string fabric_path);
   [[nodiscard]] ReachabilityReport Report() const;
@@ -75,7 +75,7 @@ class ReachabilityWatch {
   [[nodiscard]] Result<Plan> PlanOf(const Node& node) const;
   void Apply(Plan plan);
   void Round();
-  // With a wrong file the earlier keys stay.
+  // If the file is invalid, the earlier keys stay.
   Result<void> TakeKeys();
   Result<void> ProbeRails();
   void ProbePods();

@@ -121,8 +121,8 @@ class Orphans {
   ipam::StoreMoment now_;
 };
 
-// Decided again with the store locked: who asks for the address after that gets another,
-// and who asked before has written its journal entry before it.
+// Decides again with the store locked. A later request gets another address, and an earlier one has written
+// its journal entry already.
 Result<std::vector<ipam::AddressRecord>> Release(const ReconcilePass& pass) {
   auto store = RH_TRY(ipam::AddressStore::OpenExisting(pass.root));
   if (!store) return std::vector<ipam::AddressRecord>{};

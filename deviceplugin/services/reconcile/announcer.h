@@ -1,10 +1,10 @@
-// Repeats the announcements that ADDs ask for (cni/attachment/announcement_resend.h).
+// Repeats the announcements that ADDs request (cni/attachment/announcement_resend.h).
 //
-// Takes the lock by which plugins know that someone does, and then every request in
-// /run/railhead/announce, told by inotify; a request's file is removed when it is taken.
-// Of several daemons (an update) one has the lock, and the next takes over.
+// It takes a lock that shows plugins that a process handles the requests. inotify reports requests in
+// /run/railhead/announce. The announcer takes each one and removes its file. If several daemons run (an
+// update), one has the lock, and the next takes over.
 // Ownership: borrows the kernel. Threads: a thread of its own, which calls `report`;
-// Stop() from any. A failure is reported and tried again a second later.
+// Stop() from any. A failure is reported and retried a second later.
 #pragma once
 
 #include <functional>
@@ -20,7 +20,7 @@ namespace railhead::reconcile {
 
 class Announcer {
  public:
-  // `key` is empty when it is about no attachment.
+  // `key` is empty when the report is not about an attachment.
   using Report =
       std::function<void(const AttachmentKey& key, const Result<attachment::ResendResult>& resent)>;
 

@@ -1,4 +1,4 @@
-// Attachments that are over.
+// Attachments that have ended.
 #include <algorithm>
 #include <chrono>
 #include <set>
@@ -34,10 +34,10 @@ bool HasUserSpaceDevice(const JournalEntry& entry) {
   return false;
 }
 
-// Whether a namespace that cannot be opened may only be hidden from this process (in a container, say).
-// Without the directory where it was, a NIC in it would not be found and nothing happen to it; but a device
-// of a user-space driver is here whatever became of its pod. Without mount propagation the file shows, and
-// not the namespace: the VLAN of a pod that lives would be taken away through the PF.
+// Whether a namespace that cannot be opened may only be hidden from this process (in a container, say). If
+// its directory is missing, a NIC in the namespace cannot be found, and the pass does not touch it. But a
+// device of a user-space driver is visible in any case. Without mount propagation the file is visible, but
+// not the namespace: ending the attachment would remove a live pod's VLAN through the PF.
 Result<bool> MayBeHidden(const Root& root, const JournalEntry& entry) {
   const std::string directory = entry.netns.substr(0, entry.netns.rfind('/'));
   if (!Exists(directory)) return HasUserSpaceDevice(entry);
@@ -49,8 +49,8 @@ bool PodIsForgotten(const Root& root, const JournalEntry& entry) {
   return uid != entry.cni_args.end() && KubeletForgot(root, uid->second);
 }
 
-// Why an attachment has to be ended; empty: it has not. For a pod that is gone: if it
-// has been for long enough, which only the caller knows.
+// Why an attachment must be ended; empty: it must not. `if_gone_for_long`: only if its pod has been gone for
+// long enough, which the caller knows.
 struct Verdict {
   std::string reason;
   bool if_gone_for_long = false;
@@ -60,7 +60,7 @@ Result<Verdict> Judge(const ReconcilePass& pass, const JournalEntry& entry) {
   if (entry.devices.empty()) return Verdict{"its IPAM plugin has not released its addresses"};
   const auto ns = RH_TRY(attachment::OpenPodOf(pass.kernel, entry));
   if (!ns && RH_TRY(MayBeHidden(pass.root, entry))) return Verdict{};
-  // While it runs, an ADD holds the lock that we get before this counts.
+  // A running ADD holds the lock that the pass takes before it acts on this verdict.
   if (IsReset(entry)) return Verdict{"its reset was interrupted"};
   if (entry.phase == Phase::kPlanned) return Verdict{"its ADD was killed or could not be undone"};
   if (!ns) return Verdict{"its network namespace is gone"};
@@ -74,20 +74,20 @@ bool Same(const JournalEntry& a, const JournalEntry& b) {
          attachment::DevicesOf(a) == attachment::DevicesOf(b);
 }
 
-// false: it is someone else's now, or not over any more.
+// false: another attachment replaced it, or it must not be ended now.
 Result<bool> End(const ReconcilePass& pass, const JournalEntry& seen) {
   const auto locks = RH_TRY(TryLock(pass.root, attachment::DevicesOf(seen)));
   if (!locks) return false;
   const auto entry = RH_TRY(pass.journal.Find(seen.key));
   if (!entry || !Same(*entry, seen)) return false;
   if (RH_TRY(Judge(pass, *entry)).reason.empty()) return false;
-  // Nobody's request: IPAM plugins are where ADD found them.
+  // Without a request of the runtime, IPAM plugins are where ADD found them.
   RH_TRY(attachment::ReleaseAttachment(pass.root, pass.kernel, pass.journal, CniRequest{}, *entry,
                                        {std::chrono::steady_clock::now() + pass.options.restore_timeout}));
   return true;
 }
 
-// The kernel has forgotten it with the boot; a file or an address may be left.
+// The reboot has removed its kernel state. A file or an address may remain.
 Result<bool> EndEarlier(const ReconcilePass& pass, const JournalEntry& seen) {
   const auto locks = RH_TRY(TryLock(pass.root, attachment::DevicesOf(seen)));
   if (!locks) return false;
@@ -147,8 +147,8 @@ void ReconcileNames(ReconcilePass& pass) {
 
 // Soft RoCE devices of a VF that is back on the host.
 //
-// ADD names them after the VF ("rxe_pf0v3", cni/attachment/attach_plan.cc). One that was made on
-// the host itself, or has another name, is someone else's.
+// ADD names them after the VF ("rxe_pf0v3", cni/attachment/attach_plan.cc). A device with another name, or
+// one that was made on the host itself, is not Railhead's.
 
 namespace {
 
@@ -166,7 +166,7 @@ bool IsOfEntry(const JournalScan& scan, const std::string& name) {
   });
 }
 
-// The VF that the name says, if it is on the host and the device hangs on it.
+// The VF in the name, if it is on the host and the device belongs to it.
 Result<std::optional<Candidate>> CandidateOf(const Root& root, const std::string& name) {
   const auto split = name.rfind('v');
   if (!name.starts_with(kPrefix) || split == std::string::npos || split <= kPrefix.size())
@@ -214,18 +214,18 @@ void ReconcileSoftRoce(ReconcilePass& pass, const JournalScan& scan) {
   }
 }
 
-// Devices that wait for their next pod: reset now, so that an ADD of another tenant need not.
+// Devices that wait for their next pod. They are reset now, so that an ADD of another tenant need not do it.
 //
-// A device has to be idle for a while, and in two passes: a pod that is started again at once gets its
-// devices as they are, and finds none of them in a reset. Devices that kubelet has given out are not idle:
-// their ADD may be on its way. An ADD that meets a reset all the same waits for the device's lock.
+// A device must be idle for a while, and in two passes. So a pod that restarts at once gets its devices as
+// they are, and none of them is in a reset. Devices that kubelet has allocated are not idle: their ADD may be
+// about to come. If an ADD still meets a reset, it waits for the device's lock.
 
 namespace {
 
-// Others wait for the rest of the pass; no pod waits for these resets.
+// Other steps of the pass wait for these resets, but no pod does.
 constexpr std::chrono::seconds kLongestShare{5};
 
-// Held by an attachment, or given out by kubelet.
+// Devices that an attachment holds or that kubelet has allocated.
 Result<std::set<std::string>> DevicesInUse(const Root& root, const JournalScan& scan) {
   std::set<std::string> devices = scan.orphaned;
   for (const auto* entries : {&scan.entries, &scan.earlier})
@@ -237,13 +237,13 @@ Result<std::set<std::string>> DevicesInUse(const Root& root, const JournalScan& 
   return devices;
 }
 
-// Without a policy that can be read nobody knows whether devices may be reset; ADD reports that.
+// Without a readable policy it is unknown whether devices may be reset. ADD reports that.
 bool MayReset(const Root& root) {
   const auto fabric = ReadFabric(root);
   return fabric && (!*fabric || (*fabric)->policy.reset != ResetPolicy::kNever);
 }
 
-// false: it is somebody's by now.
+// false: the device is in use or locked now, or cannot be reset.
 Result<bool> Reset(const ReconcilePass& pass, const std::string& device, IdleDevice* idle) {
   const auto locks = RH_TRY(TryLock(pass.root, {device}));
   if (!locks || RH_TRY(pass.journal.HoldsDevice(device))) return false;
@@ -269,7 +269,7 @@ void ReconcileTenants(ReconcilePass& pass, const JournalScan& scan, Reconciler::
   for (const std::string& device : *devices) {
     if (in_use->contains(device)) continue;
     const auto last = ReadTenant(pass.root, device);
-    if (!last || !*last) continue;  // an ADD replaces what cannot be read
+    if (!last || !*last) continue;  // an ADD replaces an unreadable record
     IdleDevice& one = idle[device] = {**last, now, false};
     const auto known = before.find(device);
     if (known == before.end() || known->second.last != one.last) continue;

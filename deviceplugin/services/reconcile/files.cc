@@ -1,7 +1,7 @@
 // Files of Railhead without an owner: links, CDI specs, NCCL configurations, requests.
 //
-// What a pass finds by reading directories is only suspected; it is looked at again and
-// removed under the lock of the device or the sandbox.
+// Reading a directory only yields suspects. The pass checks each one again and removes it under the lock of
+// the device or the sandbox.
 #include "netns/base/files.h"
 
 #include <sys/stat.h>
@@ -30,7 +30,7 @@ std::string PathIn(const std::string& directory, const std::string& name) {
 constexpr const char* kNoEntry = "no attachment has it";
 constexpr const char* kWriterKilled = "its writer was killed";
 
-// Whose entries are on record, of whichever boot.
+// The owners with a journal entry, of whichever boot.
 struct Owners {
   std::set<std::string> devices;
   std::set<std::string> containers;
@@ -80,7 +80,7 @@ void CdiSpecs(ReconcilePass& pass, const Owners& owners) {
   }
 }
 
-// With all that is in it.
+// Removes the directory with all of its files.
 Result<bool> ClearNcclConfig(const ReconcilePass& pass, const std::string& container) {
   const auto lock = attachment::LockSandbox(pass.root, container, std::chrono::milliseconds(0));
   if (!lock && lock.error().code == ErrorCode::kTimeout) return false;
@@ -115,7 +115,7 @@ void DeviceNcclConfigs(ReconcilePass& pass, const Owners& owners) {
   }
 }
 
-// Of an attachment that is gone, or none of ours.
+// Removes requests whose attachment is gone, or that are not Railhead's.
 void Announcements(ReconcilePass& pass) {
   const std::string directory = paths::Announcements(pass.root);
   for (const auto& name : NamesIn(pass, "announcement", directory)) {
@@ -148,8 +148,8 @@ void ReconcileFiles(ReconcilePass& pass, const JournalScan& scan) {
   if (!pass.stopped) ReconcilePartialFiles(pass);
 }
 
-// What a writer that was killed left beside its own files, and the socket that was to become the one for ADD.
-// Nobody reads them, but they would stay.
+// Files that a killed writer left beside its own, and the socket that was to replace ADD's. Nothing reads
+// them, but they would stay.
 
 namespace {
 
@@ -168,8 +168,8 @@ void RemoveTemporaries(ReconcilePass& pass, const StateFolder& folder, const std
   }
 }
 
-// Sockets without their final name. Whoever makes one holds the lock until it has that, so they are listed
-// once more under the lock.
+// Sockets without their final name. Their maker holds the lock until the socket has that name, so this lists
+// them again under the lock.
 void RemoveSockets(ReconcilePass& pass) {
   const std::string socket = paths::BindSocket(pass.root);
   const std::string folder = socket.substr(0, socket.rfind('/') + 1);
@@ -197,7 +197,7 @@ void ReconcilePartialFiles(ReconcilePass& pass) {
     for (const std::string& name : NamesIn(pass, "partial-file", directory)) {
       const std::string sandbox = PathIn(directory, name);
       RemoveTemporaries(pass, folder, sandbox);
-      // Who writes there makes it again.
+      // A writer there creates the directory again.
       if (RemoveEmptyDirectory(sandbox)) pass.Add("partial-file", sandbox, kWriterKilled, true);
     }
   }

@@ -28,7 +28,7 @@ ReconcileReport Reconciler::Run(Clock::time_point now) {
   ReconcileReport report;
   const Journal journal(root_);
   ReconcilePass pass{root_, kernel_, journal, options_, stopped_, report};
-  // Before anything is removed that may lie elsewhere.
+  // Check it before removing anything: a folder may lead elsewhere.
   if (const auto safe = CheckStateFolders(root_); !safe) {
     pass.Add("state-folder", "", "is not safe", Fail(safe.error()));
     return report;
@@ -43,7 +43,7 @@ ReconcileReport Reconciler::Run(Clock::time_point now) {
   for (const auto& entry : scan->unreadable)
     pass.Add("journal", entry.path, "cannot be read", Fail(entry.error));
   ReconcileAttachments(pass, *scan, now, pods_gone_);
-  // What those left behind has an owner no more.
+  // Their remains have lost their owner now.
   if (!report.actions.empty()) {
     if (auto again = journal.Scan(); again) scan = std::move(again);
   }
@@ -66,7 +66,7 @@ void Reconciler::ReadConflictSources(ReconcilePass& pass) {
   pass.report.conflict_sources = *std::move(conflict_sources);
 }
 
-// What happened before the first pass has been told by another process, or is in the counters.
+// An earlier process has reported the events before the first pass, or the counters include them.
 void Reconciler::ReadAddresses(ReconcilePass& pass) {
   if (pass.stopped) return;
   auto facts = ReadAddressFacts(root_, events_known_.value_or(0));
@@ -136,7 +136,7 @@ bool HasNcclConfig(const JournalEntry& entry) {
 
 Result<std::string> DriftWatch::Differences(const JournalEntry& entry) {
   auto network = RH_TRY(attachment::PodNetwork::OpenOf(kernel_, entry));
-  if (!network) return std::string();  // what is left of it is restored
+  if (!network) return std::string();  // the pod's network has gone; the remaining parts are restored
   return Join(RH_TRY(FindNcclConfigDrift(root_, kernel_, *network, entry)), "; ");
 }
 

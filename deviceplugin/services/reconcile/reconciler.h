@@ -1,25 +1,29 @@
 // The reconciler: makes up for every DEL that never came.
 //
-// One pass looks at what the node's journal, files, soft RoCE devices and address store
-// say, and ends what has no owner any more:
-//   - attachments whose ADD was killed, whose network namespace is gone, or whose pod
-//     kubelet has removed and in whose namespace nothing runs: restored, as by
-//     DEL;
-//   - journal entries of an earlier boot, and what killed writers left in the folders of the state;
-//   - devices that are held, CDI specs, NCCL configuration files and announcement requests without an entry;
-//   - soft RoCE devices that Railhead made and that came back to the host with their VF;
-//   - what may be left of a pod on a device that nobody has had for a minute: it is reset
-//   (cni/attachment/reset.h),
-//     so that the next tenant's ADD need not;
-//   - addresses of an earlier boot, and of containers that nobody knows.
-// A live pod's things are never touched: what is to be ended is looked at again under
-// the lock that an ADD or DEL of it would hold; where that is held, someone is working
-// on it and the pass goes on. An entry that cannot be read is reported, never guessed at, and costs only its
-// devices. Every step
-// can be interrupted: the next pass, DEL or ADD completes it.
+// One pass reads the node's journal, files, soft RoCE devices and address store. It ends what has lost its
+// owner.
 //
-// Does not log: what was done is in the report. A pass in which all is well takes no
-// lock (but the address store's, for a moment) and dumps nothing from the kernel.
+//   - Attachments whose ADD was killed, whose network namespace is gone, or whose pod kubelet has removed and
+//     in whose namespace nothing runs. They are restored, as by DEL.
+//
+//   - Journal entries of an earlier boot, and files of killed writers in the folders of the state.
+//
+//   - Held devices, CDI specs, NCCL configuration files and announcement requests without an entry.
+//
+//   - Soft RoCE devices that Railhead made and that came back to the host with their VF.
+//
+//   - Remains of a pod on a device that has been idle for a minute. The device is reset
+//     (cni/attachment/reset.h), so that the next tenant's ADD need not do it.
+//
+//   - Addresses of an earlier boot, and of unknown containers.
+//
+// A live pod's things are never touched. Before it ends anything, the pass checks it again under the lock
+// that an ADD or DEL would hold. If another process holds that lock, the pass goes on without it. An entry
+// that cannot be read is reported, never guessed at, and blocks only its devices. Every step can be
+// interrupted: the next pass, DEL or ADD completes it.
+//
+// It does not log: the report has every action. A pass that finds nothing to do takes no lock (but the
+// address store's, for a moment) and dumps nothing from the kernel.
 // Threads: Run() in one thread at a time; Stop() from any.
 #pragma once
 
@@ -49,8 +53,8 @@ namespace railhead::reconcile {
 struct ReconcileOptions {
   // Whether passes follow each other. A single one cannot see that a pod stays gone.
   bool repeated = true;
-  // How long a pod has to be gone, seen in three passes, before its NICs are fetched. Two may see the same
-  // moment of a sandbox that has no process yet: when the machine stood still between them.
+  // How long a pod has to be gone, in three passes, before its NICs are restored. If the machine stood still
+  // between two passes, both may see the same moment of a sandbox without a process yet.
   std::chrono::seconds pod_gone{60};
   // How old an address without owner has to be: an ADD may still be at work.
   std::chrono::seconds address_age{600};
@@ -65,23 +69,23 @@ struct ReconcilePass;
 // A pod that kubelet does not know and that has no process.
 struct GonePod {
   std::chrono::steady_clock::time_point since;
-  int passes = 0;  // one after the other that saw it so
+  int passes = 0;  // consecutive passes that saw it so
 };
 
 // A device that no pod has, as a pass saw it.
 struct IdleDevice {
   Tenant last;
   std::chrono::steady_clock::time_point since;
-  bool cannot_be_reset = false;  // an ADD decides what that means
+  bool cannot_be_reset = false;  // an ADD decides about the consequence
 };
 
-// For one pass by hand, or by a test: it waits longer and takes what is there.
+// For one pass by hand or by a test: it waits longer, and needs no second pass.
 ReconcileOptions SinglePass();
 
 struct ReconcileAction {
   std::string what;    // "attachment", "cdi-spec", "address", ...
   std::string name;    // which one
-  std::string reason;  // why it has to go
+  std::string reason;  // why it must be ended
   std::optional<Error> error;
 
   static void List(auto& f) {
@@ -99,11 +103,11 @@ struct ReconcileAction {
 struct ReconcileReport {
   std::size_t attachments = 0;  // of this boot, when the pass began
   std::size_t unreadable = 0;   // entries of the journal
-  std::size_t displaced = 0;    // devices under substitute names, when the pass was over
+  std::size_t displaced = 0;    // devices under substitute names at the end of the pass
   std::vector<ReconcileAction> actions;
-  // nullopt: they could not be read, which is among the actions.
+  // nullopt: they could not be read. The actions have the error.
   std::optional<AddressFacts> addresses;
-  // By what ADDs ignored since the pass before.
+  // By sources that ADDs ignored since the pass before.
   std::vector<ConflictSource> conflict_sources;
 
   [[nodiscard]] bool Failed() const;
@@ -152,8 +156,8 @@ struct ReconcilePass {
   const std::atomic<bool>& stopped;
   ReconcileReport& report;
 
-  // `done`: whether something was there to be ended. Nothing, when someone else was
-  // faster, is not worth a line.
+  // `done`: whether the step ended something. If another process was faster, it did not, and the report gets
+  // no line.
   void Add(std::string what, std::string name, std::string reason, const Result<bool>& done) {
     if (done && !*done) return;
     ReconcileAction action{std::move(what), std::move(name), std::move(reason), std::nullopt};
@@ -162,7 +166,7 @@ struct ReconcilePass {
   }
 };
 
-// nullopt: an ADD or DEL, or one's IPAM plugin, holds one of them.
+// nullopt: an ADD or DEL, or the IPAM plugin of one, holds one of them.
 inline Result<std::optional<attachment::DeviceLocks>> TryLock(const Root& root,
                                                               const std::set<std::string>& devices) {
   auto locks = attachment::DeviceLocks::Acquire(root, devices, std::chrono::milliseconds(0));
@@ -171,12 +175,12 @@ inline Result<std::optional<attachment::DeviceLocks>> TryLock(const Root& root,
   return Fail(locks.error());
 }
 
-// What is in a directory. One that cannot be listed is reported (of the kind `what`), and
-// as if empty.
+// The names in a directory. If it cannot be listed, the report gets an error (of the kind `what`), and the
+// result is empty.
 std::vector<std::string> NamesIn(ReconcilePass& pass, const char* what, const std::string& directory);
 
-// The attachments of `scan` that are over. `pods_gone`: which pods were gone in the last
-// pass, and since when; updated.
+// The attachments of `scan` that have ended. `pods_gone`: which pods were gone in the last pass, and since
+// when; updated.
 void ReconcileAttachments(ReconcilePass& pass, const JournalScan& scan, Reconciler::Clock::time_point now,
                           std::map<AttachmentKey, GonePod>& pods_gone);
 
@@ -186,13 +190,12 @@ void ReconcileFiles(ReconcilePass& pass, const JournalScan& scan);
 void ReconcilePartialFiles(ReconcilePass& pass);
 // Devices whose own names are free again.
 void ReconcileNames(ReconcilePass& pass);
-// Devices that are idle: they are reset before another tenant comes. `idle`: who had those last that were
-// idle in the last pass; updated.
+// Idle devices: they are reset before another tenant comes. `idle`: the devices that were idle in the last
+// pass, with their last tenants; updated.
 void ReconcileTenants(ReconcilePass& pass, const JournalScan& scan, Reconciler::Clock::time_point now,
                       std::map<std::string, IdleDevice>& idle);
 void ReconcileSoftRoce(ReconcilePass& pass, const JournalScan& scan);
-// `earlier_boots`: whether those of earlier boots are to be released too; false when that
-// is done.
+// `earlier_boots`: whether to release the addresses of earlier boots, too; false when that is done.
 void ReconcileAddresses(ReconcilePass& pass, const JournalScan& scan, bool& earlier_boots);
 
 // How long attachments took, phase by phase, in figures.
@@ -237,17 +240,17 @@ TimingsReport ReportTimings(const std::vector<AttachTiming>& timings);
 // NCCL's processes read nccl.conf once. Later an address is removed and added again, and gets another GID
 // index; a port goes down; or another tool moves a device. New connections then fail or use another NIC,
 // without a reason in any log. A check compares each finished attachment that has an NCCL configuration with
-// the kernel's present state: interface, addresses, port, GID index, uverbs node, CDI spec and nccl.conf
-// (cni/attachment/verify.h). It repairs nothing: a change that is right for one process is wrong for another
-// that runs already.
+// the kernel's present state. It covers interface, addresses, port, GID index, uverbs node, CDI spec and
+// nccl.conf (cni/attachment/verify.h). It repairs nothing: a change that is right for one process is wrong
+// for another that runs already.
 //
-// A difference is checked again under the device's locks: an ADD or DEL that runs is no drift.
+// A difference is checked again under the device's locks: a running ADD or DEL does not count as drift.
 // Ownership: borrows the kernel. Threads: Check() in one at a time; Stop() from any.
 
 struct DriftReport {
   std::size_t watched = 0;                       // attachments with an NCCL configuration
   std::map<AttachmentKey, std::string> drifted;  // with the differences as text
-  std::map<AttachmentKey, std::string> began;    // of these, new ones since the last check
+  std::map<AttachmentKey, std::string> began;    // new ones among them since the last check
   std::vector<AttachmentKey> over;               // they match again, or are gone
   std::vector<Error> problems;                   // attachments that could not be checked
 };
@@ -257,7 +260,7 @@ class DriftWatch {
   DriftWatch(Root root, Kernel& kernel) : root_(std::move(root)), kernel_(kernel) {}
 
   DriftReport Check();
-  // A check that runs ends before its next attachment; later ones end at once.
+  // A running check ends before its next attachment; later ones end at once.
   void Stop() { stopped_ = true; }
 
  private:

@@ -25,7 +25,7 @@ constexpr std::array kChecks = {
           "cluster",
           CheckRdmaMode},
     Check{"rdma.port", "the rails' RDMA ports are ACTIVE",
-          "NCCL leaves a port that is not ACTIVE out without a word, and trains over TCP", CheckPorts},
+          "NCCL silently skips a port that is not ACTIVE, and trains over TCP", CheckPorts},
     Check{"rdma.gid-table", "the rails' GID tables have RoCE v2 entries, at the same places",
           "NCCL has one GID index for all devices of a process", CheckGids},
     Check{"pci.acs",
@@ -51,7 +51,7 @@ constexpr std::array kChecks = {
           "without it PFC stops whole links, not the senders that are too fast", CheckEcn},
     Check{"sriov.vfs", "the rails' PFs have VFs", "a PF without VFs gives nothing to pods", CheckVfCount},
     Check{"sriov.ari", "PFs with more than seven VFs are on ARI-capable ports",
-          "else the VFs need further bus numbers, which not every firmware leaves free", CheckAri},
+          "else the VFs need further bus numbers, which not every firmware reserves", CheckAri},
     Check{"sriov.vf-order", "RDMA devices are in the order of the VFs",
           "NCCL before 2.29.7 numbers NICs in that order, and ranks of different nodes must agree",
           CheckVfOrder},
@@ -74,9 +74,9 @@ constexpr std::array kChecks = {
     Check{"runtime.cni", "no CNI configuration of the node takes the rails' devices",
           "what takes a PF takes its rail from every pod; macvlan shifts the GID indices of all", CheckCni},
     Check{"runtime.kubelet", "the directory of pods that railheadd looks into is kubelet's",
-          "else every pod looks deleted, and nothing of one that is gone comes back", CheckKubelet},
+          "else every pod looks deleted, and the devices of ended pods are not restored", CheckKubelet},
     Check{"runtime.netns", "namespaces that the host makes later are seen",
-          "without mount propagation they look deleted, and railheadd leaves what is in them alone for ever",
+          "without mount propagation they look deleted, and railheadd never restores the devices in them",
           CheckNetns},
 };
 
@@ -136,7 +136,7 @@ bool Matches(std::string_view id, std::string_view wanted) {
   return id == wanted || (id.size() > wanted.size() && id.starts_with(wanted) && id[wanted.size()] == '.');
 }
 
-// Errors unless each of `wanted` is some check's.
+// An error unless each of `wanted` is the id of a check, or begins some.
 Result<void> MustExist(const std::vector<std::string>& wanted) {
   for (const std::string& one : wanted) {
     const auto checks = AllChecks();
@@ -144,7 +144,7 @@ Result<void> MustExist(const std::vector<std::string>& wanted) {
     std::vector<std::string> ids;
     for (const Check& check : checks) ids.emplace_back(check.id);
     const auto near = Nearest(one, ids);
-    return Fail(ErrorCode::kInvalid, "there is no check " + one,
+    return Fail(ErrorCode::kInvalid, "unknown check " + one,
                 near ? "did you mean " + *near + "?" : "all of them: railctl doctor --list");
   }
   return {};

@@ -1,8 +1,8 @@
 // The checks of `railctl doctor`: what each is called, why it matters, and how it judges.
 //
-// Ids are stable: scripts name them. A check is a pure function over facts; docs/reference/doctor-checks.md
-// tells what each looks at and what to do. Sources of what is judged: the kernel's and NCCL's, named
-// beside the judgement.
+// Ids are stable: scripts name them. A check is a pure function over facts. docs/reference/doctor-checks.md
+// states what each check reads and what to do. A judgement names its source beside it: the kernel's or
+// NCCL's.
 // Threads: pure functions.
 #pragma once
 
@@ -18,23 +18,23 @@
 
 namespace railhead::doctor {
 
-// What a check finds: a status, what was seen, and what to do.
+// The result of a check: a status, the observations, and what to do.
 //
 // Threads: plain values.
 
 // In the order of severity.
 enum class Status : std::uint8_t {
-  kSkipped,  // a fact that it needs cannot be had
+  kSkipped,  // a fact that it needs cannot be read
   kOk,
-  kNote,     // worth knowing; nothing is wrong
+  kNote,     // worth knowing; not a fault
   kWarning,  // works, but slower or less safely than it could
-  kFailure,  // pods fail, or train over the wrong way
+  kFailure,  // pods fail, or train over the wrong network
 };
 
 struct Observation {
   Status status = Status::kSkipped;
   std::string text;  // "pf0: MTU 1500"
-  std::string fix;   // what to do about it; "" where nothing is to be done
+  std::string fix;   // what to do about it; "": nothing
   bool operator==(const Observation&) const = default;
 
   static void List(auto& f) {
@@ -44,7 +44,7 @@ struct Observation {
   }
 };
 
-// What a check has to say of each thing that it looked at; the worst of them counts.
+// The observations of a check, one for each thing that it examined. The worst one counts.
 class Verdict {
  public:
   Verdict& Add(Status status, std::string text, std::string fix = {});
@@ -60,12 +60,12 @@ class Verdict {
   }
   Verdict& Skip(std::string reason) { return Add(Status::kSkipped, std::move(reason)); }
 
-  // kSkipped when nothing was looked at.
+  // kSkipped without any observation.
   [[nodiscard]] Status status() const;
-  // The observations that give it its status, a few of them; what was the same of several things is
-  // said once.
+  // The observations that decide its status, a few of them. Equal observations of several things are
+  // combined.
   [[nodiscard]] std::string Found() const;
-  // The first fix of these.
+  // The first fix of those observations.
   [[nodiscard]] std::string Fix() const;
   [[nodiscard]] const std::vector<Observation>& observations() const { return observations_; }
 
@@ -126,11 +126,12 @@ Verdict CheckCni(const NodeFacts& facts);
 Verdict CheckKubelet(const NodeFacts& facts);
 Verdict CheckNetns(const NodeFacts& facts);
 
-// Which checks are run, and how what they found is shown: docs/reference/doctor-checks.md has the shape.
+// Which checks run, and how their findings are shown: docs/reference/doctor-checks.md has the shape.
 //
 // Threads: pure functions. Errors: kInvalid for an id that no check has.
 
-// `only` empty: all. An id is that of a check, "rdma.port", or of all that begin like it, "rdma".
+// If `only` is empty: all checks. An id names one check, "rdma.port", or every check that begins with it,
+// "rdma".
 Result<std::vector<const Check*>> SelectChecks(const std::vector<std::string>& only,
                                                const std::vector<std::string>& skip);
 
@@ -149,7 +150,7 @@ struct Report {
   std::vector<Finding> findings;  // in the order of the checks
   double elapsed_ms = 0;
 
-  [[nodiscard]] Status Worst() const;  // kSkipped when there are none
+  [[nodiscard]] Status Worst() const;  // kSkipped without findings
   [[nodiscard]] int Count(Status status) const;
   // By the statuses' names, the worst first.
   [[nodiscard]] std::vector<std::pair<std::string, int>> Counts() const;

@@ -18,19 +18,19 @@ namespace {
 
 constexpr const char* kCrioPath = "/etc/crio/crio.conf";
 constexpr const char* kCrioDropIns = "/etc/crio/crio.conf.d";
-// Distributions that bring their own containerd say where with their own file.
+// Distributions that bring a containerd of their own have its configuration in another place.
 constexpr std::array kContainerdPaths = {"/var/lib/rancher/rke2/agent/etc/containerd/config.toml",
                                          "/var/lib/rancher/k3s/agent/etc/containerd/config.toml",
                                          "/etc/containerd/config.toml"};
 // Plugins of configuration versions 3, 2 and 1.
 constexpr std::array kCriPlugins = {"io.containerd.cri.v1.runtime", "io.containerd.grpc.v1.cri", "cri"};
 
-// A file, and what it imports or what its directory of drop-ins adds, in their order: a later one wins.
+// A file, with its imports or the files of its drop-in directory, in their order. A later one wins.
 class Layers {
  public:
   explicit Layers(const Root& root) : root_(root) {}
 
-  // Nothing to add is no error. A runtime refuses to start with what is no TOML.
+  // A missing file is not an error. Invalid TOML is: a runtime refuses to start with it.
   Result<void> Add(const std::string& path) {
     const auto text = RH_TRY(ReadFile(root_.Path(path)));
     if (!text) return {};
@@ -52,7 +52,7 @@ class Layers {
     return {};
   }
 
-  // "/etc/containerd/conf.d/*.toml", or a file; relative ones count from the importing file.
+  // "/etc/containerd/conf.d/*.toml", or a file. Relative paths count from the importing file.
   Result<void> AddImport(const std::string& from, const std::string& import) {
     const std::string path = import.starts_with("/") ? import : from.substr(0, from.rfind('/') + 1) + import;
     const auto slash = path.rfind('/');
@@ -108,7 +108,7 @@ CdiSwitch OfContainerd(const Layers& layers, const std::string& path, int versio
 Result<CdiSwitch> ReadContainerd(const Root& root, const std::string& path) {
   Layers layers(root);
   RH_TRY(layers.Add(path));
-  // Of the file itself: imports can have an older one.
+  // Of the file itself: imports may have an older version.
   const auto version = static_cast<int>(layers.Value<std::int64_t>({"version"}).value_or(0));
   for (const std::string& import : layers.Strings({"imports"}).value_or(std::vector<std::string>{}))
     RH_TRY(layers.AddImport(path, import));
@@ -138,8 +138,7 @@ Fact<CdiSwitch> ReadCdiSwitch(const Root& root, const std::vector<std::string>& 
     return Fact<CdiSwitch>::Of(ReadCrio(root));
   if (has_containerd) return Fact<CdiSwitch>::Of(ReadContainerd(root, *containerd));
   if (runs("containerd")) return CdiSwitch{};
-  return Fact<CdiSwitch>::Unknown(
-      "neither containerd nor CRI-O runs, and there is no configuration of theirs");
+  return Fact<CdiSwitch>::Unknown("neither containerd nor CRI-O runs, and neither has a configuration");
 }
 
 }  // namespace railhead::doctor

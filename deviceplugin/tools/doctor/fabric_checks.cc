@@ -9,7 +9,7 @@
 namespace railhead::doctor {
 namespace {
 
-// Nothing is wrong with such a rule where one team has the cluster.
+// Such a rule is right where one team has the cluster.
 void NoteRulesForAll(const NetworkPolicy& policy, Verdict& verdict) {
   for (std::size_t i = 0; i < policy.rules.size(); ++i) {
     const NetworkRule& rule = policy.rules[i];
@@ -27,7 +27,7 @@ Verdict CheckFabric(const NodeFacts& facts) {
   if (facts.fabric_error) {
     const std::string& hint = facts.fabric_error->hint;
     return verdict.Fail(facts.fabric_error->message,
-                        hint.empty() ? "all that is wrong with it: railctl config check FILE" : hint);
+                        hint.empty() ? "railctl config check FILE shows every error in it" : hint);
   }
   if (facts.fabric) {
     verdict.Ok(std::to_string(facts.fabric->rails.size()) + " rails");
@@ -36,18 +36,18 @@ Verdict CheckFabric(const NodeFacts& facts) {
   }
   if (facts.sriovdp_config) {
     verdict.Add(Status::kWarning,
-                "there is no fabric.json: railheadd goes by sriov-network-device-plugin's configuration, and "
+                "no fabric.json: railheadd uses sriov-network-device-plugin's configuration, and "
                 "every network may set VLAN, MAC, addresses and the rest",
-                "railctl migrate makes a fabric.json of it, whose policy limits networks");
+                "railctl migrate converts it to a fabric.json, whose policy limits networks");
     return verdict;
   }
-  return verdict.Fail("there is no " + std::string(kFabricPath),
+  return verdict.Fail("no such file: " + std::string(kFabricPath),
                       "describe the fabric: docs/reference/fabric.md");
 }
 
 Verdict CheckRails(const NodeFacts& facts) {
   Verdict verdict;
-  if (!facts.fabric) return verdict.Skip("there is no valid fabric.json");
+  if (!facts.fabric) return verdict.Skip("fabric.json is missing or invalid");
   if (!facts.pfs_unknown.empty()) return verdict.Skip(facts.pfs_unknown);
   for (const Rail& rail : facts.fabric->rails) {
     const auto found = std::ranges::find(facts.pfs, rail.name, &PfFacts::rail);
@@ -58,7 +58,7 @@ Verdict CheckRails(const NodeFacts& facts) {
                   "compare \"pf\" of the rail with the names, addresses and positions of `railctl topology`");
     }
   }
-  // A node with none of them has no use for Railhead.
+  // A node without any of them does not need Railhead.
   const bool any = std::ranges::any_of(facts.pfs, [](const PfFacts& pf) { return !pf.rail.empty(); });
   if (!any && !facts.fabric->rails.empty()) {
     verdict.Fail(
@@ -85,7 +85,7 @@ Verdict CheckCabling(const NodeFacts& facts) {
         verdict.Ok(rail.rail + ": " + name);
         break;
       case lldp::Cabling::kUnknown:
-        // Of rails that nobody asks about: many switches and some NICs keep LLDP to themselves.
+        // Without `expectedSwitches` this needs no note: many switches and some NICs withhold LLDP frames.
         if (rail.expected.empty()) {
           verdict.Skip(rail.rail + ": its switch sends no LLDP frames");
         } else {
@@ -100,11 +100,11 @@ Verdict CheckCabling(const NodeFacts& facts) {
   return verdict;
 }
 
-// MTU, and what the host does with ARP.
+// MTU, and the host's ARP settings.
 
 namespace {
 
-// 4096 bytes of payload and RoCE v2's headers, rounded up: what clouds and CNIs set for it.
+// 4096 bytes of payload and RoCE v2's headers, rounded up. Clouds and CNIs set this value.
 constexpr int kMtuFor4096 = 4200;
 
 constexpr int kStrict = 1;
@@ -120,7 +120,7 @@ std::string HowToAnswerAlone(const std::string& netdev) {
          Key(netdev, "arp_announce=2");
 }
 
-// Rules of health that take a rail out of use by what probes say.
+// Health rules by which probe results take a rail out of use.
 bool ProbesDecide(const std::string& health) {
   const auto rules = nlohmann::json::parse(health, nullptr, false);
   const auto is_on = [&](const char* rule) {
@@ -160,7 +160,7 @@ Verdict CheckMtu(const NodeFacts& facts) {
   return verdict;
 }
 
-// Pods' own settings are made by ADD; this is about the host's use of the PFs.
+// ADD makes the pods' own settings. This check is about the host's use of the PFs.
 Verdict CheckArp(const NodeFacts& facts) {
   Verdict verdict;
   const auto on_host =

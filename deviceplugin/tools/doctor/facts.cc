@@ -38,7 +38,7 @@ void ReadTheFabric(const Root& root, NodeFacts* facts) {
     facts->fabric_error = fabric.error();
     facts->fabric = Fact<Fabric>::Unknown(fabric.error().message);
   } else if (!*fabric) {
-    facts->fabric = Fact<Fabric>::Unknown(std::string("there is no ") + kFabricPath);
+    facts->fabric = Fact<Fabric>::Unknown(std::string("no such file: ") + kFabricPath);
   } else {
     facts->fabric = **std::move(fabric);
   }

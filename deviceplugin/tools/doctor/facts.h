@@ -1,6 +1,6 @@
-// What the checks judge: facts about this node, collected once by ReadFacts.
+// The facts about this node that the checks judge. ReadFacts collects them once.
 //
-// A fact that could not be had says why; no check guesses it.
+// A fact that could not be read states the reason. No check guesses it.
 // Threads: plain values.
 #pragma once
 
@@ -42,7 +42,7 @@ class Fact {
     if (!result) return Unknown(Describe(result.error()));
     return Fact(*std::move(result));
   }
-  // `absent`: the reason where there is no such thing.
+  // `absent`: the reason when the value does not exist.
   static Fact Of(Result<std::optional<T>> result, const std::string& absent) {
     if (!result) return Unknown(Describe(result.error()));
     if (!*result) return Unknown(absent);
@@ -52,7 +52,7 @@ class Fact {
   explicit operator bool() const { return value_.has_value(); }
   [[nodiscard]] const T& operator*() const { return *value_; }
   [[nodiscard]] const T* operator->() const { return &*value_; }
-  [[nodiscard]] const std::string& why() const { return why_; }  // of what is not known
+  [[nodiscard]] const std::string& why() const { return why_; }  // why the fact is unknown
 
  private:
   std::optional<T> value_;
@@ -65,13 +65,13 @@ struct GidFacts {
   Fact<std::vector<GidEntry>> gids;
 };
 
-// IEEE 802.1Qau marking as OFED shows it, by priority: what reacts (rp) and what notifies (np).
+// IEEE 802.1Qau marking as OFED shows it, by priority: the reaction points (rp) and notification points (np).
 struct EcnState {
   std::vector<bool> reacts;
   std::vector<bool> notifies;
 };
 
-// net.ipv4.conf, the larger of "all" and the interface's own, as the kernel takes it.
+// net.ipv4.conf: the larger value of "all" and the interface's own, as in the kernel.
 struct ArpSettings {
   int rp_filter = 0;
   int arp_ignore = 0;
@@ -81,7 +81,7 @@ struct ArpSettings {
 // A PF that carries a rail of the fabric; without fabric.json, one that could.
 struct PfFacts {
   PciAddress address;
-  std::string rail;    // "": there is no fabric
+  std::string rail;    // "": without a fabric
   std::string netdev;  // "": not in this namespace
   std::string rdma;    // "": none here
   std::string driver;
@@ -128,12 +128,12 @@ struct ProcessFacts {
   Fact<std::string> memlock;  // soft limit: "unlimited" or bytes
 };
 
-// What decides whether a container runtime reads CDI specs.
+// The settings that decide whether a container runtime reads CDI specs.
 struct CdiSwitch {
   enum class Runtime : std::uint8_t { kContainerd, kCrio };
   Runtime runtime = Runtime::kContainerd;
-  std::string path;                                     // "": there is no configuration, defaults count
-  int version = 0;                                      // of containerd's configuration; 0: it does not say
+  std::string path;                                     // "": without a configuration, so defaults count
+  int version = 0;                                      // of containerd's configuration; 0: not stated
   std::optional<bool> enabled;                          // enable_cdi
   std::optional<std::vector<std::string>> directories;  // cdi_spec_dirs
 };
@@ -142,12 +142,12 @@ struct CdiSwitch {
 struct CniUse {
   std::string file;
   std::string type;
-  std::vector<std::string> devices;  // names and addresses that it gives
+  std::vector<std::string> devices;  // the names and addresses of devices in it
 };
 
 struct GpuDriverFacts {
   bool nvidia = false;   // the module is loaded
-  bool peermem = false;  // nvidia_peermem is
+  bool peermem = false;  // nvidia_peermem is loaded
   Fact<bool> open;       // the open kernel modules, which can do dma-buf
   std::string kernel;    // release; "" unknown
 };
@@ -157,14 +157,14 @@ struct KubeletFacts {
   Fact<bool> has_our_pods;  // its `pods` is the directory that railheadd looks into
 };
 
-// What Railhead itself has on record of this node.
+// Railhead's own records of this node.
 struct RecordFacts {
   std::vector<UnreadableEntry> unreadable;       // of the journal
   std::map<std::string, std::string> displaced;  // by device: its own name, which another interface has
-  std::vector<std::string> altered_specs;        // file names of CDI specs that are not as we wrote them
-  std::optional<Error> drains_error;             // of what operators have drained, which cannot be read
-  std::optional<Error> store_error;              // of the address store, which cannot be read
-  std::uint64_t store_extensions = 0;            // StoreCounters::extended
+  std::vector<std::string> altered_specs;  // file names of CDI specs that differ from what Railhead wrote
+  std::optional<Error> drains_error;       // why the list of drained devices cannot be read
+  std::optional<Error> store_error;        // why the address store cannot be read
+  std::uint64_t store_extensions = 0;      // StoreCounters::extended
   std::vector<ConflictSource> conflict_sources;  // of the last hour
   std::set<std::string> tenants;                 // Kubernetes namespaces of pods that have devices
 };
@@ -173,9 +173,9 @@ struct NodeFacts {
   std::string node;
   Fact<Fabric> fabric;
   bool sriovdp_config = false;        // there is a config.json instead
-  std::optional<Error> fabric_error;  // it is there, and wrong
+  std::optional<Error> fabric_error;  // the file exists, but is invalid
   std::vector<PfFacts> pfs;           // in PCI order
-  std::string pfs_unknown;            // why they are not known; "": they were read
+  std::string pfs_unknown;            // why the PFs are unknown; "": they were read
   Fact<std::vector<AcceleratorFacts>> accelerators;
   Fact<std::vector<BridgeFacts>> bridges;
   Fact<bool> rdma_exclusive;
@@ -189,24 +189,24 @@ struct NodeFacts {
   Fact<lldp::LldpReport> lldp_report;
   Fact<RecordFacts> records;
   Fact<KubeletFacts> kubelet;
-  // Directories in which the host's later namespaces do not show.
+  // Directories in which namespaces that the host makes later are not visible.
   Fact<std::vector<std::string>> hidden_netns;
-  Fact<bool> probes_signed;  // railheadd counts only probes that are signed
+  Fact<bool> probes_signed;  // railheadd counts only signed probes
   GpuDriverFacts gpu;
-  bool verbs = false;    // ib_uverbs is there
-  bool rdma_cm = false;  // rdma_ucm is
-  bool rxe = false;      // rdma_rxe is
+  bool verbs = false;    // ib_uverbs is loaded
+  bool rdma_cm = false;  // rdma_ucm is loaded
+  bool rxe = false;      // rdma_rxe is loaded
 
-  // Why there is no PF to look at.
+  // Why the node has no PF to check.
   [[nodiscard]] std::string WhyNoPf() const;
   // The rail of a PF; nullptr without one.
   [[nodiscard]] const Rail* RailOf(const PfFacts& pf) const;
 };
 
-// Reads what the checks judge, once, and quickly: of VFs only which there are.
+// Reads the facts for the checks, once, and quickly: of VFs it reads only which exist.
 //
-// Everything comes from files below `root` but for what only the kernel's sockets tell; those are
-// asked through KernelQuestions. What cannot be had is a Fact that says why.
+// Facts come from files below `root`. KernelQuestions asks the kernel's sockets for those that no file has. A
+// Fact that cannot be read states the reason.
 // Threads: one. Errors: none; they are in the facts.
 
 struct KernelQuestions {
@@ -217,13 +217,13 @@ struct KernelQuestions {
   std::function<Result<std::map<std::string, std::string>>(const std::string& address)> versions;
 };
 
-// This machine's, in the calling thread's network namespace; below a root of its own nothing is
-// asked, since the devices there are not this machine's.
+// The questions to this machine, in the calling thread's network namespace. Below a test root it asks
+// nothing: the devices there are not this machine's.
 KernelQuestions QuestionsFor(const Root& root);
 
 NodeFacts ReadFacts(const Root& root, const KernelQuestions& kernel);
 
-// The parts of it.
+// The steps of ReadFacts().
 void ReadPfs(const Root& root, const KernelQuestions& kernel, NodeFacts* facts);
 void ReadPci(const Root& root, NodeFacts* facts);
 void ReadRdma(const Root& root, const KernelQuestions& kernel, NodeFacts* facts);
@@ -231,15 +231,15 @@ void ReadProcesses(const Root& root, NodeFacts* facts);
 void ReadGpuDriver(const Root& root, NodeFacts* facts);
 void ReadRuntime(const Root& root, NodeFacts* facts);
 Fact<KubeletFacts> ReadKubelet(const Root& root);
-// What containerd's and CRI-O's configurations say of CDI (containerd's docs/cri/config.md, crio.conf(5)).
-// `running`: names of the container runtimes that were seen among the processes.
+// Reads the CDI settings of containerd and CRI-O (containerd's docs/cri/config.md, crio.conf(5)). `running`:
+// names of the container runtimes that were seen among the processes.
 Fact<CdiSwitch> ReadCdiSwitch(const Root& root, const std::vector<std::string>& running);
 Fact<std::vector<std::string>> ReadHiddenDirectories(const Root& root);
 
-// Bridges between two functions, those that they share left out; paths as in PciDevice::path.
+// The bridges between two functions, without those that they share. Paths are as in PciDevice::path.
 std::vector<PciAddress> BridgesBetween(const std::string& a, const std::string& b);
 
-// What the IOMMU does to a function: the type of its group, or "off".
+// The IOMMU's setting for a function: the type of its group, or "off".
 Fact<std::string> IommuOf(const Root& root, const PciAddress& address);
 
 }  // namespace railhead::doctor

@@ -13,7 +13,7 @@
 namespace railhead::doctor {
 namespace {
 
-// What makes RDMA devices of a driver's PFs.
+// The module that makes RDMA devices for a driver's PFs.
 std::string RdmaModuleOf(const std::string& driver) {
   constexpr std::array<std::pair<std::string_view, const char*>, 9> kModules = {{{"mlx5_core", "mlx5_ib"},
                                                                                  {"mlx4_core", "mlx4_ib"},
@@ -100,7 +100,7 @@ Verdict CheckModules(const NodeFacts& facts) {
   if (facts.rdma_cm) {
     verdict.Ok("rdma_ucm is loaded");
   } else {
-    verdict.Warn("rdma_ucm is not loaded: there is no /dev/infiniband/rdma_cm", "modprobe rdma_ucm");
+    verdict.Warn("rdma_ucm is not loaded: /dev/infiniband/rdma_cm is missing", "modprobe rdma_ucm");
   }
   if (!facts.pfs_unknown.empty()) verdict.Skip(facts.pfs_unknown);
   for (const PfFacts& pf : facts.pfs) JudgeRdmaDevice(facts, pf, &verdict);
@@ -109,7 +109,7 @@ Verdict CheckModules(const NodeFacts& facts) {
 
 Verdict CheckFirmware(const NodeFacts& facts) {
   Verdict verdict;
-  // The first of each kind, which the others are to be like.
+  // The first PF of each kind. The others must match it.
   std::map<std::pair<std::uint16_t, std::uint16_t>, const PfFacts*> kinds;
   for (const PfFacts& pf : facts.pfs) {
     if (!pf.firmware) {
@@ -149,7 +149,7 @@ Verdict CheckRecords(const NodeFacts& facts) {
                  "railheadd writes it again with its next pass; find what cleans /run/cdi");
   }
   if (const auto& error = facts.records->drains_error) {
-    verdict.Fail("what operators have drained cannot be read, and no device is given out: " + error->message,
+    verdict.Fail("the list of drained devices cannot be read, and no device is given out: " + error->message,
                  "correct " + std::string(health::kDrainsFile.path) + ", or remove it and drain again");
   }
   for (const ConflictSource& source : facts.records->conflict_sources) {
@@ -175,7 +175,7 @@ Verdict CheckRecords(const NodeFacts& facts) {
 
 namespace {
 
-// Of its configuration: 3 came with containerd 2.0, and with it enable_cdi as the default.
+// The configuration version. Version 3 came with containerd 2.0, in which enable_cdi is on by default.
 constexpr int kVersionWithCdi = 3;
 
 bool UsesCdi(const NodeFacts& facts) {
@@ -210,7 +210,7 @@ Verdict JudgeContainerd(const CdiSwitch& cdi) {
                         fix);
 }
 
-// What names a device plugin for the same kind of devices; sockets are called after resources.
+// Words in the socket of a device plugin for the same kind of devices. Plugins name sockets after resources.
 bool LooksLikeOurs(const std::string& socket) {
   constexpr std::array<std::string_view, 8> kWords = {"sriov", "rdma",     "roce",       "hca",
                                                       "mlnx",  "mellanox", "infiniband", "mlx5"};
@@ -230,7 +230,7 @@ std::set<std::string> DevicesOf(const NodeFacts& facts) {
   return devices;
 }
 
-// Those that move a device into a pod, and those that put another one on top.
+// Plugins that move a device into a pod. StacksOn() has the plugins that put another device on top.
 bool Takes(const std::string& type) {
   return type == "host-device" || type == "sriov" || type == "ib-sriov" || type == "accelerated-bridge";
 }

@@ -1,4 +1,4 @@
-// What PCI does to traffic between accelerators and NICs.
+// The effect of PCI settings on traffic between accelerators and NICs.
 #include <algorithm>
 #include <map>
 #include <optional>
@@ -61,7 +61,7 @@ Verdict CheckAcs(const NodeFacts& facts) {
       continue;
     }
     const std::uint16_t control = bridge.acs->value_or(0);
-    // UpstreamFwd alone sends nothing up that would not go there anyway.
+    // UpstreamFwd alone redirects no traffic that would not go up anyway.
     if ((control & (kRequestRedirect | kCompletionRedirect)) == 0) {
       verdict.Ok(name + (*bridge.acs ? ": no redirection" : ": no ACS"));
       continue;
@@ -104,7 +104,7 @@ Verdict CheckGpuDirect(const NodeFacts& facts) {
     return verdict.Ok("NVIDIA's open modules on Linux " + facts.gpu.kernel + ": dma-buf");
   const std::string open = *facts.gpu.open ? "Linux " + facts.gpu.kernel + " is older than 5.12"
                                            : "the driver is not of the open modules";
-  return verdict.Fail("nvidia_peermem is not loaded, and there is no dma-buf: " + open,
+  return verdict.Fail("nvidia_peermem is not loaded, and dma-buf is not available: " + open,
                       "modprobe nvidia_peermem");
 }
 
@@ -125,7 +125,7 @@ bool WantsVfs(const NodeFacts& facts, const PfFacts& pf) {
   });
 }
 
-// Which VF of which PF a function is, by position in `pfs`.
+// By function: its PF as a position in `pfs`, and its VF index.
 using Places = std::map<PciAddress, std::pair<std::size_t, std::size_t>>;
 
 Places PlacesOf(const std::vector<PfFacts>& pfs) {
@@ -136,7 +136,7 @@ Places PlacesOf(const std::vector<PfFacts>& pfs) {
   return places;
 }
 
-// How many VFs without limit there are.
+// The number of VFs without a limit.
 std::size_t Unlimited(const std::map<int, VfSettings>& vfs) {
   return static_cast<std::size_t>(
       std::ranges::count_if(vfs, [](const auto& vf) { return !vf.second.rate || vf.second.rate->max == 0; }));

@@ -26,7 +26,7 @@ std::string HowToChange(const NodeFacts& facts, bool exclusive) {
 }
 
 // How many default GIDs a port begins with: one for each RoCE type (gid_table_reserve_default in
-// drivers/infiniband/core/cache.c). nullopt: slot 0 does not tell.
+// drivers/infiniband/core/cache.c). nullopt: slot 0 does not show it.
 std::optional<int> DefaultGids(const std::vector<GidEntry>& table) {
   const auto at = [&](int index) { return std::ranges::find(table, index, &GidEntry::index); };
   const auto first = at(0);
@@ -36,7 +36,7 @@ std::optional<int> DefaultGids(const std::vector<GidEntry>& table) {
   return second != table.end() && second->type == GidType::kRoceV2 ? 2 : 1;
 }
 
-// The number of default GIDs of the table, judged.
+// Judges the table, and returns its number of default GIDs.
 std::optional<int> JudgeTable(const GidFacts& facts, Verdict* verdict) {
   if (!facts.gids) {
     verdict->Skip(facts.device + ": " + facts.gids.why());
@@ -61,8 +61,8 @@ std::string FirstIndex(const std::string& device, int default_gids) {
          " or later";
 }
 
-// RDMA_NLDEV_CMD_SET and RDMA_NLDEV_CMD_DELLINK want CAP_NET_ADMIN over the caller's network namespace alone
-// (drivers/infiniband/core/netlink.c), and in shared mode all devices are in all namespaces.
+// RDMA_NLDEV_CMD_SET and RDMA_NLDEV_CMD_DELLINK require CAP_NET_ADMIN over the caller's network namespace
+// only (drivers/infiniband/core/netlink.c). In shared mode all devices are in all namespaces.
 void JudgeSharing(const NodeFacts& facts, Verdict* verdict) {
   if (!facts.records || facts.records->tenants.size() < 2) return;
   const auto& tenants = facts.records->tenants;
@@ -95,7 +95,7 @@ Verdict CheckRdmaMode(const NodeFacts& facts) {
 Verdict CheckPorts(const NodeFacts& facts) {
   Verdict verdict;
   for (const PfFacts& pf : facts.pfs) {
-    if (pf.rdma.empty()) continue;  // node.modules tells of it
+    if (pf.rdma.empty()) continue;  // node.modules reports this PF
     const std::string name = pf.rdma + " of " + pf.Name();
     if (!pf.port) {
       verdict.Skip(name + ": " + pf.port.why());
@@ -139,9 +139,9 @@ Verdict CheckGids(const NodeFacts& facts) {
 
 // Whether the ports treat a rail's traffic class as the fabric does.
 //
-// The traffic class of RoCE v2 is the IP header's byte: DSCP is its upper six bits. A port that has
-// DSCP entries in its DCB application table goes by DSCP (mlx5e_dcbnl_ieee_setapp in mlx5/core/en_dcbnl.c
-// switches its trust with the first), else by the VLAN tag's priority.
+// The traffic class of RoCE v2 is a byte of the IP header; its upper six bits are the DSCP. A port with DSCP
+// entries in its DCB application table uses the DSCP. The first entry switches its trust
+// (mlx5e_dcbnl_ieee_setapp in mlx5/core/en_dcbnl.c). Other ports use the VLAN tag's priority.
 
 namespace {
 
@@ -153,13 +153,13 @@ int DscpOf(int traffic_class) {
 const DscpEntry* EntryOf(const DcbState& dcb, int dscp) {
   const DscpEntry* found = nullptr;
   for (const DscpEntry& entry : dcb.dscp) {
-    // Of several the kernel's drivers take the highest (dcb_ieee_getapp_mask).
+    // If a DSCP has several entries, the kernel's drivers take the highest (dcb_ieee_getapp_mask).
     if (entry.dscp == dscp && (found == nullptr || entry.priority > found->priority)) found = &entry;
   }
   return found;
 }
 
-// The priority in which the rail's RoCE traffic is on this port.
+// The priority that this port gives to the rail's RoCE traffic.
 int PriorityOf(const DcbState& dcb, const Rail& rail) {
   if (!dcb.dscp.empty() && rail.traffic_class) {
     const DscpEntry* entry = EntryOf(dcb, DscpOf(*rail.traffic_class));
@@ -168,7 +168,7 @@ int PriorityOf(const DcbState& dcb, const Rail& rail) {
   return rail.vlan.value_or(0) != 0 ? rail.vlan_qos : 0;
 }
 
-// Nothing is known of how the fabric treats a rail without class and VLAN priority.
+// Without class and VLAN priority it is unknown how the fabric treats the rail.
 bool HasProfile(const Rail& rail) {
   return rail.traffic_class || rail.vlan_qos != 0;
 }

@@ -1,4 +1,4 @@
-// RDMA as the node has it, its processes and modules.
+// The node's RDMA settings, processes and modules.
 #include <sys/stat.h>
 
 #include <algorithm>
@@ -16,7 +16,8 @@
 namespace railhead::doctor {
 namespace {
 
-// PROC_PID_INIT_INO of include/linux/proc_ns.h: who is in another one sees only its own processes.
+// PROC_PID_INIT_INO of include/linux/proc_ns.h. A process in another PID namespace sees only that one's
+// processes.
 constexpr const char* kFirstPidNamespace = "pid:[4026531836]";
 
 constexpr std::array<std::string_view, 3> kRuntimes = {"containerd", "crio", "dockerd"};
@@ -31,7 +32,7 @@ std::optional<PciAddress> FunctionIn(const std::string& path) {
 }
 
 Fact<bool> ReadMode(const Root& root) {
-  // drivers/infiniband/core/device.c: the variable itself, which `rdma system set` changes.
+  // The variable of drivers/infiniband/core/device.c, which `rdma system set` changes.
   constexpr const char* kPath = "/sys/module/ib_core/parameters/netns_mode";
   const auto text = ReadAttribute(root.Path(kPath));
   if (!text) return Fact<bool>::Unknown(Describe(text.error()));
@@ -93,7 +94,7 @@ void ReadProcesses(const Root& root, NodeFacts* facts) {
   const std::string proc = root.Path("/proc/");
   const auto names = ListDirectory(proc);
   if (!names || !*names) {
-    const std::string why = names ? "there is no /proc" : Describe(names.error());
+    const std::string why = names ? "/proc does not exist" : Describe(names.error());
     facts->runtimes = Fact<std::vector<ProcessFacts>>::Unknown(why);
     facts->other_namespaces = Fact<int>::Unknown(why);
     return;
@@ -117,7 +118,7 @@ void ReadProcesses(const Root& root, NodeFacts* facts) {
   AddNamed(root, &namespaces);
   const auto own = ReadLink(proc + "self/ns/net");
   if (own && *own) namespaces.erase(**own);
-  // One that is seen is enough to know that the mode cannot be changed.
+  // One other namespace is enough to know that the mode cannot be changed.
   facts->other_namespaces =
       all_seen || !namespaces.empty()
           ? Fact<int>(static_cast<int>(namespaces.size()))
@@ -134,20 +135,20 @@ void ReadGpuDriver(const Root& root, NodeFacts* facts) {
   if (!text) {
     facts->gpu.open = Fact<bool>::Unknown(Describe(text.error()));
   } else if (!*text) {
-    facts->gpu.open = Fact<bool>::Unknown(std::string("there is no ") + kVersion);
+    facts->gpu.open = Fact<bool>::Unknown(std::string("no such file: ") + kVersion);
   } else {
     facts->gpu.open = (*text)->find("Open Kernel Module") != std::string::npos;
   }
 }
 
-// Whether the directories that other programs own are theirs where railheadd looks for them.
+// Whether the directories of other programs are where railheadd reads them.
 
 namespace {
 
 constexpr const char* kDefaultKubeletRoot = "/var/lib/kubelet";
 constexpr std::string_view kRootDir = "--root-dir";
 
-// Of its command line: the option is in no configuration file (cmd/kubelet/app/options).
+// From its command line: this option is in no configuration file (cmd/kubelet/app/options).
 std::string RootDirOf(const std::string& command_line) {
   std::string root_dir = kDefaultKubeletRoot;
   const auto words = Split(command_line, '\0');
@@ -208,7 +209,7 @@ constexpr const char* kSocketDirectory = "/var/lib/kubelet/device-plugins";
 constexpr const char* kRegistryDirectory = "/var/lib/kubelet/plugins_registry";
 constexpr const char* kCniDirectory = "/etc/cni/net.d";
 
-// How plugins name a device in their configuration: host-device, sriov-cni, macvlan, ipvlan.
+// The keys by which CNI configurations name a device: host-device, sriov-cni, macvlan, ipvlan.
 constexpr std::array kDeviceFields = {"device", "pciBusID", "deviceID", "master"};
 
 Fact<std::vector<std::string>> ReadSockets(const Root& root) {
@@ -225,7 +226,7 @@ Fact<std::vector<std::string>> ReadSockets(const Root& root) {
       if (name.ends_with(".sock") && !ours) sockets.push_back(name);
     }
   }
-  if (!any) return Names::Unknown(std::string("there is no ") + kSocketDirectory);
+  if (!any) return Names::Unknown(std::string("no such directory: ") + kSocketDirectory);
   return sockets;
 }
 
@@ -239,7 +240,7 @@ CniUse UseOf(const std::string& file, JsonReader plugin) {
   return use;
 }
 
-// A file that is no CNI configuration is the runtime's to complain about.
+// Skips a file that is not a CNI configuration: the runtime reports that.
 void AddUses(const std::string& file, const std::string& text, std::vector<CniUse>* uses) {
   const auto document = JsonDocument::Parse(text, file);
   if (!document) return;
@@ -260,7 +261,7 @@ Fact<std::vector<CniUse>> ReadCni(const Root& root) {
   using Uses = Fact<std::vector<CniUse>>;
   const auto names = ListDirectory(root.Path(kCniDirectory));
   if (!names) return Uses::Unknown(Describe(names.error()));
-  if (!*names) return Uses::Unknown(std::string("there is no ") + kCniDirectory);
+  if (!*names) return Uses::Unknown(std::string("no such directory: ") + kCniDirectory);
   std::vector<CniUse> uses;
   for (const std::string& name : **names) {
     if (!IsConfiguration(name)) continue;

@@ -20,13 +20,13 @@ namespace {
 // PCI_SRIOV_CTRL of include/uapi/linux/pci_regs.h
 constexpr int kSriovControlOffset = 0x08;
 
-// The default GIDs are at its beginning, and the first address behind them.
+// The table begins with the default GIDs, and the first address follows them.
 constexpr int kGidSlots = 4;
 
 Fact<int> ReadNumber(const std::string& path) {
   auto text = ReadAttribute(path);
   if (!text) return Fact<int>::Unknown(Describe(text.error()));
-  if (!*text) return Fact<int>::Unknown("there is no " + path);
+  if (!*text) return Fact<int>::Unknown("no such file: " + path);
   const auto number = ParseInt(**text);
   if (!number) return Fact<int>::Unknown(path + " holds '" + **text + "', not a number");
   return static_cast<int>(*number);
@@ -63,7 +63,7 @@ Fact<EcnState> ReadEcn(const Root& root, const std::string& netdev) {
   return state;
 }
 
-// The name by which a rail may know the PF: while it is in a pod, that of before.
+// The name by which a rail may know the PF. While the PF is in a pod: its earlier name.
 std::string NameForRail(const Root& root, inventory::PfMemory* memory, const PciDevice& device,
                         const std::string& netdev) {
   if (!netdev.empty()) return netdev;
@@ -97,7 +97,7 @@ Fact<std::string> FirmwareOf(const Root& root, const KernelQuestions& kernel, co
   return Text::Unknown("the driver does not tell its firmware");
 }
 
-// Of the PF itself, and of the first VF on the host: of one in a pod some drivers hide the table.
+// Of the PF itself, and of the first VF on the host. For a VF in a pod, some drivers hide the table.
 std::vector<GidFacts> ReadGids(const Root& root, const NodeFacts& facts, const PfFacts& pf) {
   std::vector<std::string> devices;
   if (!pf.rdma.empty()) devices.push_back(pf.rdma);
@@ -124,7 +124,7 @@ Fact<DcbState> ReadDcbOf(const KernelQuestions& kernel, const std::string& netde
   return Fact<DcbState>::Of(kernel.dcb(netdev), "its driver has no DCB");
 }
 
-// What only the network device tells.
+// Reads the facts that only the network device has.
 void ReadNetdev(const Root& root, const KernelQuestions& kernel, PfFacts* pf) {
   if (pf->netdev.empty()) {
     const std::string why = "its network device is not in this namespace";
@@ -142,7 +142,7 @@ void ReadNetdev(const Root& root, const KernelQuestions& kernel, PfFacts* pf) {
   if (pf->vfs.size() > 1) pf->vf_settings = Fact<std::map<int, VfSettings>>::Of(kernel.vfs(pf->netdev));
 }
 
-// What every PF has is an error where it cannot be read; the rest is facts.
+// A value that every PF has is an error if it cannot be read. The others become facts.
 Result<void> Complete(const Root& root, const KernelQuestions& kernel, const NodeFacts& facts, PfFacts* pf) {
   pf->vfs = RH_TRY(VfsOf(root, pf->address));
   const auto rdma = RH_TRY(RdmaDevicesOf(root, pf->address));
@@ -224,7 +224,7 @@ Result<std::vector<BridgeFacts>> ReadBridges(const Root& root, const std::vector
     if (!device) continue;  // pulled out a moment ago
     for (const Accelerator& accelerator : accelerators) {
       const PciPlace place{accelerator.path, accelerator.numa_node};
-      // Farther than that, traffic goes through the root complex anyway.
+      // Beyond that distance, traffic goes through the root complex anyway.
       if (Nearer(PciPath::kPxb, PciPathBetween(PlaceOf(*device), place))) continue;
       for (const PciAddress& bridge : BridgesBetween(device->path, accelerator.path))
         bridges.try_emplace(bridge, BridgeFacts{bridge, {}, pf.address, accelerator.address});
@@ -263,7 +263,7 @@ Fact<std::string> IommuOf(const Root& root, const PciAddress& address) {
   if (!link) return Fact<std::string>::Unknown(Describe(link.error()));
   if (!*link) return std::string("off");
   const std::string path = "/sys/kernel/iommu_groups/" + (*link)->substr((*link)->rfind('/') + 1) + "/type";
-  return Fact<std::string>::Of(ReadAttribute(root.Path(path)), "there is no " + path);
+  return Fact<std::string>::Of(ReadAttribute(root.Path(path)), "no such file: " + path);
 }
 
 void ReadPci(const Root& root, NodeFacts* facts) {

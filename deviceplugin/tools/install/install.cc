@@ -66,7 +66,7 @@ Result<std::vector<InstalledFile>> InstallDirectory::Put(const std::vector<FileT
     if (done.back().outcome != InstallOutcome::kUnchanged) {
       changed.push_back({PathOf(file.name), file.content});
     } else {
-      // Of an installer that was killed: all others wait for us.
+      // A killed installer may have made it. Other installers wait for this one.
       RH_TRY(RemoveFile(PathOf(file.name) + std::string(kTemporarySuffix)));
     }
   }
@@ -76,20 +76,20 @@ Result<std::vector<InstalledFile>> InstallDirectory::Put(const std::vector<FileT
 
 namespace {
 
-// A program that prints its version needs milliseconds; a disk that has to spin up, seconds.
+// Printing a version takes milliseconds. A disk that must spin up needs seconds.
 constexpr std::chrono::seconds kAnswerWithin{30};
 constexpr mode_t kMode = 0755;
 
 Result<FileToInstall> ReadProgram(const std::string& path, const std::string& name) {
   auto content = RH_TRY(ReadFile(path, kMaxInstalledSize));
   if (!content) {
-    return Fail(ErrorCode::kNotFound, "there is no " + path,
+    return Fail(ErrorCode::kNotFound, "no such file: " + path,
                 "name the directory that has railhead and railhead-ipam with --from");
   }
   return FileToInstall{name, std::move(*content)};
 }
 
-// What does not run here would not run for the container runtime either.
+// A program that does not run here would not run for the container runtime either.
 Result<std::string> OurVersion(const std::string& path, const std::string& name) {
   auto version = AskVersion(path, name, kAnswerWithin);
   if (!version) {
@@ -139,7 +139,7 @@ bool IsIdentifier(const std::string& text) {
   });
 }
 
-// Numbers before words, numbers by value, words by their bytes.
+// Numbers come before words. Numbers compare by value, words by their bytes.
 std::weak_ordering CompareIdentifiers(const std::string& a, const std::string& b) {
   const auto number_a = ParseInt(a);
   const auto number_b = ParseInt(b);
@@ -150,7 +150,7 @@ std::weak_ordering CompareIdentifiers(const std::string& a, const std::string& b
   return a <=> b;
 }
 
-// False when it has not ended by then.
+// false: it did not end within `limit`.
 bool AwaitEnd(pid_t pid, std::chrono::milliseconds limit) {
   const auto deadline = Clock::now() + limit;
   const UniqueFd ended(static_cast<int>(::syscall(SYS_pidfd_open, pid, 0)));
@@ -164,7 +164,7 @@ bool AwaitEnd(pid_t pid, std::chrono::milliseconds limit) {
   }
 }
 
-// What is in the pipe by now; a program that has filled it has not ended.
+// The present content of the pipe. A program that has filled it has not ended.
 std::string ReadAnswer(int fd) {
   (void)::fcntl(fd, F_SETFL, O_NONBLOCK);
   std::array<char, kMaxAnswer> buffer{};
@@ -172,7 +172,7 @@ std::string ReadAnswer(int fd) {
   return {buffer.data(), static_cast<std::size_t>(std::max<ssize_t>(n, 0))};
 }
 
-// Its output goes to `out`, what it says of errors nowhere. It gets no environment.
+// Standard output goes to `out`; standard error is discarded. The program gets no environment.
 std::optional<pid_t> Spawn(const std::string& path, int out) {
   posix_spawn_file_actions_t actions;
   ::posix_spawn_file_actions_init(&actions);

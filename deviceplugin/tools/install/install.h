@@ -1,11 +1,11 @@
-// A directory of the host that files are put into: whoever reads it sees each file as it was
-// before or as it is after, also when the power is lost.
+// A directory of the host into which files are installed. A reader sees each file either as before or as
+// after, even if the power fails.
 //
-// One installer at a time: the directory is locked while the object lives (flock(2) on the directory
-// itself, so that no file of ours is left in it), and what has been read there is still so when it
-// is replaced. Others' files are not touched. A process that runs a replaced file goes on with what
-// it has: files are replaced by rename, never written to.
-// Threads: one. Errors: kNotFound when there is no such directory.
+// Only one installer works at a time. While the object lives, the directory is locked with flock(2). The lock
+// is on the directory itself, so it needs no file. A file that was read is still the same when it is
+// replaced. Other files are not touched. Files are replaced by rename, never written to, so a running process
+// keeps its old file.
+// Threads: one. Errors: kNotFound when the directory does not exist.
 #pragma once
 
 #include <sys/types.h>
@@ -31,7 +31,7 @@ struct FileToInstall {
 };
 
 enum class InstallOutcome : std::uint8_t {
-  kInstalled,  // there was none
+  kInstalled,  // the file did not exist
   kReplaced,
   kUnchanged,  // it was the same already
 };
@@ -52,8 +52,8 @@ class InstallDirectory {
   static Result<InstallDirectory> Open(const std::string& path);
 
   [[nodiscard]] std::string PathOf(std::string_view name) const;
-  // Each is replaced in one step, when all of them are on the disk; what is the same already, its mode
-  // included, is left alone. After an error some may be replaced, and none is half.
+  // Replaces each file in one step, once all of them are on the disk. A file with the same content and mode
+  // stays. After an error some files may be replaced, but each one is complete.
   [[nodiscard]] Result<std::vector<InstalledFile>> Put(const std::vector<FileToInstall>& files,
                                                        mode_t mode) const;
 
@@ -66,17 +66,16 @@ class InstallDirectory {
   UniqueFd lock_;
 };
 
-// Larger than any program of ours, sanitizers included.
+// Larger than any Railhead program, sanitizers included.
 inline constexpr std::size_t kMaxInstalledSize = std::size_t{512} << 20;
 
 // Puts the programs that the container runtime starts into its directory of CNI plugins.
 //
-// A program that says it is newer than ours is not replaced without `force`: a node may be
-// updated by two hands, and during an update of the DaemonSet the older of two pods may be the one
-// that starts last. Both programs or none: nothing is written when one of them may not be.
-// What runs goes on with the file that it has; the next ADD runs the new one.
-// Threads: one; waits for children. Errors: kNotFound for a directory or a program of ours that is
-// not there, kInvalid for one that does not run, kConflict when the host's is newer.
+// Without `force`, a newer program on the host stays. A node may be updated in two ways. During an update of
+// the DaemonSet the older of two pods may start last. Either both programs are replaced, or none. A running
+// program keeps its old file; the next ADD runs the new one. Threads: one; waits for children. Errors:
+// kNotFound for a missing directory or program of `from`, kInvalid for a program that does not run, kConflict
+// when the host's is newer.
 
 struct ProgramOrder {
   std::string from;  // directory
@@ -89,7 +88,7 @@ struct InstalledProgram {
   std::string name;
   InstallOutcome outcome = InstallOutcome::kUnchanged;
   std::string version;
-  std::optional<std::string> previous;  // nullopt: there was none, or none that tells its version
+  std::optional<std::string> previous;  // nullopt: none before, or without a version
 
   static void List(auto& f) {
     f("name", &InstalledProgram::name, {.column = "PROGRAM"});
@@ -101,9 +100,9 @@ struct InstalledProgram {
 
 Result<std::vector<InstalledProgram>> InstallPrograms(const ProgramOrder& order);
 
-// Versions as "MAJOR.MINOR.PATCH[-PRERELEASE][+BUILD]", and what a program says its version is.
+// Versions as "MAJOR.MINOR.PATCH[-PRERELEASE][+BUILD]", and the version that a program prints.
 //
-// Order: https://semver.org, version 2.0.0, section 11; what is behind '+' does not count.
+// Order: https://semver.org, version 2.0.0, section 11. The part behind '+' does not count.
 // Threads: ParseVersion and the order are pure; AskVersion waits for a child.
 
 struct Version {
@@ -116,9 +115,9 @@ struct Version {
 
 std::optional<Version> ParseVersion(std::string_view text);
 
-// The second word that `PATH --version` prints, when the first one is `name` and it is a version:
-// of the programs of Railhead. nullopt for everything else: no program at all, one cut short, one
-// of another name, one that does not end within `limit` (it is killed then).
+// The version in the output of `PATH --version`, as Railhead's programs print it. The first word must be
+// `name`, the second one a version. Otherwise nullopt: for a missing, truncated or differently named program.
+// So, too, for one that does not end within `limit`, which is then killed.
 std::optional<std::string> AskVersion(const std::string& path, std::string_view name,
                                       std::chrono::milliseconds limit);
 

@@ -39,7 +39,7 @@ constexpr Word kWithoutEffect[] = {
     {"leader_lease_duration", "no leader is elected"},
     {"leader_renew_deadline", "no leader is elected"},
     {"leader_retry_period", "no leader is elected"},
-    {"sleep_for_race", "there is no race for a cluster-wide store"},
+    {"sleep_for_race", "railhead-ipam has no race to wait for"},
     {"reconciler_cron_expression", "railheadd reconciles on every node"},
     {"log_file", "the runtime's log has the errors"},
     {"log_level", "the runtime's log has the errors"},
@@ -97,7 +97,7 @@ void AddExclude(const IpRange& range, OrderedJson* fields) {
   (*fields)["exclude"].push_back(range.ToString());
 }
 
-// What of the subnet is outside of the range.
+// Excludes the part of the subnet that is outside of the range.
 void ExcludeOthers(const ipam::RangeFields& range, OrderedJson* fields) {
   const IpAddress first = range.subnet.First();
   const IpAddress last = range.subnet.Last();
@@ -189,7 +189,7 @@ Result<void> TranslateIpam(const DocumentSection& ipam, const Options& options, 
 void MoveAddressesToRail(const std::string& rail, const Options& options, Network* network) {
   const bool of_cluster = network->ipam_type == kWhereabouts;
   const auto set = [&](const char* key, KeyOutcome outcome, const std::string& what) {
-    // A network has only one of them, else a rail could not have it.
+    // A network has the key in only one of these places. Otherwise a rail could not have it.
     for (const char* in : {"", "/ranges/0/0", "/ipRanges/0"})
       network->keys.Set(network->ipam_at + in + "/" + key, outcome, what);
   };
@@ -220,7 +220,8 @@ void MoveAddressesToRail(const std::string& rail, const Options& options, Networ
                           "rangeStart", "rangeEnd", "ranges", "ipRanges", "node_slice_size"}) {
     ipam.erase(key);
   }
-  // What is left is for every rail: railhead asks railhead-ipam by itself where a rail has a subnet.
+  // The other keys are for every rail. If a rail has a subnet, railhead calls railhead-ipam without an ipam
+  // here.
   if (ipam.size() == 1) network->entry.erase("ipam");
 }
 

@@ -10,14 +10,14 @@ namespace {
 
 using Json = nlohmann::json;
 
-// Of sriov-cni, as railhead has them.
+// Keys of sriov-cni that railhead has under the same name.
 constexpr const char* kSameInSriov[] = {"vlan",       "vlanQoS",     "vlanProto",   "mac",
                                         "link_state", "min_tx_rate", "max_tx_rate", "deviceID"};
-// Of the runtime, whatever the plugin.
+// Keys that the runtime reads, whatever the plugin.
 constexpr const char* kOfRuntime[] = {"args", "runtimeConfig", "dns"};
 constexpr const char* kOfNetwork[] = {
     "cniVersion", "cniVersions", "name", "disableCheck", "disableGC", "loadOnlyInlinedPlugins", "ipam"};
-// Plugins that only look at the interface and at what was answered before them.
+// Plugins that only read the interface and the earlier plugins' result.
 constexpr const char* kGoOn[] = {"bandwidth", "portmap", "firewall", "vrf"};
 
 template <typename List>
@@ -38,12 +38,12 @@ void Keep(const DocumentSection& plugin, const std::string& key, Network* networ
   plugin.SetOutcome(key, KeyOutcome::kKept, "as it is");
 }
 
-// Capabilities of all plugins that became one.
+// The capabilities of all plugins that became one.
 void TranslateCapabilities(const DocumentSection& plugin, Network* network) {
   const Json* capabilities = plugin.Find("capabilities");
   if (capabilities == nullptr) return;
   if (!capabilities->is_object())
-    return plugin.SetOutcome("capabilities", KeyOutcome::kNeedsDecision, "is no object; it is left out");
+    return plugin.SetOutcome("capabilities", KeyOutcome::kNeedsDecision, "is not an object; it is left out");
   for (const auto& [name, wanted] : capabilities->items()) network->entry["capabilities"][name] = wanted;
   plugin.SetOutcome("capabilities", KeyOutcome::kKept, "as they are");
 }
@@ -56,10 +56,10 @@ void TranslateSwitch(const DocumentSection& plugin, const std::string& key, Netw
   plugin.SetOutcome(key, KeyOutcome::kChanged, "to off, which is what sriov-cni makes of '" + word + "'");
 }
 
-// What belongs to the network or to the runtime: true when `key` is of these.
+// Keys of the network or the runtime: true when `key` is one.
 bool TranslateCommon(const DocumentSection& plugin, const std::string& key, Network* network) {
   if (Has(kOfNetwork, key)) {
-    // In a list the network's own counts: libcni writes it over the plugin's.
+    // In a list, the network's own key counts: libcni replaces the plugin's with it.
     if (network->listed && key != "ipam")
       plugin.SetOutcome(key, KeyOutcome::kDropped, "because the list's own counts");
     return true;
@@ -115,7 +115,7 @@ void TranslateHostDevice(const DocumentSection& plugin, Network* network) {
 void TranslateSysctls(const DocumentSection& tuning, OrderedJson* rest, Network* network) {
   const DocumentSection sysctls = tuning.Inner("sysctl");
   if (!sysctls.object().is_object())
-    return tuning.SetOutcome("sysctl", KeyOutcome::kNeedsDecision, "is no object; it is left out");
+    return tuning.SetOutcome("sysctl", KeyOutcome::kNeedsDecision, "is not an object; it is left out");
   for (const auto& [name, value] : sysctls.object().items()) {
     if (name.starts_with("net.") || name.starts_with("net/")) {
       network->entry["sysctl"][name] = value;
@@ -156,7 +156,7 @@ void TranslateTuning(const DocumentSection& tuning, Network* network) {
   }
   if (rest.empty()) return;
   rest["type"] = "tuning";
-  tuning.SetOutcome("type", KeyOutcome::kKept, "in the chain, for what is no sysctl of the network");
+  tuning.SetOutcome("type", KeyOutcome::kKept, "in the chain, for settings other than network sysctls");
   network->others.push_back(std::move(rest));
 }
 
@@ -169,7 +169,7 @@ void TranslateRdma(const DocumentSection& rdma, Network* network) {
   const DocumentSection args = rdma.Inner("args").Inner("cni");
   args.SetOutcome("debug", KeyOutcome::kDropped, "because railhead writes no log");
   args.SetOutcome("rdmaDeviceName", KeyOutcome::kNeedsDecision,
-                  "railhead leaves RDMA devices their names; it is left out");
+                  "railhead does not rename RDMA devices; it is left out");
   rdma.SetOutcome(
       "rdmaQoS", KeyOutcome::kNeedsDecision,
       "railhead sets nothing of the kind on the device; trafficClass of the rail tells NCCL; it is left out");
@@ -184,7 +184,7 @@ void TranslateRdma(const DocumentSection& rdma, Network* network) {
 void TranslateSbr(const DocumentSection& sbr, Network* network) {
   sbr.SetOutcome(
       "type", KeyOutcome::kDropped,
-      "because railhead makes a table and rules for each rail, and leaves the connected route in main");
+      "because railhead makes a table and rules for each rail, and the connected route stays in main");
   sbr.SetOutcome("addSourceHints", KeyOutcome::kDropped,
                  "because the routes of a rail name their source address");
   if (sbr.Find("table") != nullptr) Keep(sbr, "table", network);

@@ -32,7 +32,7 @@ std::string TextAt(const Json& object, const std::string& key) {
   return found != object.end() && found->is_string() ? found->get<std::string>() : "";
 }
 
-// What names of Kubernetes' objects are made of; they become names of files.
+// Names of Kubernetes objects may have these characters. They become names of files.
 bool IsObjectName(const std::string& name) {
   return !name.empty() && name.size() <= 253 && name.front() != '.' && std::ranges::all_of(name, [](char c) {
     return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '-' || c == '.';
@@ -62,7 +62,7 @@ class Sorter {
       return {};
     }
     documents_->untouched.push_back(Name(json, kind.empty() ? "a document without a kind" : kind) +
-                                    ": is no part of the SR-IOV suite");
+                                    ": is not part of the SR-IOV suite");
     return {};
   }
 
@@ -112,7 +112,7 @@ class Sorter {
     if (spec != json.end() && spec->is_object() && spec->contains("config")) {
       const Json& config = (*spec)["config"];
       if (!config.is_string())
-        return Fail(ErrorCode::kInvalid, network.source + ": /spec/config: is no string");
+        return Fail(ErrorCode::kInvalid, network.source + ": /spec/config: is not a string");
       const auto parsed = RH_TRY(
           JsonDocument::Parse(config.get_ref<const std::string&>(), network.source + ": /spec/config"));
       RH_TRY(parsed.Root().status());
@@ -172,7 +172,7 @@ Result<void> AddHeld(const std::string& directory, Documents* documents) {
   HeldAddresses held;
   held.source = directory;
   held.network = directory.substr(directory.rfind('/') + 1);
-  // In which subnet an address is, the networks say, which may be in a later document.
+  // The networks define the subnet of an address, and a network may be in a later document.
   const std::vector<IpPrefix> any = {*IpPrefix::Parse("0.0.0.0/0"), *IpPrefix::Parse("::/0")};
   for (const auto& imported : RH_TRY(ipam::ReadHostLocal(directory, held.network, any)))
     held.addresses.push_back(imported.address);
@@ -210,7 +210,7 @@ Result<Documents> ReadDocuments(const std::vector<std::string>& paths) {
     RH_TRY(IsDirectory(path) ? AddDirectory(path, &documents) : AddFile(path, &documents));
   }
   if (documents.device_configs.empty() && documents.networks.empty() && documents.held.empty()) {
-    return Fail(ErrorCode::kInvalid, "there is nothing of the SR-IOV suite in " + Join(paths, ", "),
+    return Fail(ErrorCode::kInvalid, "found no document of the SR-IOV suite in " + Join(paths, ", "),
                 "give sriov-network-device-plugin's config.json or ConfigMap, NetworkAttachmentDefinitions "
                 "(`kubectl get net-attach-def -A -o json`), and host-local's directory");
   }

@@ -21,15 +21,15 @@ namespace railhead::migrate {
 
 // The outcome of each key of a configuration of another suite.
 //
-// A key is a JSON pointer to a value that has no keys of its own: a scalar, a list of scalars, an
-// empty object. The translation of a document sets the outcome of each key. A key without an outcome needs a
-// decision, so that no key is lost in silence and each is reported once.
+// A key is a JSON pointer to a value without keys of its own: a scalar, a list of scalars, an empty object.
+// The translation of a document sets the outcome of each key. A key without an outcome needs a decision, so
+// that the report names each key once and loses none.
 // Threads: values, pure functions.
 
 enum class KeyOutcome : std::uint8_t {
   kKept,           // means the same under the same name
   kChanged,        // means the same under another name or in another place
-  kDropped,        // not needed any more
+  kDropped,        // no longer needed
   kNeedsDecision,  // not carried over, or not in full: the operator has to decide
 };
 
@@ -54,8 +54,8 @@ class KeyOutcomes {
  public:
   explicit KeyOutcomes(const nlohmann::json& document);
 
-  // For the key at `pointer`, or for all keys below it. A pointer that the document does not have is ignored.
-  // The last call counts.
+  // Sets the outcome of the key at `pointer`, or of all keys below it. Ignores a pointer that the document
+  // does not have. The last call counts.
   void Set(const std::string& pointer, KeyOutcome outcome, const std::string& what);
   // The same, only for keys whose outcome is not set.
   void SetRemaining(const std::string& pointer, KeyOutcome outcome, const std::string& what);
@@ -74,7 +74,7 @@ class KeyOutcomes {
 
 struct DocumentReport {
   std::string source;  // "nads.json: NetworkAttachmentDefinition default/rail0"
-  std::string file;    // the file made of it, by its name in the output; "": none
+  std::string file;    // the resulting file, by its name in the output; "": none
   std::vector<std::string> remarks;
   std::vector<KeyResult> keys;
 
@@ -132,15 +132,16 @@ struct Documents {
   std::vector<std::string> untouched;  // other documents, a line each
 };
 
-// Adds the documents in `text`; `what` is its name in errors and in the report.
+// Adds the documents in `text`. `what` is its name in errors and in the report.
 Result<void> AddDocuments(const std::string& text, const std::string& what, Documents* documents);
 
 // Reads the documents of a migration from files and directories.
 //
-// Of a directory: its JSON and YAML files, and host-local's state, in itself or in the directories in it
-// (/var/lib/cni/networks has one for each network). The report lists other files as not touched.
-// Threads: reads the file system only. Errors: those of AddDocuments(); kNotFound; kInvalid when there is
-// nothing of the SR-IOV suite.
+// From a directory it reads JSON and YAML files, and host-local's state. That state may be in the directory
+// or its subdirectories (/var/lib/cni/networks has one for each network). The report lists other files as not
+// touched.
+// Threads: reads the file system only. Errors: those of AddDocuments(); kNotFound; kInvalid without any
+// document of the SR-IOV suite.
 
 Result<Documents> ReadDocuments(const std::vector<std::string>& paths);
 
@@ -173,7 +174,7 @@ class DocumentSection {
   void SetOutcome(const std::string& key, KeyOutcome outcome, const std::string& what) const {
     keys_->Set(Place(key), outcome, what);
   }
-  // A key that the plugin does not have: it ignores it, railhead would refuse it.
+  // A key that the plugin does not have. The plugin ignores it, but railhead would refuse it.
   void MarkUnknown(const std::string& key, const std::vector<std::string>& known) const {
     const auto nearest = Nearest(key, known);
     SetOutcome(key, KeyOutcome::kNeedsDecision,

@@ -18,7 +18,8 @@ constexpr const char* kFabricFile = "fabric.json";
 constexpr const char* kReportFile = "report.md";
 constexpr const char* kResourceAt = "/metadata/annotations/k8s.v1.cni.cncf.io~1resourceName";
 
-// The device plugin's one configuration; of a ConfigMap with several the node's. nullptr: there is none.
+// The device plugin's configuration. If a ConfigMap has several, the node's. nullptr: the documents have
+// none.
 Result<const DeviceConfig*> ChooseConfig(const Documents& documents, const Options& options,
                                          MigrationReport* report) {
   std::vector<const DeviceConfig*> all;
@@ -63,7 +64,7 @@ Result<void> RefuseDuplicates(const std::vector<NetworkDefinition>& networks) {
 }
 
 std::string FileOf(const Network& network) {
-  // No name of Kubernetes has a '_'.
+  // Names in Kubernetes never have a '_'.
   return "nad_" + (network.space.empty() ? "" : network.space + "_") + network.name + ".json";
 }
 
@@ -144,7 +145,7 @@ class Migrator {
   Result<void> AddFiles() {
     if (fabric_.is_object()) {
       outcome_.files.push_back({kFabricFile, fabric_.dump(2) + "\n"});
-      RH_TRY(ParseFabric(outcome_.files.back().content, "the fabric.json made of it"));
+      RH_TRY(ParseFabric(outcome_.files.back().content, "the resulting fabric.json"));
     }
     for (const Network& network : networks_) {
       outcome_.report.documents.push_back(ReportOf(network));

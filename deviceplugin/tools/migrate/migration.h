@@ -1,10 +1,10 @@
-// From the configuration of the SR-IOV suite to Railhead's: fabric.json, the networks, and what became of
+// From the configuration of the SR-IOV suite to Railhead's: fabric.json, the networks, and the outcome of
 // each key.
 //
-// Nothing is made up. What the documents do not say, and what Railhead does otherwise, is a decision that
-// the report asks for. All that comes out was read by Railhead's own parsers.
-// Threads: pure function. Errors: kMalformed, kInvalid, kConflict, kUnsupported, naming document and key;
-// then there is no outcome at all.
+// The migration invents nothing. If the documents lack a value, or Railhead works differently, the report
+// asks for a decision. Railhead's own parsers have read every file of the result.
+// Threads: pure function. Errors: kMalformed, kInvalid, kConflict, kUnsupported, naming document and key.
+// After an error nothing is returned.
 #pragma once
 
 #include <string>

@@ -109,13 +109,13 @@ Result<void> TranslatePlugins(const DocumentSection& config, const Options& opti
   for (std::size_t i = 0; network->listed && i < list.object().size(); ++i) {
     const std::string at = list.Place(std::to_string(i));
     if (!list.object()[i].is_object())
-      return Fail(ErrorCode::kInvalid, network->source + ": " + at + ": is no object");
+      return Fail(ErrorCode::kInvalid, network->source + ": " + at + ": is not an object");
     plugins.emplace_back(list.object()[i], at, &network->keys);
   }
   TranslateMainPlugin(plugins.front(), network);
   for (std::size_t i = 1; i < plugins.size(); ++i) TranslateChained(plugins[i], network);
   if (plugins.front().Find("ipam") == nullptr) {
-    // Absent, the rail's subnet would count.
+    // If it were absent, the rail's subnet would count.
     network->entry["ipam"] = OrderedJson::object();
     return {};
   }
@@ -146,7 +146,8 @@ Result<Network> TranslateNetwork(const NetworkDefinition& definition, const Opti
   if (config == nullptr) {
     network.usable = false;
     network.remarks.emplace_back(
-        "It has no configuration of its own: Multus takes that of its name from each node's CNI directory");
+        "It has no configuration of its own: Multus takes the one with its name from each node's CNI "
+        "directory");
     network.keys.Set(Below("/metadata", "name"), KeyOutcome::kNeedsDecision,
                      "put that configuration into /spec/config, and migrate it then");
     return network;
@@ -196,7 +197,7 @@ std::string NetworkAsText(const Network& network) {
 
 namespace {
 
-// As if a pod asked. Names that no sysctl and no IPAM plugin of a network has.
+// Whether the rule allows the network when a pod asks for it.
 bool IsAllowed(const CniRequest& request, const attachment::PluginConfig& config, const NetworkRule& rule) {
   Fabric fabric;
   fabric.policy.rules.push_back(rule);
@@ -257,7 +258,7 @@ const OrderedJson* PoolOf(const OrderedJson& fabric, const std::string& resource
   return nullptr;
 }
 
-// The networks whose devices are of this rail; none when one of them may have devices of others.
+// The networks whose devices are of this rail. Empty when one of them may also have devices of other rails.
 std::vector<Network*> NetworksOf(const OrderedJson& rail, const OrderedJson& fabric,
                                  std::vector<Network>* networks) {
   std::vector<Network*> users;
@@ -294,7 +295,7 @@ void Move(const std::vector<Network*>& users, const char* key, const std::string
 
 void MoveVlan(const std::vector<Network*>& users, const std::string& place, OrderedJson* rail) {
   const bool tagged = std::ranges::all_of(users, [](const Network* network) {
-    // A rail knows 802.1Q only, and without a VLAN the port's own setting is not touched.
+    // A rail supports 802.1Q only. Without a VLAN the port keeps its own setting.
     return network->entry.contains("vlan") && !network->entry.contains("vlanProto");
   });
   if (!tagged || !KeepUnchanged(users, "vlan") || !KeepUnchanged(users, "vlanQoS")) return;

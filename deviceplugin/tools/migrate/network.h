@@ -1,9 +1,9 @@
 // One NetworkAttachmentDefinition of the SR-IOV suite as Railhead's.
 //
-// A chain of sriov (or host-device), rdma, tuning and sbr becomes the one plugin railhead, with all settings
-// of the chain; other plugins stay in the chain behind it. Settings that all networks of a rail share move to
-// the rail afterwards. Threads: values, pure functions. Errors: kInvalid, kMalformed, naming the document,
-// when railhead or railhead-ipam would not accept the result.
+// A chain of sriov (or host-device), rdma, tuning and sbr becomes the one plugin railhead. It has all
+// settings of the chain; other plugins stay in the chain behind it. Settings that all networks of a rail
+// share move to the rail afterwards. Threads: values, pure functions. Errors: kInvalid, kMalformed, naming
+// the document, when railhead or railhead-ipam would not accept the result.
 #pragma once
 
 #include <map>
@@ -21,7 +21,7 @@ namespace railhead::migrate {
 using OrderedJson = nlohmann::ordered_json;
 
 struct Options {
-  std::string node;             // whose state and ranges these are; "": unknown
+  std::string node;             // the node with these states and ranges; "": unknown
   std::string resource_prefix;  // of resources without one of their own
   bool lease_blocks = false;    // nodes lease blocks of addresses through the Kubernetes API
 };
@@ -39,19 +39,19 @@ struct Network {
   std::string space;
   std::string name;
   std::string network;   // its name in CNI
-  std::string resource;  // which kubelet gives for it; "": none
+  std::string resource;  // kubelet gives it devices from this; "": none
   OrderedJson metadata;
-  OrderedJson list;                 // keys of the network beside its plugins
+  OrderedJson list;                 // keys of the network outside its plugins
   OrderedJson entry;                // railhead's
-  std::vector<OrderedJson> others;  // behind it
+  std::vector<OrderedJson> others;  // the plugins behind it
   bool listed = false;
-  bool usable = true;  // there is something to write
+  bool usable = true;  // the network can be written
   bool exclusive_rdma = false;
-  // Where what became a key of `entry` is in the document.
+  // By key of `entry`: the place of its value in the document.
   std::map<std::string, std::string> origins;
 
   std::string ipam_at;                     // pointer of its ipam
-  std::string ipam_type;                   // before
+  std::string ipam_type;                   // the original one
   std::string data_dir;                    // of host-local; "": its own default
   std::vector<IpPrefix> subnets;           // of its addresses
   std::optional<RailAddresses> addresses;  // nullopt: a rail cannot have them
@@ -60,7 +60,7 @@ struct Network {
   std::vector<std::string> remarks;
 };
 
-// Whether it is one of the SR-IOV suite's; others are nothing of ours.
+// Whether the network is one of the SR-IOV suite's. Railhead does not touch others.
 bool IsOfSuite(const NetworkDefinition& definition);
 Result<Network> TranslateNetwork(const NetworkDefinition& definition, const Options& options);
 // The configuration of railhead in it, as the runtime passes it.
@@ -70,7 +70,7 @@ Result<void> CheckNetwork(const Network& network);
 // As `kubectl apply -f` takes it.
 std::string NetworkAsText(const Network& network);
 
-// The `policy` of fabric.json that migrated networks need: sriov-cni let their authors set every key,
+// The `policy` of fabric.json that migrated networks need. sriov-cni lets their authors set every key,
 // railhead only with root's permission. Each network keeps the keys that it has set so far, and no other
 // network gets them. Threads: pure function. Errors: those of reading the networks' configurations.
 
@@ -79,9 +79,9 @@ Result<void> AddPolicy(OrderedJson* fabric, std::vector<Network>* networks);
 
 // Moves settings that the networks of one rail have in common to the rail.
 //
-// A rail sets VLAN, MTU and addresses for all its devices, whatever network they are attached by. So
-// they move there only when the rail's networks all have the same, and name a resource that is of this rail
-// alone; otherwise each network keeps its own settings, with the same effect.
+// A rail sets VLAN, MTU and addresses for all its devices, whatever network attaches them. So a setting moves
+// only if all networks of the rail have the same value. Their resource must also have devices of this rail
+// only. Otherwise each network keeps its own settings, with the same effect.
 // Threads: pure function.
 
 // `fabric`: rails and pools. Changes those and the networks, and sets the outcomes of the keys.
@@ -94,9 +94,9 @@ void MoveToRails(const Options& options, OrderedJson* fabric, std::vector<Networ
 // key follow sriov-cni, rdma-cni, and containernetworking's tuning, sbr and host-device. Threads: pure
 // functions.
 
-// The first of the chain, sriov or host-device, without its ipam and the keys of the network.
+// The first plugin of the chain, sriov or host-device, without its ipam and the keys of the network.
 void TranslateMainPlugin(const DocumentSection& plugin, Network* network);
-// The plugins behind it: one that railhead cannot replace stays in the chain.
+// The plugins behind it. A plugin that railhead cannot replace stays in the chain.
 void TranslateChained(const DocumentSection& plugin, Network* network);
 
 // Translates the ipam of a network of the SR-IOV suite to that of railhead-ipam.
@@ -114,7 +114,7 @@ void MoveAddressesToRail(const std::string& rail, const Options& options, Networ
 // The report on addresses that host-local has allocated on a node: how pods keep them.
 // Threads: pure function.
 
-// Adds to `imports` what is to be run on the node.
+// Adds the commands for the node to `imports`.
 DocumentReport ReportHeld(const HeldAddresses& held, const std::vector<Network>& networks,
                           std::vector<std::string>* imports);
 

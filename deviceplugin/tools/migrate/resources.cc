@@ -17,7 +17,7 @@ namespace {
 
 using Json = nlohmann::json;
 
-// All its keys may be written in any case.
+// Finds the key in any case: the plugin ignores case.
 std::string KeyIn(const Json& object, const std::string& name) {
   for (const auto& item : object.items()) {
     if (ToLower(item.key()) == ToLower(name)) return item.key();
@@ -168,7 +168,7 @@ class SriovdpMigrator {
     OrderedJson pool;
     pool["resource"] = spec.resource;
     pool["rails"] = rails;
-    // Without RDMA there is nothing for NCCL to know, and no GID to wait for.
+    // Without RDMA NCCL needs no configuration, and no GID will appear.
     pool["ncclConfig"] = rdma ? "required" : "off";
     pools_.push_back(std::move(pool));
   }
@@ -180,8 +180,8 @@ class SriovdpMigrator {
     fabric["rails"] = rails_;
     fabric["pools"] = pools_;
     done_.fabric = fabric.dump(2) + "\n";
-    // Both files have rules of their own for names.
-    if (const auto read = ParseFabric(done_.fabric, "the fabric.json made of it"); !read) {
+    // Both files have their own rules for names.
+    if (const auto read = ParseFabric(done_.fabric, "the resulting fabric.json"); !read) {
       return Fail(ErrorCode::kUnsupported, "migrating " + what + ": " + read.error().message,
                   read.error().hint);
     }
@@ -199,8 +199,8 @@ class SriovdpMigrator {
     for (const resources::Selector& selector : spec.selectors) {
       if (selector.vdpa != inventory::VdpaType::kNone) return "fabric.json's pools have no vDPA devices";
       if (selector.need_vhost_net) return "fabric.json's pools give out no vhost-net";
-      if (!selector.ddp_profiles.empty()) return "DDP packages are no part of fabric.json";
-      if (!selector.pkeys.empty()) return "InfiniBand partitions are no part of fabric.json";
+      if (!selector.ddp_profiles.empty()) return "fabric.json has no DDP packages";
+      if (!selector.pkeys.empty()) return "fabric.json has no InfiniBand partitions";
       if (Contains(selector.link_types, "infiniband")) {
         return "rails are Ethernet";
       }
@@ -239,7 +239,7 @@ class SriovdpMigrator {
   }
 
   void NoteFilters(const resources::Selector& selector) {
-    // The functions of one PF are alike in these.
+    // All functions of one PF are alike in these.
     std::vector<std::string> same;
     if (!selector.vendors.empty()) same.emplace_back("vendors");
     if (!selector.devices.empty()) same.emplace_back("devices");

@@ -1,4 +1,4 @@
-// What became of each key of sriov-network-device-plugin's configuration.
+// The outcome of each key of sriov-network-device-plugin's configuration.
 // Threads: pure function.
 #pragma once
 
@@ -14,25 +14,25 @@
 
 namespace railhead::migrate {
 
-// From sriov-network-device-plugin's config.json to a fabric.json to begin with.
+// From sriov-network-device-plugin's config.json to a first fabric.json.
 //
-// The PFs that pfNames and rootDevices name become rails, in the order in which they are
-// named, and the resources pools over them. Nothing is made up: VLANs, subnets and MTUs
-// are in no config.json and are left out. What cannot be carried over is told.
+// The PFs that pfNames and rootDevices name become rails, in their order, and the resources become pools over
+// them. The migration invents nothing: a config.json has no VLANs, subnets or MTUs, so the result has none.
+// It reports what it cannot carry over.
 // Threads: pure functions. Errors: those of ParseSriovdpConfig(); kUnsupported when fabric.json has
 // other rules for a name.
 
 struct ResourceNote {
   std::size_t resource = 0;             // its place in resourceList
-  std::optional<std::size_t> selector;  // its place among the resource's; nullopt: not of a selector
-  std::vector<std::string> keys;        // of the resource, or of the selector; none: all of it
-  // Whether what the config.json asks for is lost: other devices are given, or none.
+  std::optional<std::size_t> selector;  // its place in the resource; nullopt: it concerns the resource
+  std::vector<std::string> keys;        // of the resource or the selector; empty: every key
+  // Whether a requirement of config.json is lost: the pool has other devices, or none.
   bool lost = false;
   std::string text;
 };
 
 struct ResourceMigration {
-  std::string fabric;                  // which ParseFabric() takes; "" when no resource names a PF
+  std::string fabric;                  // ParseFabric() accepts it; "" when no resource names a PF
   std::vector<std::string> resources;  // full names, in the order of resourceList
   std::vector<ResourceNote> notes;
 };
@@ -44,7 +44,7 @@ Result<ResourceMigration> MigrateResources(std::string_view text, const std::str
 
 namespace railhead::migrate {
 
-// `config` is its JSON, `migration` what was made of it.
+// `config` is its JSON, `migration` the result.
 DocumentReport ReportResources(const std::string& source, const nlohmann::json& config,
                                const ResourceMigration& migration);
 

@@ -1,4 +1,4 @@
-// The checks of `railctl preflight`: each makes a finding of the state that it gets.
+// The checks of `railctl preflight`: each makes a finding from the state that it gets.
 //
 // Threads: pure functions.
 #pragma once
@@ -37,7 +37,7 @@ enum class Fitness : std::uint8_t {
 struct Finding {
   std::string check;
   Fitness fitness = Fitness::kUnknown;
-  std::vector<std::string> details;  // what the check found
+  std::vector<std::string> details;  // the check's observations
   std::string fix;                   // what to do; "": nothing
 
   bool operator==(const Finding&) const = default;
@@ -54,7 +54,7 @@ struct Report {
   std::string node;
   std::vector<Finding> findings;  // in the order of the checks
 
-  // The worst; kUnknown when nothing was checked.
+  // The worst fitness; kUnknown without a check.
   [[nodiscard]] Fitness Verdict() const;
 
   static void List(auto& f) {
@@ -85,14 +85,14 @@ struct RailPf {
   bool operator==(const RailPf&) const = default;
 };
 
-// In the fabric's order. An error: there is no fabric, or it is invalid.
+// In the fabric's order. An error: the fabric is missing or invalid.
 Finding CheckRails(const Result<std::vector<RailPf>>& rails);
 
 Finding CheckCabling(const Result<std::optional<lldp::LldpReport>>& report,
                      std::chrono::system_clock::time_point now);
 
-// nullopt: railheadd does not probe, and the check passes. An unreachable peer may be at fault itself: the
-// node is unfit when it reaches less than half of them.
+// nullopt: railheadd does not probe, and the check passes. An unreachable peer may be at fault itself. So the
+// node is unfit only when it reaches less than half of its peers.
 Finding CheckReachability(const Result<std::optional<reachability::ReachabilityReport>>& report,
                           std::chrono::system_clock::time_point now);
 

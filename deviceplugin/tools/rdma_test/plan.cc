@@ -37,7 +37,7 @@ void AddRails(const JournalEntry& entry, TestEnd* end) {
   }
 }
 
-// All attachments of the one sandbox that fits. Done ones: others are being made or torn down.
+// All attachments of the only sandbox that matches. Only finished ones: others are being made or removed.
 Result<void> FillFromSandbox(const std::vector<JournalEntry>& fitting, TestEnd* end) {
   std::set<std::string> sandboxes;
   for (const JournalEntry& entry : fitting) sandboxes.insert(entry.key.container_id);
@@ -72,7 +72,7 @@ Result<void> FindSandbox(const std::vector<JournalEntry>& journal, TestEnd* end)
   return Fail(ErrorCode::kNotFound, "the journal knows no container or pod " + name, kFormsHint);
 }
 
-// Those with a name.
+// The rails that have a name.
 std::vector<std::string> RailsOf(const TestEnd& end) {
   std::vector<std::string> names;
   for (const RailEnd& rail : end.rails) {
@@ -83,7 +83,8 @@ std::vector<std::string> RailsOf(const TestEnd& end) {
   return names;
 }
 
-// Both have rails: those of both; one has: its; else one test, of the rail that was asked for.
+// If both ends have rails: the common ones. If one end has rails: its own. Otherwise one test, of the
+// requested rail.
 Result<std::vector<std::string>> CommonRails(const TestEnd& from, const TestEnd& to,
                                              const std::string& only) {
   const std::vector<std::string> ours = RailsOf(from);
@@ -103,7 +104,7 @@ Result<std::vector<std::string>> CommonRails(const TestEnd& from, const TestEnd&
 
 RailEnd Overridden(RailEnd rail, const PlanOptions& options) {
   if (!options.device.empty() && options.device != rail.device) {
-    // The index and the address are those of the other device.
+    // The index and the address belong to the other device.
     rail.device = options.device;
     rail.gid_index.reset();
     rail.address.reset();
@@ -118,7 +119,7 @@ RailEnd FirstOf(const TestEnd& end, const std::string& rail) {
   const auto found = std::ranges::find(end.rails, rail, &RailEnd::rail);
   if (found != end.rails.end()) return *found;
   RailEnd named;
-  // "END@DEVICE" of an end whose rails nobody knows.
+  // "END@DEVICE" of an end with unknown rails.
   if (!end.rails.empty()) named = end.rails.front();
   named.rail = rail;
   return named;
@@ -133,7 +134,7 @@ Result<TestEnd> ResolveEnd(const std::string& said, const std::vector<JournalEnt
   end.name = said.substr(0, at);
   const std::string device = at == std::string::npos ? std::string() : said.substr(at + 1);
   if (end.name.empty() || (at != std::string::npos && device.empty())) {
-    return Fail(ErrorCode::kInvalid, "\"" + said + "\" is no end of a test", kFormsHint);
+    return Fail(ErrorCode::kInvalid, "\"" + said + "\" is not an end of a test", kFormsHint);
   }
   if (end.name.front() == '/') {
     end.netns = end.name;
@@ -254,7 +255,7 @@ Result<std::vector<Candidate>> CandidatesOf(const VerbsDevice& device, const std
   return candidates;
 }
 
-// Of one device, or of all that can be opened.
+// The candidates of one device, or of every device that can be opened.
 Result<std::vector<Candidate>> Candidates(const std::string& device) {
   const auto own = RH_TRY(OwnAddresses());
   if (!device.empty()) {
@@ -264,7 +265,7 @@ Result<std::vector<Candidate>> Candidates(const std::string& device) {
   std::vector<Candidate> all;
   for (const std::string& name : RH_TRY(VerbsDevice::List())) {
     const auto opened = VerbsDevice::Open(name);
-    if (!opened) continue;  // another pod's, behind a device cgroup
+    if (!opened) continue;  // another pod's device, behind a device cgroup
     const auto candidates = RH_TRY(CandidatesOf(*opened, own));
     all.insert(all.end(), candidates.begin(), candidates.end());
   }
@@ -331,7 +332,7 @@ Result<ChosenEndpoint> ChooseEndpoint(const RailEnd& wishes, const std::optional
   std::string name = wishes.device;
   std::optional<int> index = wishes.gid_index;
   if (!name.empty()) {
-    // Said first: of a port that is down the rest follows.
+    // Check the port first: if it is down, the other problems follow from that.
     const VerbsDevice device = RH_TRY(VerbsDevice::Open(name));
     RH_TRY(CheckPort(device));
   }

@@ -1,12 +1,15 @@
-// Which ends are tested against which, on which rails: out of the command line and the journal.
+// Plans which ends are tested against which, on which rails, from the command line and the journal.
 //
-// An end is said as
+// The command line names an end in one of these forms.
+//
 //   host               this network namespace
 //   /PATH              a network namespace
-//   CONTAINER          a container id (or the first letters of one), NAMESPACE/NAME or uid of a pod
-//                      that the journal knows
+//
+//   CONTAINER          a container id or its first letters, or a pod's NAMESPACE/NAME or uid;
+//                      the journal must have the pod
 //   ADDRESS:PORT       `railctl rdma-test --listen ADDRESS:PORT` on another node
-// each of this node's with @DEVICE to name the RDMA device.
+//
+// An end on this node may have @DEVICE, which names the RDMA device.
 // Threads: pure functions. Errors: kInvalid, kNotFound.
 #pragma once
 
@@ -21,7 +24,7 @@
 
 namespace railhead::rdma_test {
 
-// What is known of an end on one rail. Nothing of it has to be.
+// The known facts of an end on one rail. Each may be missing.
 struct RailEnd {
   std::string rail;
   std::string device;
@@ -32,13 +35,13 @@ struct RailEnd {
 };
 
 struct TestEnd {
-  std::string name;            // as it was said
+  std::string name;            // as the command line has it
   std::string netns;           // path; empty: this namespace, or another node
   std::string remote;          // ADDRESS:PORT; empty: on this node
-  std::vector<RailEnd> rails;  // as the journal has them; empty: it knows nothing of this end
+  std::vector<RailEnd> rails;  // from the journal; empty: it has no record of this end
 };
 
-// `netns_inode`: of the namespace that a path names, if it could be looked at.
+// `netns_inode`: of the namespace at the path, if it could be read.
 Result<TestEnd> ResolveEnd(const std::string& said, const std::vector<JournalEntry>& journal,
                            std::optional<std::uint64_t> netns_inode);
 
@@ -63,18 +66,17 @@ inline constexpr std::size_t kMaxTests = 4096;
 // Each end with each other, rail by rail.
 Result<std::vector<PlannedTest>> PlanTests(const std::vector<TestEnd>& ends, const PlanOptions& options);
 
-// What a listening end uses for who asks for `rail`.
+// The listening end's settings for a peer that requests `rail`.
 Result<RailEnd> RailOf(const TestEnd& end, const std::string& rail, const PlanOptions& options);
 
-// Which device and which GID an end uses.
+// Chooses the device and the GID of an end.
 //
-// What the journal says of a pod's rail, and what the command line says instead, are taken as they
-// are. Otherwise: a RoCE v2 entry whose address an interface of this network namespace has (in
-// shared RDMA mode devices of others are visible, too), in the subnet of the other end if there is
-// one, IPv4 first, the lowest index.
-// Runs in the end's own process and network namespace. Threads: one.
-// Errors: kNotFound, kConflict when nothing tells which of several devices is meant, kUnavailable
-// for a port that is not ACTIVE.
+// The journal's values of a pod's rail, and the command line's instead of them, are used unchanged. Otherwise
+// it chooses a RoCE v2 entry whose address is on an interface of this network namespace. (In shared RDMA mode
+// devices of other namespaces are visible, too.) If the other end has an address, the entry must be in its
+// subnet. IPv4 comes before IPv6, and a low index before a high one. Runs in the end's own process and
+// network namespace. Threads: one.
+// Errors: kNotFound; kConflict when several devices match; kUnavailable for a port that is not ACTIVE.
 
 struct ChosenEndpoint {
   VerbsDevice device;

@@ -1,7 +1,7 @@
-// What a run of tests has shown, for people and for programs.
+// The results of a run of tests, for people and for programs.
 //
-// Beside each test stands its bandwidth as a part of the best that the host itself has reached on
-// that rail in the same run: between two of its own devices, or else between one of them and a pod.
+// Each test shows its bandwidth as a fraction of the host's best on that rail in the same run. The host's
+// best is between two of its own devices. Without such a test, it is between one of them and a pod.
 // Threads: pure functions. Units: bandwidth in Gbit/s of payload, latency in microseconds.
 #pragma once
 
@@ -22,7 +22,7 @@ struct TestRecord {
   Result<Outcome> outcome;
 };
 
-// Per record: its part of the baseline; nullopt: it failed, is the baseline, or there is none.
+// Per record: its fraction of the baseline. nullopt: it failed, is the baseline itself, or has none.
 std::vector<std::optional<double>> PartsOfHost(const std::vector<TestRecord>& records);
 
 struct ReportedTest;

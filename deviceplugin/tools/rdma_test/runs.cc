@@ -19,7 +19,7 @@ constexpr std::size_t kOut = 0;
 constexpr std::size_t kIn = 4096;
 constexpr std::uint64_t kLastMessage = std::numeric_limits<std::uint64_t>::max();
 constexpr std::size_t kMaxSamples = 1'000'000;
-// Idle polls before the CPU is given away: some 100 us, far longer than an answer takes.
+// Idle polls before the thread yields the CPU: some 100 us, far longer than an answer takes.
 constexpr int kPatience = 4096;
 
 // One 8-byte message of the buffer, which the device reads and writes.
@@ -34,7 +34,7 @@ class Slot {
   std::uint64_t& value_;
 };
 
-// What is in flight, and how long nothing has happened.
+// The requests in progress, and the time since the last completion.
 class Flight {
  public:
   // `limits` outlive it.
@@ -42,7 +42,7 @@ class Flight {
 
   void Sent() { ++sending_; }
   [[nodiscard]] int sending() const { return sending_; }
-  // One received message, if there is one.
+  // Takes one received message. false: none has arrived.
   bool TakeReceived() {
     if (received_ == 0) return false;
     --received_;
@@ -98,7 +98,7 @@ class Flight {
   int received_ = 0;
 };
 
-// Round trips until the time is over; `trip` makes the one with that number.
+// Round trips until the time is over. `trip` makes the one with the given number.
 template <typename Trip>
 Result<Latency> Measure(const RunLimits& limits, const Trip& trip) {
   std::vector<std::chrono::nanoseconds> trips;

@@ -47,7 +47,7 @@ std::size_t MailOf(const Hello& hello) {
   return (std::size_t{hello.size} + 4095) / 4096 * 4096;
 }
 
-// Settings that this end does not have come from the other one.
+// The other end sends the settings that this end does not have.
 Result<QueuePair> MakeQueuePair(const ChosenEndpoint& chosen, const Hello& hello, const RailEnd& end) {
   QueuePairSettings settings;
   settings.depth = hello.depth;
@@ -138,7 +138,7 @@ Result<void> AnswerRun(const Channel& channel, QueuePair& pair, const Hello& hel
   return {};
 }
 
-// Runs, until the other end says that it was the last one.
+// Answers runs until the other end marks the last one.
 Result<void> AnswerRuns(const Channel& channel, QueuePair& pair, const Hello& hello) {
   for (;;) {
     const Message message = RH_TRY(channel.Receive(RunEnd(hello)));
@@ -165,7 +165,7 @@ Result<void> Answer(const Channel& channel, const ChooseRail& choose) {
   return AnswerRuns(channel, pair, hello);
 }
 
-// Sends a failure to the other end, too, if that still listens.
+// Also sends a failure to the other end, if it still listens.
 template <typename Value>
 Result<Value> ReportFailure(const Channel& channel, Result<Value> result) {
   if (!result) (void)channel.Send(FailureOf(result.error()), HandshakeEnd());
@@ -178,7 +178,7 @@ Result<std::shared_ptr<const SharedKeys>> ReadKeys(const std::string& path) {
   if (path.empty()) return std::shared_ptr<const SharedKeys>();
   auto keys = RH_TRY(SharedKeys::Read(path));
   if (!keys)
-    return Fail(ErrorCode::kNotFound, "there is no key file " + path, "openssl rand -hex 32 makes a key");
+    return Fail(ErrorCode::kNotFound, "no such key file: " + path, "openssl rand -hex 32 makes a key");
   return std::make_shared<const SharedKeys>(*std::move(keys));
 }
 
@@ -198,8 +198,8 @@ Result<void> RunAnsweringEnd(const Channel& channel, const ChooseRail& choose) {
 
 namespace {
 
-// poll() finds a TCP socket readable from so many bytes on (tcp_poll in net/ipv4/tcp.c), or when no more
-// can come.
+// poll() then finds the TCP socket readable only with that many bytes (tcp_poll in net/ipv4/tcp.c), or when
+// no more can come.
 void SetWakeSize(int fd, std::size_t bytes) {
   const int least = static_cast<int>(bytes);
   (void)setsockopt(fd, SOL_SOCKET, SO_RCVLOWAT, &least, sizeof(least));

@@ -45,8 +45,8 @@ struct Latency {
   }
 };
 
-// Of whole round trips, in any order. Without the first hundred, or the first tenth if that is less, until
-// caches, neighbours and clock rates are stable.
+// From whole round trips, in any order. It skips the first hundred, or the first tenth if that is less: until
+// then caches, neighbours and clock rates are not stable.
 Latency LatencyOf(std::vector<std::chrono::nanoseconds> round_trips);
 
 struct Bandwidth {
@@ -100,10 +100,10 @@ struct TestParameters {
 // Reads a key file (shared_keys.h), which must exist; nullptr for "".
 Result<std::shared_ptr<const SharedKeys>> ReadKeys(const std::string& path);
 
-// For each step before the runs: opening devices, and the kernel's second for a neighbour.
+// The limit of each step before the runs: opening devices, and the kernel's second for a neighbour.
 inline constexpr std::chrono::seconds kHandshake{30};
 
-// How long a whole test can take at most.
+// The longest possible duration of a whole test.
 std::chrono::seconds LongestTest(const TestParameters& parameters);
 
 Result<Outcome> RunStartingEnd(const Channel& channel, const TestParameters& parameters, const RailEnd& end,
@@ -115,10 +115,10 @@ Result<void> RunAnsweringEnd(const Channel& channel, const ChooseRail& choose);
 
 // PendingConnections: connections whose request is not complete, so that a silent one delays no other.
 //
-// A connection is ready when its first message is complete, or never will be: it is closed, or sends
-// something else. Its message, or the error, can be read without waiting. At most kMost connections wait;
-// beyond that the oldest one is closed. Ownership: owns the connections, TCP sockets. Threads: one. Errors:
-// none.
+// A connection is ready when its first message is complete, or cannot become complete: the peer closed it or
+// sent something else. The caller can then read its message, or the error, without waiting. At most kMost
+// connections wait; beyond that the oldest one is closed. Ownership: owns the connections, TCP sockets.
+// Threads: one. Errors: none.
 
 class PendingConnections {
  public:
@@ -127,7 +127,7 @@ class PendingConnections {
   void Add(UniqueFd connection, TimePoint until);
   // The oldest connection that is ready.
   std::optional<UniqueFd> TakeReady();
-  // Closes connections whose time is over, and those beyond kMost; how many.
+  // Closes connections whose time is over, and those beyond kMost. Returns how many.
   std::size_t DropExpired(TimePoint now);
 
   // Readable when TakeReady() may have one.
@@ -145,28 +145,28 @@ class PendingConnections {
 
 // The three runs over a connected queue pair: RDMA WRITE bandwidth, WRITE and SEND ping-pong.
 //
-// The starting end drives, the other one answers. Both busy-wait, as programs with such NICs do,
-// and yield the CPU when nothing has come for a while. Ping-pong messages have 8 bytes.
-// Threads: one. Errors: those of the queue pair and of `check_peer`, since an end that waits for data
-// does not notice the end of the other one; kTimeout when nothing has happened for `stall`, which has to
-// be longer than the device's own retries, so that their error comes first.
+// The starting end drives, the other one answers. Both busy-wait, as programs with such NICs do, and yield
+// the CPU when nothing has come for a while. Ping-pong messages have 8 bytes.
+// Threads: one. Errors: those of the queue pair and of `check_peer`, since a waiting end does not notice by
+// itself that the other one has ended. Also kTimeout when nothing has happened for `stall`. It must be longer
+// than the device's own retries, so that their error comes first.
 
 struct RunLimits {
   std::chrono::steady_clock::duration duration{};
   std::chrono::steady_clock::duration stall{};
-  // Called again and again while nothing comes; its error ends the run.
+  // Called repeatedly while nothing arrives. Its error ends the run.
   std::function<Result<void>()> check_peer;
 };
 
-// Writes of `size` bytes, `depth` in flight. The other end has nothing to do.
+// Writes of `size` bytes, `depth` in progress. The other end does nothing.
 Result<Bandwidth> DriveWriteBandwidth(QueuePair& pair, std::size_t size, int depth, const RunLimits& limits);
 
-// `mail`: offset of kMailBytes in both buffers. Clear() on both sides comes before either drives.
+// `mail`: offset of kMailBytes in both buffers. Both sides must call ClearMail() before either drives.
 void ClearMail(QueuePair& pair, std::size_t mail);
 Result<Latency> DriveWriteLatency(QueuePair& pair, std::size_t mail, const RunLimits& limits);
 Result<void> AnswerWriteLatency(QueuePair& pair, std::size_t mail, const RunLimits& limits);
 
-// ArmReceive() on both sides comes before either drives.
+// Both sides must call ArmReceive() before either drives.
 Result<void> ArmReceive(QueuePair& pair, std::size_t mail);
 Result<Latency> DriveSendLatency(QueuePair& pair, std::size_t mail, const RunLimits& limits);
 Result<void> AnswerSendLatency(QueuePair& pair, std::size_t mail, const RunLimits& limits);

@@ -28,16 +28,16 @@ namespace {
 using Clock = std::chrono::steady_clock;
 
 constexpr std::chrono::seconds kConnectLimit{10};
-// For the end that knows why to say it, when the other one has only heard of it.
+// The time that an end gets to report the cause, when the other one has only seen its effect.
 constexpr std::chrono::milliseconds kGrace{500};
-// An answering end does not know how long the test may take before it has been told.
+// An answering end does not know the duration of the test before its request arrives.
 constexpr std::chrono::hours kLongestAnswer{4};
 
 tl::unexpected<Error> Interrupted() {
   return Fail(ErrorCode::kBusy, kInterrupted);
 }
 
-// Until one of `fds` is readable; nullopt at the deadline. The signals' descriptor comes first.
+// Waits until one of `fds` is readable; nullopt at the deadline. The signals' descriptor comes first.
 Result<std::optional<std::size_t>> WaitReadable(const Interrupts& interrupts, std::vector<int> fds,
                                                 TimePoint deadline) {
   fds.insert(fds.begin(), interrupts.fd());
@@ -76,7 +76,7 @@ bool AnyFailed(const std::vector<Watched>& ends) {
   return std::ranges::any_of(ends, [](const Watched& end) { return end.result && !*end.result; });
 }
 
-// Waits until all have ended, or one has failed and the others had their chance to say why.
+// Waits until all have ended. After a failure the others get a short time to report the cause.
 Result<void> AwaitEnds(std::vector<Watched>& ends, const Interrupts& interrupts, TimePoint deadline) {
   TimePoint until = deadline;
   for (auto running = Running(ends); !running.empty(); running = Running(ends)) {
@@ -96,7 +96,7 @@ Result<void> AwaitEnds(std::vector<Watched>& ends, const Interrupts& interrupts,
   return {};
 }
 
-// Of the end that knows most, with its name.
+// The error of the end that knows the cause, with that end's name.
 Error WorstOf(const std::vector<Watched>& ends) {
   const Watched* worst = nullptr;
   for (const Watched& end : ends) {
@@ -152,7 +152,7 @@ Result<UniqueFd> ConnectTo(const std::string& where, const Interrupts& interrupt
   return fd;
 }
 
-// Forks the end that starts; it keeps `channel` and nothing of `others`.
+// Forks the starting end. It keeps `channel`, and closes `others`.
 Result<EndProcess> ForkStarting(const TestEnd& end, UniqueFd channel, UniqueFd* others,
                                 const PlannedTest& test, const TestParameters& parameters,
                                 const std::shared_ptr<const SharedKeys>& keys) {
@@ -221,11 +221,11 @@ Result<UniqueFd> ListeningSocket(const http::HttpAddress& address) {
 }
 
 Result<void> WasSilent() {
-  return Fail(ErrorCode::kTimeout, "who has connected did not say which test it wants",
+  return Fail(ErrorCode::kTimeout, "the connected peer did not state which test it wants",
               "is it railctl rdma-test?");
 }
 
-// One test with whoever has connected.
+// Runs one test with the connected peer.
 Result<void> Serve(const TestEnd& end, const ListenOptions& options, UniqueFd connection,
                    const Interrupts& interrupts) {
   EndProcess answering =
@@ -269,9 +269,9 @@ Result<Served> Listen(const TestEnd& end, const ListenOptions& options, const In
     if (!ready && ready.error().message == kInterrupted) return served;
     if (!ready) return Fail(ready.error());
     if (!*ready && Clock::now() >= until) return served;
-    // Whoever connects is let in at once, so that nobody keeps others out.
+    // Accept every connection at once, so that a silent peer keeps no other out.
     UniqueFd connection(accept4(socket.get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
-    if (!connection.valid()) continue;  // nobody new, or it has gone again
+    if (!connection.valid()) continue;  // no new connection, or it has closed again
     pending.Add(std::move(connection), Clock::now() + kHandshake);
     until = Clock::now() + options.wait;
   }
@@ -317,7 +317,7 @@ Result<std::string> DecodeResult(const std::string& bytes) {
 [[noreturn]] void Child(const NetNs* ns, pid_t parent, int out,
                         const std::function<Result<std::string>()>& work) {
   prctl(PR_SET_PDEATHSIG, SIGKILL);
-  if (getppid() != parent) _exit(1);  // it died before we asked
+  if (getppid() != parent) _exit(1);  // the parent died before the request
   const Result<void> entered = ns == nullptr ? Result<void>() : EnterForGood(*ns);
   const std::string bytes = EncodeResult(entered ? work() : Fail(entered.error()));
   std::string_view rest = bytes;
@@ -375,7 +375,7 @@ std::optional<Result<std::string>> EndProcess::Read() {
     if (size < 0 && errno == EAGAIN) return std::nullopt;
     break;
   }
-  // It closes the pipe with its end.
+  // The process closes the pipe when it ends.
   Reap();
   return DecodeResult(said_);
 }
@@ -397,7 +397,8 @@ Interrupts::~Interrupts() {
   sigset_t signals;
   sigemptyset(&signals);
   for (const int one : {SIGINT, SIGTERM, SIGHUP}) sigaddset(&signals, one);
-  // Those that came have been heard: they are not to end the program with the report unsaid.
+  // Discard pending signals, which Interrupts has reported. Otherwise they would end the program before its
+  // report.
   const timespec at_once{};
   while (sigtimedwait(&signals, nullptr, &at_once) > 0) {
   }

@@ -1,8 +1,8 @@
-// One planned test from start to end: its processes, what they say, signals and the deadline.
+// One planned test from start to end: its processes, their results, signals and the deadline.
 //
-// Both ends on this node: two processes joined by a socket pair. The other one on another node: one
-// process with a TCP connection, which is made before that enters its namespace, so that the
-// exchange goes over the cluster network.
+// If both ends are on this node, two processes are joined by a socket pair. If the other end is on another
+// node, one process has a TCP connection. It is made before the process enters its namespace, so that the
+// exchange uses the cluster network.
 // Threads: the calling process has one. Errors: of the end that failed first, with its name before
 // the message; kTimeout; kBusy with kInterrupted as the message when a signal came.
 #pragma once
@@ -24,13 +24,13 @@ namespace railhead::rdma_test {
 
 // A process for one end of a test, in that end's network namespace; and signals that end tests.
 //
-// The process has a /sys of its namespace, ignores the terminal's signals (its parent ends it) and
-// dies with its parent. Nothing of it is left when the object goes: it is killed and reaped.
+// The process has a /sys of its namespace, ignores the terminal's signals (its parent ends it) and dies with
+// its parent. The object's destructor kills and reaps it.
 // Ownership: moves. Threads: the calling process has one thread only.
 
 class EndProcess {
  public:
-  // `ns`: where; nullptr: in this namespace. `work`'s result is the process's.
+  // `ns`: its namespace; nullptr: this one. `work`'s result is the process's.
   static Result<EndProcess> Start(const NetNs* ns, const std::function<Result<std::string>()>& work);
 
   EndProcess(EndProcess&& other) noexcept;
@@ -39,10 +39,10 @@ class EndProcess {
   EndProcess& operator=(const EndProcess&) = delete;
   ~EndProcess();
 
-  // Readable when there is something for Read().
+  // Readable when Read() has something to read.
   [[nodiscard]] int fd() const { return pipe_.get(); }
-  // Takes what there is, without waiting. Its result, once it has ended: kInternal when it has
-  // ended without one.
+  // Reads without waiting. Returns the process's result once it has ended. kInternal: it has ended without
+  // one.
   std::optional<Result<std::string>> Read();
 
  private:
@@ -80,8 +80,8 @@ Result<Outcome> RunTest(const TestEnd& from, const TestEnd& to, const PlannedTes
 struct ListenOptions {
   http::HttpAddress address;
   PlanOptions plan;
-  std::chrono::seconds wait{60};                     // without a connection: the end of it
-  std::shared_ptr<const SharedKeys> keys = nullptr;  // nullptr: whoever connects is answered
+  std::chrono::seconds wait{60};                     // Listen() ends after this time without a connection
+  std::shared_ptr<const SharedKeys> keys = nullptr;  // nullptr: answers every peer
 };
 
 struct Served {
@@ -89,8 +89,9 @@ struct Served {
   int failed = 0;
 };
 
-// Answers one test after the other, that first whose end has said first what it wants; those who have said
-// nothing yet wait together. `tell` gets the outcome of each, and of those that never said it.
+// Answers tests one after the other, in the order in which their requests are complete. Connections without a
+// complete request wait together. `tell` gets the outcome of each test, and of each connection without a
+// request.
 Result<Served> Listen(const TestEnd& end, const ListenOptions& options, const Interrupts& interrupts,
                       const std::function<void(const Result<void>& test)>& tell);
 

@@ -1,10 +1,10 @@
 // The protocol between the two ends of a test.
 //
-// A frame is 12 bytes, big endian: "RHRT", version (2), kind (2), length of what follows (4); then
-// the fields of that kind, in the order in which they stand below; text has its length (2) before
-// it. Both ends check all of it: kinds, lengths, ranges, and that nothing is left over.
-// The connection is not encrypted, and without keys not authenticated. A peer gets write
-// access to one buffer that exists for the test and holds nothing. Listen on the cluster network only.
+// A frame begins with 12 bytes, big endian: "RHRT", version (2), kind (2), length of the payload (4). The
+// fields of that kind follow, in the order of the structures below. Text has its length (2) before it. Both
+// ends check kinds, lengths, ranges, and that no bytes are left over. The connection is not encrypted, and
+// without keys not authenticated. A peer gets write access to one buffer that exists for the test and holds
+// nothing. Listen on the cluster network only.
 //
 // The course: hello ->, <- endpoint, endpoint ->, <- ready; then for each run: run ->, <- ready,
 // (verbs), done ->; end -> closes. Either end may say error at any time and then closes.
@@ -44,7 +44,7 @@ inline constexpr int kMaxTimeout = 22;       // 17 s; NCCL users go as far
 // The buffer's last part, for the ping-pong messages.
 inline constexpr std::uint32_t kMailBytes = 8192;
 
-// Of the whole test; from who starts it.
+// The request for the whole test, from the starting end.
 struct Hello {
   std::string rail;        // may be empty
   IpAddress gid;           // the starting end's
@@ -79,7 +79,7 @@ struct Done {
 struct End {
   bool operator==(const End&) const = default;
 };
-// Why the other end stopped.
+// The reason why the other end stopped.
 struct Failure {
   std::uint8_t code = 0;  // an ErrorCode
   std::string message;
@@ -91,7 +91,7 @@ using Message = std::variant<Hello, Endpoint, Run, Ready, Done, End, Failure>;
 
 std::string EncodeMessage(const Message& message);
 
-// The frame with the version and length that it has with a seal, which is to be appended.
+// The frame with the version and length of a sealed frame. The caller appends the seal.
 std::string AsSealedFrame(std::string frame);
 
 struct FrameHeader {
@@ -106,13 +106,13 @@ bool IsFailure(const FrameHeader& header);
 
 // The checks of each end before it uses the other end's values.
 Result<void> CheckHello(const Hello& hello);
-// `bytes`: how large the buffer has to be.
+// `bytes`: the required size of the buffer.
 Result<void> CheckEndpoint(const Endpoint& endpoint, const IpAddress& own_gid, std::uint64_t bytes);
 
 Failure FailureOf(const Error& error);
-// The message says that it is the other end's error.
+// The message states that the error is the other end's.
 Error ErrorOf(const Failure& failure);
-// Whether it is the other end's error, of which that end has the details.
+// Whether the error is the other end's, which has the details.
 bool IsFromPeer(const Error& error);
 
 // Messages over a connected stream socket, to the other end of a test.
@@ -123,12 +123,13 @@ bool IsFromPeer(const Error& error);
 
 // FrameSeal: signatures of one end's frames, and checks of the other end's, with keys that both share.
 //
-// A sealed frame has version 2, and behind its payload the sender's nonce (16 bytes) and a signature (32) of:
-// the sender's role, the number of its frames before, the receiver's nonce, the sender's nonce, the frame. So
-// no frame fits into another connection or another place. The starting end does not know the other's nonce in
-// its hello, nor may an end that only reports a failure: these are signed with zeros in its place. An
-// attacker who replays a recorded hello gets its answer, and no further. Nothing is encrypted. Ownership:
-// shares the keys. Threads: one. Errors: kPermission: no or another key.
+// A sealed frame has version 2. Its payload is followed by the sender's nonce (16 bytes) and a signature
+// (32). The signature covers the sender's role, the number of its earlier frames, the receiver's nonce, the
+// sender's nonce, and the frame. So no frame fits into another connection or another place. In its hello, the
+// starting end does not know the other's nonce. Neither may an end that only reports a failure. Both sign
+// these frames with zeros in its place. An attacker who replays a recorded hello gets its answer, but cannot
+// go on. Nothing is encrypted.
+// Ownership: shares the keys. Threads: one. Errors: kPermission: no or another key.
 
 enum class EndRole : std::uint8_t { kStarting, kAnswering };
 
@@ -150,7 +151,7 @@ class FrameSeal {
   const std::shared_ptr<const SharedKeys> keys_;
   const EndRole role_;
   Nonce own_{};
-  Nonce other_{};  // zeros: not known
+  Nonce other_{};  // zeros: unknown
   std::uint64_t sent_ = 0;
   std::uint64_t received_ = 0;
 };
@@ -160,7 +161,7 @@ using TimePoint = std::chrono::steady_clock::time_point;
 class Channel {
  public:
   explicit Channel(UniqueFd fd) : Channel(std::move(fd), nullptr, EndRole::kStarting) {}
-  // Each frame is signed, and has to be, where there are `keys`.
+  // With `keys`, each frame is signed, and must be.
   Channel(UniqueFd fd, std::shared_ptr<const SharedKeys> keys, EndRole role)
       : fd_(std::move(fd)), seal_(std::make_unique<FrameSeal>(std::move(keys), role)) {}
 
@@ -171,7 +172,7 @@ class Channel {
   // other message stays unread.
   [[nodiscard]] Result<void> CheckPeer() const;
 
-  // The next message, which has to be one of this kind.
+  // The next message, which must be of this kind.
   template <typename Kind>
   [[nodiscard]] Result<Kind> Expect(TimePoint deadline) const {
     Message message = RH_TRY(Receive(deadline));

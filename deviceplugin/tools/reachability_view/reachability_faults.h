@@ -1,8 +1,9 @@
-// What the faults of a matrix have in common: few sentences for many pairs that do not reach each other.
+// The common faults of a matrix: few sentences for many pairs that do not reach each other.
 //
-// For each rail: is it the whole rail; else, which nodes have a fault with all others; else, between which
-// two sets of nodes, the largest first, until every bad pair is in one. Finding the fewest sets is hard (a
-// cover by bicliques); growing the largest one each time comes near. A fault of several rails is named once.
+// Each rail is checked in three steps. Does the whole rail have a fault? Otherwise: which nodes have a fault
+// with all others? Otherwise: between which two sets of nodes? The largest sets come first, until every bad
+// pair is in one. Finding the fewest sets is hard (a cover by bicliques); growing the largest one each time
+// comes near. A fault of several rails is named once.
 // Threads: pure functions.
 #pragma once
 
@@ -28,7 +29,7 @@ struct ReachabilityFault {
   std::vector<std::string> others;                       // of kBetween
   std::map<reachability::PeerState, std::size_t> pairs;  // (from, to), as `from` says; of all rails
   bool all_rails = false;                                // of a matrix with several
-  bool all_nodes = false;                                // of kGateway: all that have one
+  bool all_nodes = false;                                // of kGateway: every node that has one
 
   bool operator==(const ReachabilityFault&) const = default;
 
@@ -54,13 +55,13 @@ std::vector<ReachabilityFault> ExplainFaults(const ReachabilityMatrix& matrix);
 // "rail5: gpu-017 reaches no other node (silent 78)"
 std::string TextOf(const ReachabilityFault& fault);
 
-// A matrix for terminals: what its faults have in common, then which node reaches which.
+// A matrix for terminals: first its common faults, then which node reaches which.
 //
 // Marks show it without colours. Nodes with equal rows and columns share them, and equal rails share a
 // matrix. Threads: pure function.
 
 struct ReachabilityTextOptions {
-  bool every_node = false;  // rows of their own for all
+  bool every_node = false;  // a separate row for every node
   bool colours = false;
 };
 

@@ -24,7 +24,7 @@ inline constexpr char kMarkSelf = '-';
 
 // One of "?.~/m<X".
 char MarkOf(reachability::PeerState state);
-// Of marks that are no states: nullopt.
+// nullopt for a mark that is not a state.
 std::optional<reachability::PeerState> StateOfMark(char mark);
 bool IsFault(char mark);
 // "reachable", "not reported" and so on.
@@ -34,7 +34,7 @@ struct RailMatrix {
   std::string rail;
   std::vector<std::string> rows;             // by node: a mark for each node
   std::vector<std::size_t> without_gateway;  // nodes that get no answer from it
-  std::vector<std::size_t> asking_gateway;   // nodes that have one
+  std::vector<std::size_t> asking_gateway;   // nodes that have a gateway
 
   static void List(auto& f) {
     f("rail", &RailMatrix::rail);
@@ -50,7 +50,7 @@ struct ReachabilityMatrix {
 
 class ReachabilityMatrixBuilder {
  public:
-  // Of a node that was there already: kInvalid.
+  // kInvalid for a node that was added before.
   Result<void> Add(const reachability::ReachabilityReport& report);
   [[nodiscard]] ReachabilityMatrix Build() const;
 
@@ -73,14 +73,14 @@ class ReachabilityMatrixBuilder {
   std::vector<Rail> rails_;
 };
 
-// Groups of nodes with equal rows and columns, which are shown as one; by their first node.
+// Groups of nodes with equal rows and columns, which share one row. Sorted by their first node.
 std::vector<std::vector<std::size_t>> AlikeNodes(const RailMatrix& rail);
 
 // The reports of many nodes, one after the other, as `railctl reachability -o json` prints them.
 //
-// One at a time is in memory: those of a thousand nodes together are a gigabyte.
-// Ownership: `in` is borrowed. Threads: one. Errors of Next(): those of ParseReachabilityReport, with which
-// of them it is; those of JsonObjects.
+// Only one report at a time is in memory: those of a thousand nodes together need a gigabyte.
+// Ownership: `in` is borrowed. Threads: one. Errors of Next(): those of ParseReachabilityReport, with the
+// number of the report; those of JsonObjects.
 
 class ReachabilityReportStream {
  public:
@@ -88,7 +88,7 @@ class ReachabilityReportStream {
   ReachabilityReportStream(std::istream& in, std::string what)
       : objects_(in, std::move(what), reachability::kMaxReachabilityReport) {}
 
-  // nullopt: that was all.
+  // nullopt: the stream has ended.
   Result<std::optional<reachability::ReachabilityReport>> Next();
 
  private:

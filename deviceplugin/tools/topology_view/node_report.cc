@@ -42,7 +42,7 @@ Result<NodeReport> ReadNodeReport(const Root& root) {
   for (const std::string& note : report.topology->notes())
     report.notes.push_back(topology::kTopologyPath + (": " + note));
 
-  // Not through NVML: what is shown of a GPU is not worth waking it up.
+  // NVML is not used: it would wake the GPUs, and the report needs little about them.
   const topology::AcceleratorIds ids(root, report.topology->accelerators(), {});
   for (const Accelerator& one : report.topology->accelerators())
     report.uuids.push_back(ids.UuidOf(one.address));
@@ -125,7 +125,7 @@ std::string Matrix(const topology::Topology& topology) {
   return Aligned(rows);
 }
 
-// Or what is said when there is none.
+// The table, or `none` for an empty list.
 template <typename T>
 std::string Table(const std::vector<T>& list, const std::string& title, const char* none) {
   return list.empty() ? none : title + Aligned(TableOf(list), "  ");

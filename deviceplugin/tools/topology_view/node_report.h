@@ -1,7 +1,7 @@
 // NodeReport: what `railctl topology` shows of a node, for people and programs.
 //
-// The topology, and what is known of each NIC from fabric.json (rail, VLAN) and from the
-// journal of attachments (which VFs are in use).
+// The topology, and each NIC's data from fabric.json (rail, VLAN) and from the journal of attachments (which
+// VFs are in use).
 // Threads: ReadNodeReport() is thread-safe; a report is a value.
 #pragma once
 
@@ -24,7 +24,7 @@ struct ReportedVf {
 };
 
 struct NicUse {
-  std::string rail;             // "" when it is on none
+  std::string rail;             // "" without a rail
   std::optional<int> vlan;      // of the rail
   bool in_use = false;          // the NIC itself is in a pod
   std::vector<ReportedVf> vfs;  // in the order of their index
@@ -37,7 +37,7 @@ struct NodeReport {
   std::shared_ptr<const topology::Topology> topology;
   std::vector<std::string> uuids;  // of each accelerator; "" for none
   std::vector<NicUse> nics;        // of each NIC
-  // What could not be told, and what topology.json says in vain. Sentences.
+  // Sentences about missing facts, and about entries of topology.json without effect.
   std::vector<std::string> notes;
 };
 
@@ -49,7 +49,7 @@ std::string ReportText(const NodeReport& report);
 
 // The same for programs, and the lines of the text's tables.
 
-// A device's host bridge, then each bridge above it: of a path in sysfs.
+// A device's host bridge, then each bridge above it, from a path in sysfs.
 std::vector<std::string> BridgesOf(const std::string& path);
 // "10de"
 std::string HexText(std::uint16_t number);

@@ -105,7 +105,7 @@ TEST_F(KubeletTest, TakesTheDaemonSetOfTheProgramItReplacesAsItIs) {
   EXPECT_NE(daemon->err().find("--log-dir=sriovdp"), std::string::npos) << "what is ignored is said";
 }
 
-// From the first list on: what is drained is not known.
+// From the first list on: the list of drained devices is not known.
 TEST_F(KubeletTest, GivesOutNothingWhileItCannotReadWhatIsDrained) {
   const std::string path = "/var/lib/railhead/drains.json";
   sysfs_.Write(path, "{");
@@ -122,7 +122,7 @@ TEST_F(KubeletTest, GivesOutNothingWhileItCannotReadWhatIsDrained) {
   ASSERT_TRUE(kubelet.Start());
   const auto daemon = RunDaemon();
   ASSERT_TRUE(Eventually([&] {
-    return daemon->err().find("what is drained is not known") != std::string::npos;
+    return daemon->err().find("the list of drained devices is not known") != std::string::npos;
   })) << daemon->err();
   ASSERT_TRUE(Eventually([&] { return lists > 0; })) << daemon->err();
   EXPECT_EQ(healthy, 0);

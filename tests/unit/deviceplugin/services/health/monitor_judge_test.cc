@@ -135,8 +135,7 @@ TEST(JudgeTest, PresenceComesFirst) {
   EXPECT_EQ(KindOf(health::HealthRule::kRdmaPort, Pf(), unbound), Kind::kUnknown);
   health::Observation gone = unbound;
   gone.present = false;
-  EXPECT_EQ(Judge(health::HealthRule::kGone, Vf(), gone).text,
-            "there is no PCI function 0000:43:02.0 any more");
+  EXPECT_EQ(Judge(health::HealthRule::kGone, Vf(), gone).text, "PCI function 0000:43:02.0 no longer exists");
   EXPECT_EQ(KindOf(health::HealthRule::kUnbound, Vf(), gone), Kind::kUnknown) << "it is gone, not unbound";
   EXPECT_EQ(KindOf(health::HealthRule::kVfCount, Pf(), gone), Kind::kUnknown);
 }
@@ -145,7 +144,7 @@ TEST(JudgeTest, VfCount) {
   health::Observation seen = GoodPf();
   seen.vf_count = 0;
   EXPECT_EQ(Judge(health::HealthRule::kVfCount, Pf(8), seen).text,
-            "PF pf0 (0000:43:00.0) has no VFs any more: sriov_numvfs is 0, was 8");
+            "PF pf0 (0000:43:00.0) no longer has VFs: sriov_numvfs is 0, was 8");
   EXPECT_EQ(KindOf(health::HealthRule::kVfCount, Pf(0), seen), Kind::kGood) << "never had any";
 }
 

@@ -111,7 +111,7 @@ TEST(HealthRulesTest, WhatIsWrongIsNamed) {
       {R"({"health": {"link": {"counters": {}}}})", "/health/link/counters: unknown field"},
       {R"({"health": {"intervalSeconds": 0}})", "/health/intervalSeconds: 0 is out of range"},
       {R"({"health": {"aer": {"counters": {"aer_fatal": {"limit": 1, "seconds": 9}}}}})",
-       "/health/aer/counters/aer_fatal: is no counter of PCIe error reporting"},
+       "/health/aer/counters/aer_fatal: is not a counter of PCIe error reporting"},
       {R"({"health": {"errorRate": {"counters": {"new": {"limit": 1}}}}})",
        "/health/errorRate/counters/new/seconds: is required"},
       {R"({"health": {"errorRate": {"counters": {"symbol_error": {"seconds": 0}}}}})",
@@ -119,7 +119,7 @@ TEST(HealthRulesTest, WhatIsWrongIsNamed) {
       {R"({"health": {"errorRate": {"counters": {"symbol_error": {"limits": 1}}}}})",
        "/health/errorRate/counters/symbol_error/limits: unknown field"},
       {R"({"health": {"errorRate": {"counters": {"../../x": {"limit": 1, "seconds": 1}}}}})",
-       "is no name of a counter"},
+       "is not a valid counter name"},
       {R"({"health": {"errorRate": {"counters": {"symbol_error": true}}}})", "is not an object"},
       {R"({"health": {"devlink": {"reporters": ["a/b"]}}})", "/health/devlink/reporters: 'a/b' is no name"},
   };

@@ -40,7 +40,7 @@ TEST_F(LostTest, VfsThatWereRemovedAreTroubleUntilTheyAreMadeAgain) {
   EXPECT_TRUE(watch_->IsHealthy(kPf)) << "nothing is wrong with the PF itself";
   ASSERT_EQ(watch_->Reasons(kVf).size(), 1U);
   EXPECT_EQ(watch_->Reasons(kVf2)[0].text,
-            "PF pf0 (0000:43:00.0) has no VFs any more: sriov_numvfs is 0, was 2");
+            "PF pf0 (0000:43:00.0) no longer has VFs: sriov_numvfs is 0, was 2");
   health::HealthState state = State();
   ASSERT_EQ(state.history.size(), 1U) << "however many they are";
   EXPECT_EQ(state.history[0].vfs, 2U);
@@ -107,7 +107,7 @@ TEST_F(LostTest, APfThatFellOffTheBus) {
   sysfs_.Remove(std::string("/sys/bus/pci/devices/") + kPf);
   functions_.clear();
   EXPECT_EQ(Run(1, 6).size(), 3U);
-  EXPECT_EQ(watch_->Reasons(kVf).at(0).text, "there is no PCI function 0000:43:00.0 any more");
+  EXPECT_EQ(watch_->Reasons(kVf).at(0).text, "PCI function 0000:43:00.0 no longer exists");
   const health::HealthState state = State();
   ASSERT_EQ(state.history.size(), 1U);
   EXPECT_TRUE(state.history[0].itself);

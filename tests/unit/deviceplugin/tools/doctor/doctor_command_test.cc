@@ -75,7 +75,7 @@ TEST_F(DoctorCommandTest, Lists) {
 TEST_F(DoctorCommandTest, WrongCommandLine) {
   const ProcessOutput output = Run({"--only", "pci.asc"});
   EXPECT_EQ(output.status, 2);
-  EXPECT_EQ(output.err, "railctl: there is no check pci.asc\n  did you mean pci.acs?\n");
+  EXPECT_EQ(output.err, "railctl: unknown check pci.asc\n  did you mean pci.acs?\n");
   EXPECT_EQ(Run({"--jsno"}).status, 2);
 }
 

@@ -106,7 +106,7 @@ TEST_F(ReadFactsTest, NamespacesThatComeLater) {
 
 TEST_F(ReadFactsTest, WhatIsDrained) {
   sysfs_.Write("/var/lib/railhead/drains.json", "{");
-  Expect(Judge("node.records"), Status::kFailure, "what operators have drained cannot be read");
+  Expect(Judge("node.records"), Status::kFailure, "the list of drained devices cannot be read");
 }
 
 TEST_F(ReadFactsTest, TheAddressStore) {

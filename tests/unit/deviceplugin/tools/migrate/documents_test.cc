@@ -62,7 +62,7 @@ metadata: {name: p}
   ASSERT_EQ(documents.networks.size(), 1U);
   EXPECT_EQ(documents.networks[0].object["spec"]["config"]["vlan"], 7);
   ASSERT_EQ(documents.untouched.size(), 1U);
-  EXPECT_EQ(documents.untouched[0], "input: Pod p: is no part of the SR-IOV suite");
+  EXPECT_EQ(documents.untouched[0], "input: Pod p: is not part of the SR-IOV suite");
 }
 
 TEST(Documents, ListsAsKubectlPrintsThem) {
