@@ -283,7 +283,7 @@ class SchemaTest : public ::testing::TestWithParam<Subject> {
     place = good;
   }
 
-  // What the schema says that an absent key is, it takes.
+  // If the schema states a default, it accepts that value.
   void CompareDefault(Json& document, Json& place, const Json& schema) {
     if (!schema.contains("default")) return;
     const Json good = std::exchange(place, schema["default"]);
@@ -292,7 +292,7 @@ class SchemaTest : public ::testing::TestWithParam<Subject> {
     place = good;
   }
 
-  // Of the schema of an object, whatever its type is.
+  // The properties of an object's schema, whatever its type.
   static Json PropertiesOf(const Json& schema) {
     Json properties = schema.value("properties", Json::object());
     for (const Json& one : schema.value("allOf", Json::array())) {
@@ -372,7 +372,7 @@ TEST_P(SchemaTest, DocumentsHaveEveryKey) {
 INSTANTIATE_TEST_SUITE_P(Of, SchemaTest, ::testing::ValuesIn(Subjects()),
                          [](const auto& info) { return std::string(info.param.name); });
 
-// What is written is read as it was.
+// A fabric reads back as it was written.
 TEST(SchemaRoundTripTest, Fabric) {
   const auto fabric = ParseFabric(kFabric, "f");
   ASSERT_TRUE(fabric) << Describe(fabric.error());

@@ -1,5 +1,5 @@
-// The fake behaves as Linux was seen to: what these tests pin down was observed on
-// real SR-IOV VFs or is read from the kernel's source, as noted.
+// The fake behaves like Linux. These tests state behaviour that was observed on real SR-IOV VFs, or read in
+// the kernel's source as noted.
 #include "tests/support/fake_kernel/fake_kernel.h"
 
 #include <gtest/gtest.h>
@@ -229,7 +229,7 @@ TEST_F(FakeKernelTest, ParksACaller) {
   EXPECT_TRUE(Route(kHost)->ListLinks());
 }
 
-// Who answers on the fake's network: neighbours and address conflicts. And processes.
+// Neighbours, address conflicts and processes of the fake.
 
 constexpr const char* kOtherPf = "0000:83:00.0";
 constexpr milliseconds kBudget{200};

@@ -262,7 +262,7 @@ TEST_F(FakeSettingsTest, FailuresOfTheNewCalls) {
   EXPECT_TRUE(kernel_.WriteSysctls(host, {{"net/ipv4/conf/pf0v0/arp_ignore", "8"}}));
   EXPECT_EQ(kernel_.WriteSysctls(host, {{"net/ipv4/conf/pf0v0/arp_filter", "1"}}).error().sys_errno, EPERM);
   kernel_.StopFailing();
-  // What was done before the refusal stays.
+  // The change before the refusal stays.
   kernel_.FailCall(1, EIO, FakeKernel::Fault::kPartly);
   EXPECT_FALSE(kernel_.WriteSysctls(
       host, {{"net/ipv4/conf/pf0v0/arp_filter", "1"}, {"net/ipv4/conf/pf0v0/arp_notify", "1"}}));

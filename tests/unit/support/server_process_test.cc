@@ -35,7 +35,7 @@ TEST(ReservedPortTest, IsGivenOnce) {
   }
 }
 
-// As Go's net.Listen does it, and again after the server was killed.
+// Go's net.Listen does the same. The test repeats it after the server was killed.
 TEST(ReservedPortTest, AServerListensThere) {
   const ReservedPort reserved;
   const sockaddr_in address = At(reserved.number());

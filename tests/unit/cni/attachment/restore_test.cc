@@ -1,4 +1,4 @@
-// Whatever a pod sets on its NIC: after its DEL the NIC is as before its ADD, on the fake kernel.
+// After a pod's DEL its NIC is as before its ADD, whatever the pod has set on the NIC. On the fake kernel.
 #include <cerrno>
 #include <map>
 #include <random>
@@ -22,7 +22,7 @@ class RestoreFixture : public FaultsFixture {
   FakeNetdev& Nic();
   FakeNetdev& Nic(const std::string& bdf);
   std::string& Setting(const std::string& name) { return Nic().device.values[name]; }
-  // As the pod does it: past the driver's checks, so that any state occurs.
+  // The pod's changes bypass the driver's checks, so that any state occurs.
   void Change(const DeviceField& field, std::mt19937& random);
 
   // Since the last ClearLog().
@@ -32,7 +32,7 @@ class RestoreFixture : public FaultsFixture {
   Call call_;
 };
 
-// The same with a driver that takes its MAC when it binds, and gives its netdev another name then.
+// The same with a driver that takes its MAC when it binds, and then renames its netdev.
 class RestoreIgbvfFixture : public RestoreFixture {
  protected:
   void MakeNics() override;
@@ -58,7 +58,7 @@ void RestoreIgbvfFixture::MakeNics() {
 
 void RestoreFixture::SetUp() {
   FaultsFixture::SetUp();
-  // As operators do it; a VF without one has another MAC after each rebind.
+  // Operators set a MAC. A VF without one has another MAC after each rebind.
   for (FakeFunction& function : kernel_.state().functions) {
     if (function.state) function.state->mac = kernel_.state().OfFunction(function.bdf)->link.mac;
   }
@@ -90,7 +90,7 @@ constexpr int kRounds = 120;
 
 class RestoreTest : public RestoreFixture {
  protected:
-  // Of some fields at random; which ones.
+  // Changes some fields at random, and returns which ones.
   std::set<std::string> ChangeSome(std::mt19937& random, unsigned one_of) {
     std::set<std::string> changed;
     for (const DeviceField& field : DeviceFields()) {
@@ -98,14 +98,14 @@ class RestoreTest : public RestoreFixture {
       Change(field, random);
       changed.emplace(field.name);
     }
-    // No driver has a table that names more queues than there are.
+    // A driver's table does not name more queues than there are.
     if (changed.contains("rss.table") || changed.contains("channels.combined"))
       Setting("channels.combined") = "8";
     return changed;
   }
 
-  // An attachment whose pod changes one field, whose restoration the driver refuses with `error`.
-  // Returns how often the driver was bound anew.
+  // An attachment whose pod changes one field. The driver refuses to restore that field with `error`. Returns
+  // how often the driver was bound again.
   int RefuseOne(const DeviceField& field, int error, std::mt19937& random) {
     EXPECT_TRUE(Add(call_));
     do {
@@ -144,12 +144,14 @@ TEST_F(RestoreTest, AnySetOfChangesIsUndone) {
   EXPECT_GT(gone, kRounds / 10);
 }
 
-// What the host has set stays, and is back where the pod has changed it; it is no default of the driver.
+// Settings of the host stay, although they differ from the driver's defaults. DEL restores those that the pod
+// has changed.
 TEST_F(RestoreTest, WhatTheHostHasSetIsBack) {
   std::mt19937 random = SeededGenerator();
   for (int round = 0; round < kRounds; ++round) {
     (void)ChangeSome(random, 2);
-    // A program whose number the host has; what is attached by TCX nobody can put back.
+    // The host holds these XDP programs, so DEL can attach them again by number. A TCX program cannot be
+    // attached again.
     for (const char* program : {"xdp.generic", "xdp.driver", "xdp.offload"})
       if (!Setting(program).empty()) kernel_.state().programs.insert(Setting(program));
     Setting("tcx.ingress") = "";
@@ -174,7 +176,8 @@ TEST_F(RestoreTest, NoChangeCostsOneLook) {
   EXPECT_EQ(kernel_.Log().find("ReadDevice"), kernel_.Log().rfind("ReadDevice")) << kernel_.Log();
 }
 
-// Fewer queues than the pod's table names are refused until that is back (ethtool_check_max_channel).
+// The kernel refuses fewer queues than the pod's table names until the table is restored
+// (ethtool_check_max_channel).
 TEST_F(RestoreTest, SettingsThatStandAgainstEachOther) {
   const auto before = World();
   ASSERT_TRUE(Add(call_));
@@ -204,7 +207,7 @@ TEST_F(RestoreTest, WhatIsRefusedGoesWithTheDriver) {
   EXPECT_NE(AttachLog().find(R"("reboundFor":"rings.rx)"), std::string::npos) << AttachLog();
 }
 
-// The host's value is lost with the driver, if the device refuses it; but the pod's value does not stay.
+// If the device refuses the host's value, the rebind loses it. The pod's value does not stay.
 TEST_F(RestoreTest, ThePodsValueNeverStays) {
   std::mt19937 random = SeededGenerator();
   std::size_t tried = 0;
@@ -222,7 +225,7 @@ TEST_F(RestoreTest, ThePodsValueNeverStays) {
   EXPECT_GT(tried, 80U);
 }
 
-// What a driver cannot set, it has chosen: no reason to take its device down.
+// If a driver cannot set a field, it has chosen the value itself. DEL does not rebind for such a field.
 TEST_F(RestoreTest, WhatTheDriverReportsCostsNoRebind) {
   std::mt19937 random = SeededGenerator();
   std::size_t tried = 0;
@@ -250,7 +253,8 @@ TEST_F(RestoreTest, AProgramThatALinkHoldsGoesWithTheDriver) {
   }
 }
 
-// The pod's program goes; the host's cannot come back, since nothing holds it any more.
+// DEL removes the pod's program. The host's program cannot be restored, since the last reference to it is
+// gone.
 TEST_F(RestoreTest, AProgramOfTheHostThatIsGoneIsNoReason) {
   Setting("xdp.generic") = "5";
   Setting("tcx.ingress") = "6";
@@ -264,7 +268,8 @@ TEST_F(RestoreTest, AProgramOfTheHostThatIsGoneIsNoReason) {
   EXPECT_EQ(Setting("tcx.ingress"), "");
 }
 
-// As railheadd sees it, which may not call bpf(2): all else is restored, and no device is stuck for it.
+// Like railheadd, which may not call bpf(2). DEL restores every other setting, and the device does not stay
+// stuck.
 TEST_F(RestoreTest, ProgramsThatCannotBeReadAreNoReason) {
   ASSERT_TRUE(Add(call_));
   Setting("rings.rx") = "4096";
@@ -276,7 +281,7 @@ TEST_F(RestoreTest, ProgramsThatCannotBeReadAreNoReason) {
   EXPECT_EQ(Setting("rings.rx"), *AllSettings().Find("rings.rx"));
 }
 
-// While a PF is in a pod, somebody can make VFs of it.
+// A PF in a pod can get VFs.
 TEST_F(RestoreTest, APfWithVfsIsNotBoundAnew) {
   kernel_.AddPf({.address = "0000:84:00.0", .netdev = "pf2", .driver = {.settings = AllSettings()}});
   const Call call{.config = R"("deviceID":"0000:84:00.0","vlan":0,)" + Ipam()};
@@ -299,7 +304,7 @@ TEST_F(RestoreTest, APfWithVfsIsNotBoundAnew) {
 
 // DEL that fails, or is killed, at every call of the kernel, while it puts settings back: on the fake kernel.
 
-// How the pod leaves its NIC.
+// What the pod does to its NIC before DEL.
 enum class Left { kSettings, kHeldProgram };
 
 template <typename Fixture>
@@ -412,7 +417,8 @@ TEST_F(IgbvfDriverTest, TheMacOutlivesARebind) {
 
 TEST_F(IgbvfDriverTest, WithAMacOfTheConfiguration) {
   call_.config += R"(,"mac":"02:aa:00:00:00:01")";
-  least_calls_ = 20;  // the driver is bound anew for the MAC, and nothing of the pod is left then
+  // The driver is bound again for the MAC, and the rebind removes every change of the pod.
+  least_calls_ = 20;
   KillEverywhere(Left::kHeldProgram);
   KillEverywhere(Left::kSettings);
 }

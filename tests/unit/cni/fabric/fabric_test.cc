@@ -1,4 +1,4 @@
-// fabric.json: what is accepted, and every refusal with its pointer.
+// The parser of fabric.json: what it accepts, and every refusal with its JSON pointer.
 #include "cni/fabric/fabric.h"
 
 #include <gtest/gtest.h>

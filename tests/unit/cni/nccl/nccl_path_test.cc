@@ -178,7 +178,7 @@ TEST_F(NcclPathTest, SwitchesThatDifferInTheFunctionAreMerged) {
             (Groups{{"mlx5_0", "mlx5_1"}}));
 }
 
-// What has no place shares the first processor.
+// NICs without a NUMA node count for the first processor.
 TEST_F(NcclPathTest, NicsWithoutAPlaceAreMerged) {
   const FakeNode node = MakeNextBus(sysfs_);
   const nccl::NcclView view = View({{node.pod.nics[0].rdma_device, node.pod.nics[0].address, false},

@@ -123,7 +123,7 @@ TEST(SocketsTest, OnlyOnTheClusterNetwork) {
   EXPECT_TRUE(OpenMpiVariables(unknown).empty());
 }
 
-// What Debian's UCX and Open MPI make of what we write: their own tools say which value they end at.
+// Debian's UCX and Open MPI read our files. Their own tools print the resulting values.
 
 class UcxReadsTest : public ::testing::Test {
  protected:

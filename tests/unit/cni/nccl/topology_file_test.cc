@@ -83,7 +83,7 @@ TEST_P(TopologyOfNodeTest, HasTheNodesGpusAndThePodsNics) {
   EXPECT_EQ(nets, expected);
 }
 
-// NODE is not in NCCL's vocabulary: that is PHB there.
+// NCCL has no distance NODE: it counts as PHB.
 TEST_P(TopologyOfNodeTest, IsAsFarApartAsTheDevices) {
   const auto nccl = NcclModel::Load(TextOf(sysfs(), node().pod));
   ASSERT_TRUE(nccl);
@@ -182,7 +182,7 @@ TEST_F(TopologyFileTest, ALinkIsAsFastAsItsSlowerEnd) {
                 .find("<pci busid=\"0009:01:00.0\" class=\"0x030200\" link_speed=\"16.0 GT/s PCIe\" "
                       "link_width=\"8\"/>"),
             std::string::npos);
-  // As kernels before 5.7 have it.
+  // Kernels before 5.7 write it so.
   sysfs_.Write(host + "/max_link_speed", "5 GT/s\n");
   EXPECT_NE(TextOf(sysfs_, node.pod).find("link_speed=\"5.0 GT/s PCIe\" link_width=\"8\"/>"),
             std::string::npos);
@@ -205,7 +205,7 @@ TEST_F(TopologyFileTest, AnUnknownLinkIsWhatNcclWouldTake) {
   }
 }
 
-// What ranks would compute from CPUID.
+// The same values that ranks compute from CPUID.
 TEST_F(TopologyFileTest, ProcessorsAreToldInNcclsWords) {
   const FakeNode node = MakeA100Pcie(sysfs_);
   EXPECT_NE(TextOf(sysfs_, node.pod)
@@ -317,7 +317,7 @@ TEST_F(TopologyFileTest, BadRequests) {
   EXPECT_EQ(nccl::TopologyText(sysfs_.root(), {}).error().code, ErrorCode::kInvalid);
 }
 
-// Nothing gets out that NCCL could choke on, and what was there stays.
+// WriteTopologyFile() refuses a name that NCCL cannot read, and keeps the earlier file.
 TEST_F(TopologyFileTest, ANameThatNcclCannotReadIsNotWritten) {
   FakeNode node = MakeGuest(sysfs_);
   const std::string path = sysfs_.directory() + "/topology.xml";
@@ -334,7 +334,7 @@ TEST_F(TopologyFileTest, ANameThatNcclCannotReadIsNotWritten) {
   }
 }
 
-// A pod that has 300 NICs is nobody's; NCCL would stop at its start.
+// No real pod has 300 NICs. NCCL would stop at its start.
 TEST_F(TopologyFileTest, TooManyNicsAreRefused) {
   sysfs_.AddPf({.address = "0000:43:00.0", .netdev = "rail0"});
   const auto vfs = sysfs_.AddVfs("0000:43:00.0", 90);

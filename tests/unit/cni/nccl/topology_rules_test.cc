@@ -1,4 +1,4 @@
-// Each rule has a text that breaks it and no other.
+// Each rule has a text that breaks this rule and no other.
 #include "tests/support/nccl/topology_rules.h"
 
 #include <gtest/gtest.h>
@@ -36,7 +36,7 @@ struct Breaks {
   std::string what;  // of kGood: the first of these ...
   std::string by;    // ... becomes this
   std::string sentence;
-  bool misread = false;  // NCCL's parser stops there, or makes something else of it
+  bool misread = false;  // NCCL's parser stops there, or misreads it
 
   friend std::ostream& operator<<(std::ostream& out, const Breaks& breaks) { return out << breaks.name; }
 };
@@ -54,7 +54,7 @@ std::string Times(int count, const std::function<std::string(int)>& make) {
   return text;
 }
 
-// A GPU that nobody has, at an address of its own.
+// An unused GPU, at an address of its own.
 std::string Gpu(int number) {
   constexpr const char* kDigits = "0123456789abcdef";
   return std::string("<pci busid=\"00") + kDigits[number / 256] + kDigits[number / 16 % 16] + ":0" +
@@ -65,7 +65,7 @@ std::vector<Breaks> AllBreaks() {
   const std::string net = "<net name=\"mlx5_12\"/>";
   const std::string nic = "<nic>" + net + "</nic>";
   return {
-      // What NCCL's parser dies of.
+      // NCCL's parser aborts.
       {"XmlDeclaration", "<system", "<?xml version=\"1.0\"?>\n<system", "line 1: there is '?'", true},
       {"Doctype", "<system", "<!DOCTYPE system>\n<system", "line 1: there is '!'", true},
       {"TabBetweenElements", "    <pci", "\t<pci", "there is text between elements", true},
@@ -159,7 +159,7 @@ TEST_P(TopologyRuleTest, IsTold) {
   EXPECT_NE(broken[0].find(GetParam().sentence), std::string::npos) << broken[0];
 }
 
-// The second opinion: what is not a mistake for a parser is one for what comes after it.
+// The second opinion. If NCCL's parser accepts a mistake, a later part of NCCL fails on it.
 TEST_P(TopologyRuleTest, IsMisreadOrNot) {
   EXPECT_EQ(NcclModel::Load(Text(GetParam())).has_value(), !GetParam().misread);
 }

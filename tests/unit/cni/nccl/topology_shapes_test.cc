@@ -1,5 +1,5 @@
-// Random nodes: what is written keeps the rules, and NCCL finds every NIC as far from every GPU as
-// the devices are.
+// Random nodes. The written file keeps the rules, and NCCL finds every NIC as far from every GPU as the
+// devices are.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -17,7 +17,7 @@
 namespace railhead::testing {
 namespace {
 
-// So that the file does not get more than NCCL takes.
+// Keeps the file below NCCL's limits.
 constexpr std::size_t kEnough = 36;
 
 int Chance(int least, int most) {
@@ -106,7 +106,7 @@ class RandomNode {
     nics_.push_back({"mlx5_" + std::to_string(nics_.size()), AddressOf(address), std::nullopt});
   }
 
-  // One or two ports; the pod has a PF, or VFs of it, or neither.
+  // One or two ports. The pod gets a PF, VFs, or neither.
   void Nic(const Bridges& bridges, int domain, int bus, int numa) {
     const int ports = Chance(1, 2);
     for (int port = 0; port < ports; ++port) {

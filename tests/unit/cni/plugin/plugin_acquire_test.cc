@@ -1,5 +1,5 @@
-// Devices that are wanted while others still have them: not restored yet, late DELs,
-// reused container ids, calls that want the same devices at once.
+// ADDs for devices that others still have: devices not restored yet, late DELs, reused container IDs, and
+// simultaneous calls for the same devices.
 #include <atomic>
 #include <cerrno>
 #include <chrono>
@@ -70,8 +70,8 @@ class PluginAcquireTest : public RailsFixture {
   attachment::RailheadPlugin shared_{sysfs_.root(), locked_};
 };
 
-// kubelet hands a VF out before the DEL of its last pod has finished (a peer fails 3 of
-// 10 such pods, and kubelet backs off).
+// Starts an ADD before the DEL of the VF's last pod has finished, as kubelet does. (A peer fails 3 of 10 such
+// pods, and kubelet backs off.)
 TEST_F(PluginAcquireTest, AddWaitsForTheDelOfTheLastPod) {
   const auto last = Single("c1", pod_);
   const std::string other = MakePod("pod2");
@@ -91,7 +91,7 @@ TEST_F(PluginAcquireTest, AddWaitsForTheDelOfTheLastPod) {
   EXPECT_TRUE(checked) << Describe(checked.error());
 }
 
-// All or none, also while waiting: one of three is not restored yet.
+// ADD gets all devices or none, also while it waits: one of three is not restored yet.
 TEST_F(PluginAcquireTest, AddOfSeveralWaitsForOne) {
   const auto last = Single("c0", MakePod("pod0"), 1);
   ASSERT_TRUE(Add(last));
@@ -109,8 +109,7 @@ TEST_F(PluginAcquireTest, AddOfSeveralWaitsForOne) {
   EXPECT_TRUE(Check(AllRails()));
 }
 
-// A namespace that is being taken down gives its devices back from a work queue, some
-// time after its last name is gone.
+// After its last name is gone, a namespace gives its devices back from a work queue, some time later.
 TEST_F(PluginAcquireTest, AddWaitsForADyingNamespace) {
   const std::string other = MakePod("pod2");
   const std::string limbo = kernel_.AddNamespace("limbo");
@@ -130,7 +129,7 @@ TEST_F(PluginAcquireTest, AddWaitsForADyingNamespace) {
   EXPECT_EQ(kernel_.state().Find(kHost, "pf0v0")->link.mtu, 1500) << "as before the first of the two";
 }
 
-// The same without an entry: attached by someone else, or before the journal was there.
+// The same without a journal entry: another program attached the device, or the journal did not exist yet.
 TEST_F(PluginAcquireTest, AddWaitsForADeviceThatNobodyKnows) {
   const std::string limbo = kernel_.AddNamespace("limbo");
   ASSERT_EQ(kernel_.state().Move(*kernel_.state().OfFunction(Bdf(0)), limbo, "pf0v0", {}), 0);
@@ -168,8 +167,7 @@ TEST_F(PluginAcquireTest, WaitingForALockIsBounded) {
   EXPECT_EQ(ChangedSince(before), "");
 }
 
-// Also where an earlier attachment is finished on the way: that must not wait longer than
-// the caller wants.
+// Also where ADD finishes an earlier attachment first: that must not exceed the caller's time limit.
 TEST_F(PluginAcquireTest, WaitingForADyingNamespaceIsBounded) {
   const std::string limbo = kernel_.AddNamespace("limbo");
   ASSERT_TRUE(Add(Single("c1", pod_)));
@@ -201,7 +199,7 @@ TEST_F(PluginAcquireTest, LateDelDoesNotTouchTheNextPod) {
   EXPECT_TRUE(checked) << Describe(checked.error());
 }
 
-// A runtime that was reset hands the same id out again.
+// After a reset, a runtime reuses the same container ID.
 TEST_F(PluginAcquireTest, ContainerIdReused) {
   ASSERT_TRUE(Add(Single("c1", pod_)));
   kernel_.RemoveNamespace(pod_);
@@ -215,8 +213,8 @@ TEST_F(PluginAcquireTest, ContainerIdReused) {
   EXPECT_TRUE(Check(Single("c1", pod_)));
 }
 
-// sriov-cni #219, #220: any error while it looked for the last pod's namespace was taken
-// for the death of that pod, and its VF was given to another one.
+// Defect of sriov-cni (#219, #220): it took any error of a namespace lookup for the pod's death. It then gave
+// that pod's VF to another one.
 TEST_F(PluginAcquireTest, AnErrorIsNotTheDeathOfAPod) {
   ASSERT_TRUE(Add(Single("c1", pod_)));
   const std::string other = MakePod("pod2");
@@ -259,7 +257,7 @@ TEST_F(PluginAcquireTest, KilledAttachmentOfSeveralIsFinishedByWhoWantsOne) {
   EXPECT_EQ(ChangedSince(before), "");
 }
 
-// Two that want what the other has would wait for each other if they locked one by one.
+// Each of two ADDs wants the other's devices. They would wait for each other if they locked one by one.
 TEST_F(PluginAcquireTest, OverlappingSetsDoNotLockEachOther) {
   const auto before_pods = [this] { return OurLinks(kHost).size(); };
   const std::size_t on_host = before_pods();

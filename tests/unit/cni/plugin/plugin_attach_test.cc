@@ -1,4 +1,4 @@
-// What ADD makes, what CHECK sees, and that DEL leaves the host as it was.
+// What ADD makes and what CHECK sees. DEL restores the host.
 #include <sys/socket.h>
 
 #include <algorithm>
@@ -139,8 +139,8 @@ TEST_F(PluginAttachTest, SettingsReachTheVf) {
   EXPECT_EQ(PodLink().mtu, 4200);
 }
 
-// As sriov-cni has it: of two rates that one message sets, the one that is not
-// configured is sent as 0, no limit; without either none is touched.
+// Like sriov-cni. One message sets both rates. If only one is configured, the other is sent as 0, no limit.
+// Without either, no rate changes.
 TEST_F(PluginAttachTest, OneRateTakesTheLimitOffTheOther) {
   VfSettings before;
   before.rate = {{50, 5000}};
@@ -156,8 +156,8 @@ TEST_F(PluginAttachTest, OneRateTakesTheLimitOffTheOther) {
   EXPECT_EQ(Vf(0).rate->max, 5000U);
 }
 
-// ice and i40e reset the VF for its new MAC; iavf refuses for some time. ADD and DEL come through whatever it
-// answers and however often, and DEL leaves the host as it was.
+// The drivers ice and i40e reset the VF for its new MAC, and iavf then refuses for some time. ADD and DEL
+// succeed whatever iavf answers and however often. DEL restores the host.
 TEST_F(PluginAttachTest, AVfThatItsPfResetsForAMac) {
   const std::string config = Usual() + R"(,"mac":"02:aa:00:00:00:01")";
   for (const int error : {EAGAIN, EACCES, EBUSY}) {
@@ -180,8 +180,8 @@ TEST_F(PluginAttachTest, AVfThatItsPfResetsForAMac) {
   EXPECT_EQ(refused.error().sys_errno, EINVAL);
 }
 
-// In switchdev mode a PF's directory has the representors of its VFs and subfunctions, too. They stay on the
-// host when the PF goes, and are not taken for it when it is to be restored.
+// In switchdev mode a PF's directory also lists the representors of its VFs and subfunctions. They stay on
+// the host when the PF moves, and DEL does not take them for the PF.
 TEST_F(PluginAttachTest, ThePfIsNoneOfItsRepresentors) {
   const std::string pf = "0000:e3:00.0";
   const std::string net = "/sys/bus/pci/devices/" + pf + "/net/";
@@ -321,7 +321,7 @@ TEST_F(PluginAttachTest, TwoAddressesOfOneSubnetHaveOneConnectedRoute) {
   EXPECT_EQ(connected, (std::multiset<std::string>{"10.100.0.0/24", "fd00:100::/64"}));
 }
 
-// All that CNI 1.1 says of a route reaches the kernel, the result and CHECK.
+// Every route field of CNI 1.1 reaches the kernel, the result and CHECK.
 TEST_F(PluginAttachTest, RoutesOfTheIpamPluginAreTakenAsTheyAre) {
   const std::string ipam =
       R"(,"ipam":{"type":"test-ipam","address":"10.100.0.10/24","routes":[

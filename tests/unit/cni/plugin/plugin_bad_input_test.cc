@@ -1,5 +1,5 @@
-// Bad input: a CNI error that names the field and says what to do, and nothing
-// changed, neither in the kernel nor in files.
+// Bad input: ADD returns a CNI error that names the field and says what to do. It changes neither the kernel
+// nor files.
 #include <sys/socket.h>
 
 #include <cerrno>
@@ -125,7 +125,7 @@ TEST_F(PluginBadInputTest, DeviceThatCarriesTheDefaultRoute) {
   EXPECT_TRUE(Add({.config = Usual()})) << "of another device";
 }
 
-// A link-local address of IPv4 is one that somebody gave; of IPv6 every link has one.
+// An IPv4 link-local address was set by somebody. Every IPv6 link has one.
 TEST_F(PluginBadInputTest, DeviceThatTheHostUsesWithoutAnAddressOfASubnet) {
   kernel_.SetUp(kHost, "pf0v0", true);
   kernel_.AddAddress(kHost, "pf0v0", "169.254.7.1/16");
@@ -158,7 +158,7 @@ TEST_F(PluginBadInputTest, DeviceThatTheHostUsesWithoutAnAddressOfASubnet) {
   EXPECT_TRUE(Add({.config = Usual()})) << "rules of another device";
 }
 
-// It would be destroyed with the move.
+// The move would destroy it.
 TEST_F(PluginBadInputTest, DeviceUnderAnInterfaceOfTheHost) {
   sysfs_.AddVirtualNetdev("pf0v0.7");
   sysfs_.AddUpper("pf0v0", "pf0v0.7");
@@ -191,8 +191,8 @@ TEST_F(PluginBadInputTest, SubnetExhausted) {
   EXPECT_EQ(IpamCalls(), "ADD DEL") << "the specification asks for a DEL after a failed ADD";
 }
 
-// It does not understand the configuration, at DEL no more than at ADD (a plugin of an
-// older CNI version): the device must not be stuck for that.
+// The IPAM plugin (of an older CNI version) understands the configuration neither at ADD nor at DEL. The
+// device must not be stuck for that.
 TEST_F(PluginBadInputTest, IpamThatRefusesEveryVerb) {
   FailIpam("ADD");
   WriteFileAt(programs_.directory() + "/ipam.fail-DEL", "");
@@ -247,8 +247,8 @@ TEST_F(PluginBadInputTest, NoCarrier) {
   Refused(Usual() + R"(,"linkTimeoutSeconds":0)", kCniTryAgainLater, "the PF pf0 is down");
 }
 
-// Who has the VLAN: the rail, the network or both. A PF gets none, so ADD says so and leaves everything
-// alone.
+// The VLAN comes from the rail, the network or both. A PF cannot get a VLAN, so ADD reports that and changes
+// nothing.
 TEST_F(PluginBadInputTest, APfWithAVlan) {
   const std::string pf = "0000:e3:00.0";
   kernel_.AddPf({.address = pf, .netdev = "pf9"}, {});

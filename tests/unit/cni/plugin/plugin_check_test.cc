@@ -1,5 +1,5 @@
-// CHECK: every promise of ADD broken one by one, and named. (Interface settings and
-// sysctls: plugin_tuning_test.cc.)
+// CHECK: each promise of ADD is broken, and CHECK names it. (For interface settings and sysctls see
+// plugin_tuning_test.cc.)
 #include <linux/neighbour.h>
 
 #include <algorithm>
@@ -65,7 +65,7 @@ TEST_F(PluginCheckTest, VfSettings) {
   }
 }
 
-// Drivers set what they do not report (rtnl_fill_vfinfo leaves it out).
+// Drivers set some fields that they do not report (rtnl_fill_vfinfo omits them).
 TEST_F(PluginCheckTest, WhatADriverDoesNotReportIsNoDifference) {
   Call call = AllRails();
   call.config = R"("deviceID":")" + Bdf(0) + R"(","vlan":100,"mac":"02:aa:00:00:00:01","spoofchk":"off",
@@ -88,7 +88,7 @@ TEST_F(PluginCheckTest, VfThatIsGone) {
   ExpectSaid("VF 0 of pf2 is gone");
 }
 
-// As in switchdev mode. ADD has promised nothing of the VF.
+// The PF does not list its VFs, as in switchdev mode. ADD has promised nothing about the VF.
 TEST_F(PluginCheckTest, PfThatDoesNotListItsVfs) {
   std::filesystem::remove(sysfs_.directory() + "/etc/railhead/fabric.json");  // with its VLANs
   state().functions.clear();
@@ -275,7 +275,7 @@ TEST_F(PluginCheckTest, AnotherNamespace) {
   ExpectSaid("CNI_NETNS is another namespace than at ADD");
 }
 
-// What the runtime keeps must be what ADD said.
+// The runtime's cached result must be what ADD returned.
 TEST_F(PluginCheckTest, PrevResult) {
   call_ = AllRails();
   const auto added = Add(call_);

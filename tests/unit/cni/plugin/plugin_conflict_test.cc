@@ -1,5 +1,5 @@
-// Addresses that someone else has, and gateways: probed, resolved, checked. IPv6 and both
-// families.
+// Addresses that another host has, and gateways: ADD probes and resolves them, CHECK checks them. IPv6 and
+// both families.
 #include <gtest/gtest.h>
 #include <linux/neighbour.h>
 
@@ -76,7 +76,7 @@ TEST_F(PluginConflictTest, OnOneOfSeveralRails) {
   EXPECT_EQ(kernel_.probes().at(0).targets.size(), 3U);
 }
 
-// On another rail's network it is none of ours.
+// The same address in another rail's network is not a conflict.
 TEST_F(PluginConflictTest, SameAddressInAnotherNetwork) {
   kernel_.AddForeignHost("0000:83:00.0", "10.100.0.10", kOther);
   const auto added = Add(Single());
@@ -124,8 +124,8 @@ TEST_F(PluginConflictTest, WithoutAddressNothingIsProbed) {
   EXPECT_EQ(ArpIgnore("net1"), 1);
 }
 
-// The addresses are there while it is asked whether someone has them: until then nobody
-// may be told that we do.
+// The pod's links have their addresses while ADD probes whether another host has them. Until the probe ends,
+// the pod must not answer ARP for them.
 TEST_F(PluginConflictTest, SilentWhileProbing) {
   const Call call{.config = Devices({Bdf(0), Bdf(1)}) + "," + IpamForAll()};
   const int calls = CountAdd(call, 60);
@@ -156,7 +156,7 @@ TEST_F(PluginConflictTest, ArpIgnoreOfTheConfiguration) {
   EXPECT_TRUE(Check(call));
 }
 
-// The first packet of a job does not wait for ARP.
+// ADD resolves gateways, so a job's first packet does not wait for ARP.
 TEST_F(PluginConflictTest, GatewayIsResolved) {
   kernel_.AddForeignHost("", "10.100.0.254", kGateway);
   ASSERT_TRUE(Add(Single()));
@@ -228,7 +228,7 @@ TEST_F(PluginConflictTest, BothFamilies) {
   Refused(call, kCniConflict, {"fd00:100::10", kOther});
 }
 
-// A fault there is no conflict, and no silence either.
+// A failed probe is not a conflict, and ADD reports it.
 TEST_F(PluginConflictTest, ProbeThatFails) {
   kernel_.FailEvery("ProbeAddresses", ENOBUFS);
   const auto before = World();
@@ -238,7 +238,7 @@ TEST_F(PluginConflictTest, ProbeThatFails) {
   EXPECT_EQ(ChangedSince(before), "");
 }
 
-// Which answers to address probes are conflicts, and what of them stays on record.
+// Which answers to address probes are conflicts, and which of them are recorded.
 
 MacAddress MacNumber(int number) {
   return MacAddress{{2, 0, 0, 0, 0, static_cast<std::uint8_t>(number)}};

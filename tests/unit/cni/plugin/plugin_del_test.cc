@@ -30,8 +30,8 @@ TEST_F(PluginDelTest, WithoutAnythingInstalledSucceeds) {
   EXPECT_TRUE(Del({})) << "not even a device";
 }
 
-// A killed ADD leaves its IPAM plugin running, with the device's lock: an address that
-// it still allocates would be held for ever if DEL did not wait for it.
+// A killed ADD's IPAM plugin keeps running, and holds the device's lock. If DEL did not wait, an address that
+// the plugin still allocates would be held for ever.
 TEST_F(PluginDelTest, WaitsForTheIpamPluginOfAKilledAdd) {
   ASSERT_TRUE(Add({.config = Usual()}));
   const Journal journal(sysfs_.root());
@@ -57,7 +57,7 @@ TEST_F(PluginDelTest, WaitsForTheIpamPluginOfAKilledAdd) {
   EXPECT_EQ(IpamCalls(), "DEL");
 }
 
-// The next ADD of a device whose pod died without DEL gives back its address too.
+// The next ADD of a device whose pod died without a DEL also releases that pod's address.
 TEST_F(PluginDelTest, NextAddReleasesTheAddressOfThePodThatDied) {
   ASSERT_TRUE(Add({.config = Usual()}));
   kernel_.RemoveNamespace(pod_);
@@ -68,7 +68,7 @@ TEST_F(PluginDelTest, NextAddReleasesTheAddressOfThePodThatDied) {
   EXPECT_EQ(IpamCalls(), "DEL ADD");
 }
 
-// An entry that no lock file names touched nothing: the device may be another pod's by now.
+// An entry that no lock file names touched nothing. The device may belong to another pod now.
 TEST_F(PluginDelTest, EntryThatHoldsNoDeviceTouchesNone) {
   ASSERT_TRUE(Add({.config = Usual()}));
   const Journal journal(sysfs_.root());
@@ -104,7 +104,8 @@ TEST_F(PluginDelTest, OfAnotherAttachmentTouchesNothing) {
   EXPECT_TRUE(Check({.config = Usual()}));
 }
 
-// The pod hides the VF in a third namespace. What has its name and MAC instead, wherever, is not the VF.
+// The pod hides the VF in a third namespace. An interface with the VF's name and MAC, in any namespace, is
+// not the VF.
 TEST_F(PluginDelTest, AnInterfaceWithItsNameAndMacIsNotTakenForTheVf) {
   const Call call{.config = Usual()};
   const auto before = World();
@@ -132,7 +133,7 @@ TEST_F(PluginDelTest, AnInterfaceWithItsNameAndMacIsNotTakenForTheVf) {
   }
 }
 
-// The kernel leaves a VLAN in the pod when it moves what that is on.
+// When the kernel moves a device, it keeps the device's VLANs in the pod.
 TEST_F(PluginDelTest, WhatThePodHasPutOnItsNicGoesFirst) {
   kernel_.AddVlan(kHost, "ours.9", "pf1v3");
   const auto before = World();
@@ -150,7 +151,7 @@ TEST_F(PluginDelTest, WhatThePodHasPutOnItsNicGoesFirst) {
   EXPECT_EQ(ChangedSince(before), "");
 }
 
-// As a macvlan can, from which the kernel makes others on the same device.
+// A macvlan can do so: the kernel makes others from it on the same device.
 TEST_F(PluginDelTest, WhatThePodGoesOnPuttingOnItsNicGoesToo) {
   const auto before = World();
   ASSERT_TRUE(Add({.config = Usual()}));
@@ -221,7 +222,7 @@ TEST_F(PluginDelTest, WithoutNamespaceFindsItInTheJournal) {
   EXPECT_EQ(ChangedSince(before), "");
 }
 
-// The same path, another namespace: the pod's own is gone, nothing there is ours.
+// The path is the same, but the namespace is another: the pod's own is gone, and nothing there is ours.
 TEST_F(PluginDelTest, NamespaceOfTheSamePathIsNotThePods) {
   ASSERT_TRUE(Add({.config = Usual()}));
   kernel_.RemoveNamespace(pod_);
@@ -258,7 +259,7 @@ TEST_F(PluginDelTest, AfterThePfVanishedToo) {
   EXPECT_EQ(HeldAddresses(), "");
 }
 
-// Its driver's module may be gone, or it is user space's now: nothing to wait for.
+// The driver's module may be gone, or a user-space driver has the device: DEL has nothing to wait for.
 TEST_F(PluginDelTest, AfterTheDriverWasTakenAway) {
   for (const std::string driver : {"", "vfio-pci"}) {
     SCOPED_TRACE(driver);
@@ -286,7 +287,7 @@ TEST_F(PluginDelTest, AfterTheDriverWasTakenAway) {
   }
 }
 
-// What a pod with NET_ADMIN did to it must not meet the next one.
+// The next pod must not meet what a pod with NET_ADMIN did to the device.
 TEST_F(PluginDelTest, AfterThePodSetWhateverItCould) {
   const auto before = World();
   ASSERT_TRUE(Add({.config = Usual()}));
@@ -304,7 +305,7 @@ TEST_F(PluginDelTest, AfterThePodSetWhateverItCould) {
   EXPECT_EQ(ChangedSince(before), "");
 }
 
-// Renamed in the pod, taken down, given other addresses: found by its device.
+// The pod has renamed the device, taken it down and given it other addresses. DEL still finds it.
 TEST_F(PluginDelTest, AfterThePodChangedTheLink) {
   const auto before = World();
   ASSERT_TRUE(Add({.config = Usual()}));
@@ -327,8 +328,8 @@ TEST_F(PluginDelTest, IpamFailureKeepsTheEntryForTheNextTry) {
   EXPECT_EQ(IpamCalls(), "ADD DEL DEL");
 }
 
-// Who writes the network chooses the IPAM plugin and what it is told. The next pod gets the device all the
-// same, and the first one's addresses are a debt that each later DEL tries to settle.
+// The network's author chooses the IPAM plugin and its settings. The next pod still gets the device. Each
+// later DEL tries to release the first pod's addresses.
 TEST_F(PluginDelTest, AnIpamPluginThatFailsHoldsNoDevice) {
   const auto before = World();
   const Journal journal(sysfs_.root());
@@ -357,8 +358,8 @@ TEST_F(PluginDelTest, AnIpamPluginThatFailsHoldsNoDevice) {
   EXPECT_EQ(ChangedSince(before), "");
 }
 
-// Pods without a device come by with their DELs too, and pods whose ADD the plugin refused:
-// a plugin that is missing, broken or of other words must not keep them.
+// DELs also come for pods without a device, and for pods whose ADD the IPAM plugin refused. A plugin that is
+// missing, broken or incompatible must not hold these up.
 TEST_F(PluginDelTest, OfTheUnknownIsNotHeldUpByThePlugin) {
   for (const std::string fields :
        {R"("ipam":{"type":"missing"})", R"("ipam":{"type":"test-ipam","refuse-DEL":7})",
@@ -370,7 +371,7 @@ TEST_F(PluginDelTest, OfTheUnknownIsNotHeldUpByThePlugin) {
   EXPECT_FALSE(failed) << "an address of the boot before may still be held";
 }
 
-// A finished ADD has its address; a plugin that is away for a moment is asked again.
+// A finished ADD has its address. If the plugin is away for a moment, DEL asks again.
 TEST_F(PluginDelTest, OfAFinishedAddWaitsForTheIpamPlugin) {
   const auto before = World();
   ASSERT_TRUE(Add({.config = Usual()}));
@@ -384,7 +385,7 @@ TEST_F(PluginDelTest, OfAFinishedAddWaitsForTheIpamPlugin) {
   EXPECT_EQ(ChangedSince(before), "");
 }
 
-// Nobody knows what a plugin did that crashed: its address is asked for until it is back.
+// The effect of a crashed plugin is unknown: DEL asks for its address until the plugin is back.
 TEST_F(PluginDelTest, OfACrashedIpamPluginReleases) {
   const Call call{.config = Device() + R"(,"ipam":{"type":"test-ipam","refuse-ADD":"crash"})"};
   FailIpam("DEL");
@@ -397,8 +398,8 @@ TEST_F(PluginDelTest, OfACrashedIpamPluginReleases) {
   EXPECT_EQ(HeldAddresses(), "");
 }
 
-// A configuration that ADD refused comes back with DEL: refusing it again would
-// keep the sandbox from being removed.
+// A configuration that ADD refused comes back with DEL. If DEL refused it again, the runtime could not remove
+// the sandbox.
 TEST_F(PluginDelTest, WithTheConfigurationThatAddRefused) {
   for (const char* fields : {R"("vlan":4095)", R"("vlna":1)", R"("deviceID":7)", R"("ipam":{"x":1})"}) {
     const Call call{.config = fields};
@@ -438,7 +439,7 @@ TEST_F(PluginDelTest, DamagedEntryIsReported) {
   EXPECT_NE(deleted.error().hint.find("railctl journal restore"), std::string::npos) << deleted.error().hint;
 }
 
-// One unreadable entry of a sandbox costs its other attachments nothing.
+// One unreadable entry of a sandbox does not affect its other attachments.
 TEST_F(PluginDelTest, DamagedSiblingKeepsNoOtherAttachment) {
   ASSERT_TRUE(Add({.config = Usual()}));
   const auto before = World();

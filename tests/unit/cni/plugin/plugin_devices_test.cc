@@ -1,5 +1,5 @@
-// Which devices are the pod's: by kubelet's checkpoint and the allocation records, without a daemon and
-// without an API server; and by late binding.
+// Which devices belong to the pod: by kubelet's checkpoint and the allocation records, without a daemon or an
+// API server. And by late binding.
 #include <poll.h>
 #include <sys/socket.h>
 #include <sys/un.h>
@@ -124,7 +124,7 @@ TEST_F(PluginCheckpointTest, WithoutPodUid) {
   }
 }
 
-// A pod without its rails would start, and its job hang: it must not.
+// Without its rails the pod would start, and its job would hang: ADD fails.
 TEST_F(PluginCheckpointTest, DamagedCheckpointStopsTheAdd) {
   const auto before = World();
   for (const char* text : {"{", "[]", R"({"Data":{}} trailing)", R"({"Checksum":1})",
@@ -142,7 +142,7 @@ TEST_F(PluginCheckpointTest, DamagedCheckpointStopsTheAdd) {
   }
 }
 
-// kubelet writes null for what is empty.
+// For an empty list kubelet writes null.
 TEST_F(PluginCheckpointTest, NullIsEmpty) {
   WriteFileAt(sysfs_.directory() + kCheckpoint,
               R"({"Data":{"PodDeviceEntries":null,"RegisteredDevices":{}},"Checksum":1})");
@@ -171,7 +171,7 @@ TEST_F(PluginCheckpointTest, ChainedPodWithoutDevicesPasses) {
   EXPECT_EQ(ChangedSince(before), "");
 }
 
-// kubelet forgets a pod's devices when the pod has ended, which DEL may come after.
+// After the pod has ended, kubelet forgets its devices. DEL may come later.
 TEST_F(PluginCheckpointTest, DelNeedsNoCheckpoint) {
   AllocateAs(kDefaultResource, {Bdf(0), Bdf(1)});
   WriteCheckpoint({{kUid, "main", kDefaultResource, {Bdf(0), Bdf(1)}}});
@@ -195,7 +195,7 @@ TEST_F(PluginCheckpointTest, DeviceThatIsGoneStopsTheAdd) {
   EXPECT_EQ(ChangedSince(before), "");
 }
 
-// Late binding as ADD sees it: kubelet gave slots, and a daemon says which devices they are.
+// Late binding as ADD sees it: kubelet assigned slots, and a daemon maps them to devices.
 
 constexpr const char* kLateUid = "6a5a2b9e-0c1f-4f7e-9d56-000000000002";
 constexpr const char* kSlotA = "slot-1a2b3c4d-n0-000";
@@ -335,9 +335,7 @@ TEST_F(PluginLateTest, OneSlotFromMultus) {
   EXPECT_EQ(ChangedSince(before), "");
 }
 
-// kubelet makes another sandbox while the first one is still there: it waits for that, whatever
-// device the daemon names, and nothing of the first one is touched.
-// The variables of the first slot's spec are written again with the second; its mounts stay.
+// For the second slot the variables of the first slot's spec are written again. Its mounts stay.
 TEST_F(PluginLateTest, ASlotWithoutNcclConfigLeavesTheTopologyFileOfTheOthers) {
   StandInDaemon daemon(sysfs_.root(), Bound());
   sysfs_.Write("/proc/cpuinfo",
@@ -362,6 +360,8 @@ TEST_F(PluginLateTest, ASlotWithoutNcclConfigLeavesTheTopologyFileOfTheOthers) {
   EXPECT_EQ(edits["env"][0], "PCIDEVICE_RAILHEAD_IO_ROCE=" + Bdf(0) + "," + Bdf(1));
 }
 
+// kubelet makes a second sandbox while the first one still exists. The second ADD waits for the first
+// sandbox, whatever device the daemon names, and does not touch it.
 TEST_F(PluginLateTest, ASlotIsInOneSandboxAtATime) {
   const std::string other = MakePod("pod2");
   Call second = OfPod();

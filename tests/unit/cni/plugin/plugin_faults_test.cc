@@ -61,7 +61,7 @@ TEST_F(PluginFaultsTest, AddKilledAtEveryCallThenDel) {
   }
 }
 
-// A killed ADD whose pod never comes back; another pod gets the device.
+// A killed ADD whose pod never comes back. Another pod gets the device.
 TEST_F(PluginFaultsTest, AddKilledAtEveryCallThenAddOfAnotherPod) {
   const Call call{.config = Usual() + kAllSettings};
   const std::string other = MakePod("pod2");
@@ -81,7 +81,7 @@ TEST_F(PluginFaultsTest, AddKilledAtEveryCallThenAddOfAnotherPod) {
   }
 }
 
-// The runtime tries the same sandbox again.
+// The runtime retries the same sandbox.
 TEST_F(PluginFaultsTest, AddKilledAtEveryCallThenTheSameAdd) {
   const Call call{.config = Usual() + kAllSettings};
   const auto before = World();
@@ -113,7 +113,7 @@ TEST_F(PluginFaultsTest, DelKilledAtEveryCallThenDel) {
   }
 }
 
-// After the kill the pod's namespace goes, and with it the way back through it.
+// After the kill the pod's namespace goes, so the device cannot be restored through it.
 TEST_F(PluginFaultsTest, AddKilledAtEveryCallThenNamespaceGone) {
   const Call usual{.config = Usual() + kAllSettings};
   const int calls = CountAdd(usual, 35);
@@ -133,9 +133,9 @@ TEST_F(PluginFaultsTest, AddKilledAtEveryCallThenNamespaceGone) {
   }
 }
 
-// While ADD runs, the runtime gives the sandbox up: the namespace's path goes, and the namespace lives on
-// only by ADD's own handle. Wherever that happens and wherever ADD fails then, its undo takes the device out
-// itself.
+// While ADD runs, the runtime gives up the sandbox: the namespace's path goes, and only ADD's own handle
+// keeps the namespace. This happens at every call, and ADD fails at a later one. ADD's undo moves the device
+// out itself.
 TEST_F(PluginFaultsTest, NamespaceGivenUpAtEveryCallAndAddFailsLater) {
   const Call call{.config = Usual() + kAllSettings};
   const int calls = CountAdd(call, 35);
@@ -169,7 +169,7 @@ TEST_F(PluginFaultsTest, NamespaceGivenUpAtEveryCallAndAddFailsLater) {
   EXPECT_GT(failed, 2 * calls) << "most failures are ADD's";
 }
 
-// An administrator, or a PF that resets, takes the driver or the VFs away while ADD runs.
+// While ADD runs, an administrator or a resetting PF removes the driver or the VFs.
 class PluginLostDeviceTest : public PluginFaultsTest {
  protected:
   FakeFunction& Vf0() { return *kernel_.state().Function(vfs_[0][0]); }
@@ -214,7 +214,7 @@ TEST_F(PluginLostDeviceTest, OneCodeWhateverTheStep) {
   }
 }
 
-// igbvf takes its MAC when it binds, and has another host name after that.
+// The driver igbvf takes its MAC when it binds, and then has another host name.
 class IgbvfTest : public PluginFaultsTest {
  protected:
   void MakeNics() override {
@@ -257,7 +257,7 @@ TEST_F(IgbvfTest, MacRoundTripFromAnAdministrativeMac) {
   FailDelEverywhere(WithMac(), FakeKernel::Fault::kRefused, 18);
 }
 
-// Binding gives a new interface the driver's MTU; the pod gets the host's.
+// At a bind the new interface gets the driver's MTU. The pod gets the host's.
 TEST_F(IgbvfTest, MtuSurvivesTheRebind) {
   (void)kernel_.state().Change(*kernel_.state().Find(kHost, "pf0v0"), {{.mtu = 1400}});
   const Call call{.config = Usual() + R"(,"mac":"02:aa:00:00:00:01")"};
@@ -275,8 +275,8 @@ TEST_F(IgbvfTest, RefusedAtEveryCall) {
   FailDelEverywhere(WithMac(), FakeKernel::Fault::kRefused, 18);
 }
 
-// A rebind that ends between unbinding and binding left the VF without a driver for
-// good: DEL took it for a device of which nothing can be restored.
+// A rebind that was killed after the unbind left the VF without a driver for good. DEL took it for a device
+// without anything to restore.
 TEST_F(IgbvfTest, DelKilledAtEveryCallThenDel) {
   const auto before = World();
   const int calls = CountDel(WithMac(), 18);

@@ -62,7 +62,7 @@ TEST_F(PluginGcTest, WithoutAnyValidAllGo) {
   EXPECT_EQ(HeldAddresses(), "");
 }
 
-// An ADD that was killed and never came back: no runtime knows of it.
+// A killed ADD that was never repeated: the runtime does not know the attachment.
 TEST_F(PluginGcTest, FinishesKilledAdds) {
   const auto before = World();
   ASSERT_TRUE(Kill(AllRails(), CountAdd(AllRails(), 85) * 2 / 3));
@@ -92,7 +92,7 @@ TEST_F(PluginGcTest, OneThatFailsDoesNotStopTheOthers) {
 class PluginGcStuckTest : public PluginGcTest {
  protected:
   [[nodiscard]] int VfsOfEach() const override { return 16; }
-  // Of `stuck` attachments that cannot come back, and the same number that can.
+  // For `stuck` attachments that cannot be restored, and the same number that can.
   std::chrono::steady_clock::duration Collect(int stuck) {
     std::vector<std::string> pods;
     const auto attach = [&](const Call& call) {
@@ -109,7 +109,7 @@ class PluginGcStuckTest : public PluginGcTest {
     }
     int waits = 0;
     kernel_.before = [&](const std::string&) {
-      // From the second look on GC waits: by then all that can go is gone.
+      // From its second pass on GC waits. All releasable attachments are gone after the first.
       if (HeldAddresses().find('a') == std::string::npos && HeldAddresses().find('c') == std::string::npos)
         ++waits;
     };

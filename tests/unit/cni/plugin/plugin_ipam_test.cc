@@ -33,7 +33,7 @@ class PluginIpamTest : public PluginFixture {
   }
 };
 
-// With so many addresses that some of them may be in quarantine.
+// With so many addresses that some may be in quarantine.
 class AddressesInUseTest : public PluginIpamTest {
  protected:
   void SetUp() override {
@@ -58,7 +58,7 @@ class AddressesInUseTest : public PluginIpamTest {
     }
     return {};
   }
-  // As if `mac` had answered for the address so long ago.
+  // As if `mac` had answered for the address that long ago.
   void Heard(const std::string& address, const char* mac, std::chrono::seconds ago) {
     ConflictRecord record;
     record.key = {"rails", "earlier", "net1"};
@@ -121,7 +121,7 @@ TEST_F(AddressesInUseTest, OneIsPutAwayAndTheNextOneTaken) {
   EXPECT_EQ(apart.front().address.ToString(), "10.100.0.10");
 }
 
-// What was found once may be gone soon.
+// A conflict that was found once may end soon.
 TEST_F(AddressesInUseTest, OnlyASecondFindingMakesALongQuarantine) {
   struct Case {
     const char* heard_from;
@@ -165,7 +165,7 @@ TEST_F(AddressesInUseTest, AStationThatAnswersForAllStopsNoPod) {
   EXPECT_EQ(conflict_sources->front().answers, static_cast<std::size_t>(kPods));
 }
 
-// Each from a MAC of its own: ADDs fail, but no more than a quarter of the pool is away.
+// Each answer comes from another MAC: ADDs fail, but at most a quarter of the pool is in quarantine.
 TEST_F(AddressesInUseTest, ManyStationsTakeAQuarterOfThePool) {
   for (int host = 10; host < 50; ++host) {
     const std::string number = std::to_string(host);

@@ -90,7 +90,7 @@ class NamesNode {
     attachment::ReturnFreeNames(sysfs_.root(), **host, {});
   }
 
-  // All pods end, in an order of their own, and what is not Railhead's goes.
+  // Removes the foreign interface, then ends all pods in ascending or descending order.
   void EndAll(bool backwards) {
     if (stranger_ != 0) Stranger(0);
     for (int n = 0; n < kNics; ++n) Detach(backwards ? kNics - 1 - n : n);
@@ -99,7 +99,7 @@ class NamesNode {
     RC_ASSERT(Names() == first_);
     RC_ASSERT(ListDisplacedDevices(sysfs_.root())->empty());
   }
-  // While a NIC is on the host without its name, a record says which that is.
+  // While a NIC is on the host without its name, a record states the name.
   void CheckNoneIsForgotten() {
     for (int n = 0; n < kNics; ++n) {
       const FakeNetdev* netdev = Netdev(n);
@@ -197,8 +197,8 @@ void Take(NamesNode& node, const Step& step) {
   }
 }
 
-// Whatever pods and the host call their interfaces, and in whatever order pods and namespaces end: when all
-// is over, every NIC has the names that it had first, and no others.
+// Pods and the host choose any interface names, and pods and namespaces end in any order. In the end every
+// NIC has exactly the names that it had at first.
 TEST(HostNames, EveryNicGetsItsNamesBack) {
   int displaced = 0;
   EXPECT_TRUE(rc::check([&] {

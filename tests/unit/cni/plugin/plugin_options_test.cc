@@ -1,5 +1,5 @@
-// sriov-cni's options, under its names and with its meaning: its configurations work with
-// nothing but "type" changed. Absent differs from 0.
+// The options of sriov-cni, with its names and meanings: its configurations work when only "type" changes. An
+// absent option differs from 0.
 #include <cerrno>
 #include <filesystem>
 
@@ -25,7 +25,7 @@ class PluginOptionsTest : public PluginFixture {
     before_ = Vf(0);
   }
 
-  // ADD with these fields, DEL; what the VF was in between, nullopt when ADD failed.
+  // ADD with these fields, then DEL. Returns the VF's settings in between, nullopt when ADD failed.
   std::optional<VfSettings> VfWith(const std::string& fields) {
     const Call call{.config = Usual() + (fields.empty() ? "" : "," + fields)};
     const auto before = World();
@@ -51,7 +51,7 @@ class PluginOptionsTest : public PluginFixture {
     request.config = config;
     return request;
   }
-  // It attaches, and detaches to what was before; `look` in between.
+  // ADD and DEL succeed, and DEL restores the VF. `look` runs in between.
   template <typename F>
   void WorksUnchanged(const std::string& config, F&& look, const std::string& args = "") {
     SCOPED_TRACE(config);
@@ -67,7 +67,7 @@ class PluginOptionsTest : public PluginFixture {
   VfSettings before_;
 };
 
-// ADD sets it, CHECK finds that it was taken back behind ADD's back, DEL leaves the VF as it was before.
+// ADD sets it. CHECK finds that another program has reset it. DEL restores the VF.
 TEST_F(PluginOptionsTest, EverySettingIsSetCheckedAndPutBack) {
   int changed = 0;
   for (const auto& [name, field] : VfFields()) {
@@ -76,7 +76,8 @@ TEST_F(PluginOptionsTest, EverySettingIsSetCheckedAndPutBack) {
     const Call call{.config = Usual() + "," + vlan + field};
     const auto before = World();
     const auto added = Add(call);
-    if (field == R"("link_state":"disable")") {  // ADD waits for a carrier in vain, and takes all back
+    // ADD waits for a carrier in vain, and undoes everything
+    if (field == R"("link_state":"disable")") {
       ASSERT_FALSE(added);
       EXPECT_EQ(ChangedSince(before), "");
       continue;
@@ -192,8 +193,8 @@ TEST_F(PluginOptionsTest, WhatWasThereComesBackWhole) {
   EXPECT_EQ(Vf(0), before_);
 }
 
-// sriov-cni #119, #222: of a configuration of which a later part was refused the earlier
-// part stayed, and DEL did nothing since nothing was saved yet.
+// Defect of sriov-cni (#119, #222): if a later part of a configuration was refused, the earlier part stayed.
+// DEL did nothing, since no state was saved yet.
 TEST_F(PluginOptionsTest, RefusedHalfWayIsTakenBack) {
   kernel_.state().Function("0000:43:00.0")->driver.link_state = false;
   const auto before = World();
@@ -279,8 +280,8 @@ class PluginPeersTest : public PluginFixture {
   MacAddress mac_;
 };
 
-// sriov-cni #126, #349: the sandbox died before DEL, which then comes without CNI_NETNS or
-// with the path of what is gone: name, MAC, MTU and VLAN stayed as they were in the pod.
+// Defect of sriov-cni (#126, #349): the sandbox died before DEL. DEL then had no CNI_NETNS, or the path of a
+// gone namespace. Name, MAC, MTU and VLAN stayed as in the pod.
 TEST_F(PluginPeersTest, SandboxThatDiedBeforeDel) {
   for (const bool without_path : {true, false}) {
     ASSERT_TRUE(Add(WithSettings()));
@@ -296,8 +297,8 @@ TEST_F(PluginPeersTest, SandboxThatDiedBeforeDel) {
   }
 }
 
-// The same in exclusive mode: rdma-cni's DEL failed for ever on a path that is gone, and
-// left its state where there was none (rdma-cni #165, ib-sriov-cni #135).
+// The same in exclusive mode (rdma-cni #165, ib-sriov-cni #135). The DEL of rdma-cni failed for ever on a
+// gone path. Without a path it left its state behind.
 TEST_F(PluginPeersTest, SandboxWithItsRdmaDeviceThatDiedBeforeDel) {
   kernel_.SetRdmaMode(RdmaNetnsMode::kExclusive);
   kernel_.Sync();
@@ -316,8 +317,8 @@ TEST_F(PluginPeersTest, SandboxWithItsRdmaDeviceThatDiedBeforeDel) {
   }
 }
 
-// sriov-network-device-plugin #685: a DEL was missed, and the VF went to the next pod with
-// the last one's MAC, while another pod was given that MAC too.
+// Defect of sriov-network-device-plugin (#685): a DEL was missed. The VF went to the next pod with the last
+// pod's MAC, while another pod also got that MAC.
 TEST_F(PluginPeersTest, MissedDelLeavesNoMacToTheNextPod) {
   ASSERT_TRUE(Add(WithSettings()));
   kernel_.RemoveNamespace(pod_);
@@ -333,8 +334,7 @@ TEST_F(PluginPeersTest, MissedDelLeavesNoMacToTheNextPod) {
   ExpectRestored();
 }
 
-// sriov-cni: the first DEL failed, its state was removed all the same, and the second one
-// had nothing to do.
+// Defect of sriov-cni: the first DEL failed and still removed its state, so the second one had nothing to do.
 TEST_F(PluginPeersTest, DelThatFailedIsRepeated) {
   for (const char* call : {"SetVf", "MoveLink", "GetVf", "ChangeLink"}) {
     ASSERT_TRUE(Add(WithSettings()));
@@ -348,8 +348,8 @@ TEST_F(PluginPeersTest, DelThatFailedIsRepeated) {
   }
 }
 
-// sriov-cni: a marker that was missing made DEL fail. Ours must not make it forget the
-// device either.
+// Defect of sriov-cni: a missing marker made DEL fail. For Railhead, a missing marker must not make DEL
+// forget the device either.
 TEST_F(PluginPeersTest, LockFileThatIsMissing) {
   ASSERT_TRUE(Add(WithSettings()));
   std::filesystem::remove(sysfs_.directory() + "/run/railhead/locks/" + vfs_[0][0] + ".lock");
@@ -362,7 +362,7 @@ TEST_F(PluginPeersTest, LockFileThatIsMissing) {
 // sriov-cni #178: after a reboot the VF was still taken for the pod's of before.
 TEST_F(PluginPeersTest, Reboot) {
   ASSERT_TRUE(Add(WithSettings()));
-  // VFs are made anew; /run may be kept by who mounts it.
+  // VFs are made again. An administrator may keep /run over a reboot.
   kernel_.RemoveNamespace(pod_);
   for (const auto& bdf : vfs_[0]) {
     kernel_.state().Unbind(*kernel_.state().Function(bdf));
@@ -387,7 +387,8 @@ TEST_F(PluginPeersTest, Reboot) {
   EXPECT_EQ(netdev->link.mac, mac_);
 }
 
-// sriov-cni #123, #124, #316: no MTU could be asked for, and another one was not put back.
+// Defects of sriov-cni (#123, #124, #316): the MTU could not be configured, and a changed one was not
+// restored.
 TEST_F(PluginPeersTest, MtuThatThePodChanged) {
   ASSERT_TRUE(Add({.config = Usual()}));
   (void)kernel_.state().Change(*kernel_.state().Find(pod_, "net1"), {{.mtu = 9000}});
@@ -395,8 +396,8 @@ TEST_F(PluginPeersTest, MtuThatThePodChanged) {
   ExpectRestored();
 }
 
-// sriov-cni #321: on its way a VF had a name that someone else on the host has, and udev
-// renamed what was not its own. Nothing passes through the host under a pod's name.
+// Defect of sriov-cni (#321): on the host a VF briefly had a name that another interface has. Then udev
+// renamed a foreign interface. With Railhead no device is on the host under a pod's name.
 TEST_F(PluginPeersTest, NamesOfTheHostAreNotInTheWay) {
   kernel_.AddVeth(kHost, "net1", kHost, "peer");
   const auto before = World();

@@ -1,4 +1,4 @@
-// What the author of a network, and a pod that asks for one, may not do: the policy of the node's fabric.
+// What the author of a network, and a pod that requests one, may not do: the policy of the node's fabric.
 #include <gtest/gtest.h>
 #include <rapidcheck.h>
 
@@ -79,7 +79,7 @@ class PluginPermissionsTest : public RailsFixture {
     ASSERT_TRUE(Del(call)) << "as every runtime does after a failed ADD";
     EXPECT_EQ(ChangedSince(before), "");
   }
-  // Whatever else may stand in its way, a permission does not.
+  // Another error may refuse the call, but not a permission.
   void ExpectPermitted(const Call& call) {
     const auto added = Add(call);
     EXPECT_TRUE(added || added.error().message.find(std::string(kEtc) + ":") == std::string::npos)
@@ -120,7 +120,7 @@ TEST_F(PluginPermissionsTest, NetworksOfPodsMayNotSayWhatReachesBeyondThePod) {
   ExpectRefused(OfPod(ipam, PodArgs() + ";IP=10.100.0.9"), "CNI_ARGS");
 }
 
-// What is the device's own anyway, and what stays within the pod.
+// Fields that only name the device's own settings, or that take effect only within the pod.
 TEST_F(PluginPermissionsTest, WhatNeedsNoPermission) {
   WriteCheckpoint({{kUid, "main", kDefaultResource, {Bdf(0)}}});
   for (const char* fields :
@@ -150,8 +150,8 @@ TEST_F(PluginPermissionsTest, RulesAreForNetworksAndNamespaces) {
   ExpectRefused(OfPod(R"("trust":"on")"), "trust");
 }
 
-// Some of the kernel's below net/ are of all namespaces at once (net.netfilter.nf_hooks_lwtunnel): whoever
-// asks.
+// Some sysctls below net/ apply to all namespaces at once (net.netfilter.nf_hooks_lwtunnel). ADD refuses them
+// for every caller.
 TEST_F(PluginPermissionsTest, SysctlsOfOneNamespaceOnly) {
   WriteCheckpoint({{kUid, "main", kDefaultResource, {Bdf(0)}}});
   for (const char* name :
@@ -187,7 +187,7 @@ TEST_F(PluginPermissionsTest, FilesAreRootsToChoose) {
   }
 }
 
-// It runs as root with the author's words.
+// The program would run as root with the author's input.
 TEST_F(PluginPermissionsTest, IpamPluginsAreRootsToChoose) {
   WriteCheckpoint({{kUid, "main", kDefaultResource, {Bdf(0)}}});
   const std::string fields =
@@ -203,8 +203,8 @@ TEST_F(PluginPermissionsTest, IpamPluginsAreRootsToChoose) {
   EXPECT_TRUE(Del(OfPod(fields)));
 }
 
-// kubelet gives one of the VFs to each of two pods, and the author of a network names another one: of the
-// other pod, of nobody, of no pool.
+// At random kubelet gives each VF and slot to one pod, the other pod, or neither. The network's author then
+// names any of them.
 TEST_F(PluginPermissionsTest, APodGetsWhatKubeletGaveToIt) {
   EXPECT_TRUE(rc::check([&] {
     std::vector<std::string> ids = {"slot-a", "slot-b", "slot-c"};
@@ -235,7 +235,7 @@ TEST_F(PluginPermissionsTest, APodGetsWhatKubeletGaveToIt) {
   }));
 }
 
-// Where another allocator gives devices out, or the runtime tells no UID.
+// Another allocator gives devices out, or the runtime does not pass the UID.
 TEST_F(PluginPermissionsTest, DevicesOfAnotherAllocator) {
   WriteCheckpoint({{kOther, "main", kDefaultResource, {Bdf(0)}}});
   const Call with_uid = OfPod(R"("mtu":1500)");
@@ -249,8 +249,7 @@ TEST_F(PluginPermissionsTest, DevicesOfAnotherAllocator) {
   ExpectPermitted(OfPod(R"("mtu":1500)", ""));
 }
 
-// A PF is a whole rail of the node, whatever the policy says.
-// As a drop-in for sriov-cni: no policy, and networks that say all they need.
+// A drop-in for sriov-cni has no policy, and its networks state everything they need.
 TEST_F(PluginPermissionsTest, WithoutAFabricKeysAreFreeAndDevicesStayThePods) {
   std::filesystem::remove(sysfs_.directory() + kEtc);
   WriteCheckpoint({{kUid, "main", kDefaultResource, {Bdf(0)}}});
@@ -264,6 +263,7 @@ TEST_F(PluginPermissionsTest, WithoutAFabricKeysAreFreeAndDevicesStayThePods) {
   EXPECT_EQ(ChangedSince(before), "");
 }
 
+// A PF is a whole rail of the node, so kubelet's allocation counts whatever the policy says.
 TEST_F(PluginPermissionsTest, APfIsForWhomKubeletGaveIt) {
   const std::string pf = "0000:e3:00.0";
   kernel_.AddPf({.address = pf, .netdev = "pf9"}, {});
@@ -280,7 +280,7 @@ TEST_F(PluginPermissionsTest, APfIsForWhomKubeletGaveIt) {
   EXPECT_TRUE(added) << Describe(added.error());
 }
 
-// Whoever asks, and whatever root allows: with such a MAC a pod gets what is sent to somebody else.
+// For every caller, and whatever root permits: a pod with such a MAC would receive another's frames.
 TEST_F(PluginPermissionsTest, MacsOfOthersAreNobodysToTake) {
   WriteCheckpoint({{kUid, "main", kDefaultResource, {Bdf(0)}}});
   Permit(R"(,"allow":["mac"])");

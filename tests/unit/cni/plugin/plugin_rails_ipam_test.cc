@@ -1,5 +1,5 @@
-// The addresses of several devices: one transaction of the real railhead-ipam, or one call
-// of another plugin for each.
+// The addresses of several devices: one transaction of the real railhead-ipam, or one call of another plugin
+// for each device.
 #include <cerrno>
 #include <cstdlib>
 #include <filesystem>
@@ -66,7 +66,7 @@ TEST_F(PluginRailsIpamTest, OneCallServesAllRails) {
   EXPECT_EQ(ChangedSince(before), "");
 }
 
-// What is asked for by capability or by CNI_ARGS reaches it through railhead.
+// Railhead passes on addresses that the capability or CNI_ARGS request.
 TEST_F(PluginRailsIpamTest, AddressesThatAreAskedFor) {
   Call three = Three();
   three.config += R"(,"runtimeConfig":{"ips":["10.200.0.22/24","10.100.0.12"]})";
@@ -182,8 +182,8 @@ TEST_F(PluginRailsIpamTest, StatusAsksIt) {
   EXPECT_TRUE(status) << Describe(status.error());
 }
 
-// Another plugin gives one address a call: each link asks for its own, and what was given
-// is given back; the one that refused is asked too, those behind it never knew.
+// Another plugin allocates one address per call, so each link needs a call of its own. After a refusal ADD
+// calls DEL for the earlier links and for the refused one, not for later ones.
 TEST_F(PluginRailsIpamTest, OtherPluginsAreAskedForEach) {
   const auto before = World();
   FailIpam("ADD-rail1");

@@ -1,5 +1,5 @@
-// The node's RDMA namespace mode: agreed on at the first ADD, changed by others, demanded
-// by the fabric. And exclusive mode with several rails and pods.
+// The node's RDMA namespace mode: the first ADD records it, others change it, the fabric demands it. And
+// exclusive mode with several rails and pods.
 #include <filesystem>
 #include <nlohmann/json.hpp>
 
@@ -151,8 +151,8 @@ TEST_F(PluginRdmaModeTest, ExclusiveNamespaceVanished) {
   EXPECT_EQ(Files(), "");
 }
 
-// A move takes the number away and gives the lowest free one: what a spec names must be
-// the device of its own pod, whatever others do before, meanwhile and after.
+// A move frees the device's number and assigns the lowest free one. A spec must name its own pod's device,
+// whatever other pods do before, during and after the move.
 TEST_F(PluginRdmaModeTest, ExclusivePodsSideBySideHaveTheirOwnNodes) {
   SetMode(RdmaNetnsMode::kExclusive);
   // Holes, so that every move gives another number.

@@ -90,7 +90,7 @@ TEST_F(PluginRdmaTest, AllNicsOfThePodInOneFile) {
   }
 }
 
-// The second ADD finds that NCCL would misplace its NIC; what is mounted is the same for both.
+// The second ADD finds that NCCL would misplace its NIC. Both devices get the same mounts.
 TEST_F(PluginRdmaTest, ATopologyFileWhereNcclWouldMisplaceANic) {
   MakeProcessor();
   const std::string topology = "/run/railhead/nccl/c1/topology.xml";
@@ -122,7 +122,7 @@ TEST_F(PluginRdmaTest, ATopologyFileWhereNcclWouldMisplaceANic) {
   EXPECT_FALSE(std::filesystem::exists(sysfs_.directory() + "/run/railhead/nccl/c1"));
 }
 
-// Without which a pod would run with its NICs in the wrong place: ADD says what is missing, and the way out.
+// Without it NCCL would misplace the pod's NICs. ADD reports what is missing, and the way out.
 TEST_F(PluginRdmaTest, ATopologyFileThatCannotBeMade) {
   auto fabric = nlohmann::json::parse(File("/etc/railhead/fabric.json"));
   fabric["ncclConfig"]["topology"] = "always";
@@ -297,7 +297,8 @@ TEST_F(ExclusiveTest, MovesTheRdmaDeviceAndBack) {
 
 // The uverbs number is another one after a move: what the spec names is what is.
 TEST_F(ExclusiveTest, CdiNamesTheNodeAfterTheMove) {
-  kernel_.state().Unbind(*kernel_.state().Function(vfs_[0][0]));  // leaves a hole
+  // A free number below those of the other devices.
+  kernel_.state().Unbind(*kernel_.state().Function(vfs_[0][0]));
   kernel_.Sync();
   const int before = kernel_.state().Rdma("mlx5_pf1v3")->uverbs;
   ASSERT_TRUE(Add({.config = Device(3, 1) + "," + Ipam("10.200.0.9/24")}));

@@ -1,4 +1,4 @@
-// Attachments whose journal entry cannot be read: the way out that railctl journal restore takes.
+// Attachments whose journal entry cannot be read: how railctl journal restore recovers them.
 #include <nlohmann/json.hpp>
 
 #include "cni/attachment/release.h"
@@ -30,7 +30,7 @@ class PluginRecoverTest : public RailsFixture {
     EXPECT_EQ(scan->unreadable.size(), 1U);
     return attachment::RecoverAttachment(sysfs_.root(), kernel_, journal, scan->unreadable.at(0), force);
   }
-  // What is on the host is as before, names aside: of a device that was reset nobody knows them.
+  // The host's state is as before, except for names: after a reset the earlier names are unknown.
   void ExpectOnHost(const std::string& bdf) {
     const FakeNetdev* netdev = kernel_.state().OfFunction(bdf);
     ASSERT_NE(netdev, nullptr);

@@ -1,4 +1,4 @@
-// The configuration of stacks other than NCCL: what is mounted and set in every container of the pod, and
+// The configuration of stacks other than NCCL: the mounts and variables of every container of the pod, and
 // CHECK.
 #include <filesystem>
 #include <map>
@@ -55,7 +55,7 @@ TEST_F(PluginStacksTest, NoneButNccl) {
   EXPECT_EQ(Mounts(vfs_[0][0]), (std::map<std::string, std::string>{{"/etc/nccl.conf", "nccl.conf"}}));
 }
 
-// One attachment after the other: all devices of the pod have the same in the end.
+// Attachments follow each other. In the end all devices of the pod have the same configuration.
 TEST_F(PluginStacksTest, AllOfThemInEveryDeviceOfThePod) {
   Tell({"rccl", "ucx", "nvshmem", "gloo", "openmpi"});
   ASSERT_TRUE(Add({.config = Usual(0, 0)}));
@@ -110,8 +110,8 @@ TEST_F(PluginStacksTest, CheckSeesAFileThatNamesAnotherNic) {
     EXPECT_NE(checked.error().message.find(part), std::string::npos) << checked.error().message;
 }
 
-// A GID that comes before the pod's own after ADD: nothing of the pod's has changed, and yet what
-// searches ends elsewhere.
+// After ADD another GID takes a lower index than the pod's own, which keeps its index. A search by address
+// family now finds the other GID.
 TEST_F(PluginStacksTest, CheckSearchesAgain) {
   Tell({"ucx"});
   ASSERT_TRUE(Add({.config = Usual()}));

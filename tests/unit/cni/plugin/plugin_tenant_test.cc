@@ -1,4 +1,5 @@
-// Devices that go from one namespace's pod to another's: nothing of the first one works on them any more.
+// Devices that move from one Kubernetes namespace's pod to another's: nothing that the first pod set up on
+// them works afterwards.
 #include <gtest/gtest.h>
 
 #include <cerrno>
@@ -19,7 +20,7 @@ class PluginTenantTest : public FaultsFixture {
   void SetUp() override {
     permissions_ = R"(,"devices":"any")";
     FaultsFixture::SetUp();
-    // What the PF says of a VF is not always what the host has given it.
+    // The PF's MAC for a VF can differ from the MAC that the host has set.
     for (FakeFunction& function : kernel_.state().functions) {
       if (function.state && function.vf == 1) function.state->mac = *MacAddress::Parse("02:99:00:00:00:01");
     }
@@ -57,7 +58,7 @@ class PluginTenantTest : public FaultsFixture {
     const auto deleted = Del(call);
     ASSERT_TRUE(deleted) << Describe(deleted.error());
   }
-  // As an ipvlan that a pod has moved on into a namespace of its own.
+  // Like an ipvlan that a pod has moved on into a namespace of its own.
   void Leave(const std::string& ns, const std::string& name, const std::string& on) {
     kernel_.AddVlan(pod_, name, on);
     kernel_.state().Find(pod_, name)->ns = ns;
@@ -82,7 +83,8 @@ class PluginTenantTest : public FaultsFixture {
   std::string other_;  // another pod's namespace, or one that a pod has hidden
 };
 
-// The attack: what a pod has put on its VF and moved out of DEL's sight sends through the next tenant's VF.
+// The attack: a pod stacks an interface on its VF and hides it from DEL. It then sends through the next
+// tenant's VF.
 TEST_F(PluginTenantTest, WhatIsHiddenElsewhereDoesNotReachTheNextTenant) {
   for (int rail = 0; rail < 2; ++rail) {
     for (int n = 0; n < 2; ++n) {
@@ -191,7 +193,7 @@ TEST_F(PluginTenantTest, ADeviceThatCannotBeResetIsRefusedWhileItIsInUse) {
   }
 }
 
-// What has a VF by a program's driver gets a reset of the function, when no program has it.
+// A VF with a user-space driver gets a function reset, if no program has it open.
 TEST_F(PluginTenantTest, AFunctionThatProgramsDriveIsResetItself) {
   const std::string bdf = vfs_[1][1];
   kernel_.state().Unbind(*kernel_.state().Function(bdf));
@@ -209,8 +211,8 @@ TEST_F(PluginTenantTest, AFunctionThatProgramsDriveIsResetItself) {
   EXPECT_EQ(resets(), 1) << "nobody has it open";
 }
 
-// Killed anywhere: the next one completes what was begun, and the device is as it was. It costs a reset at
-// most.
+// Killed anywhere: the next ADD completes the interrupted reset, and the device is as before. This costs at
+// most one more reset.
 TEST_F(PluginTenantTest, AnAddThatIsKilledWhileItResetsIsCompletedByTheNext) {
   const auto before = World();
   AddAndDel(Of("red", 1));
@@ -239,7 +241,7 @@ TEST_F(PluginTenantTest, AnAddThatIsKilledWhileItResetsIsCompletedByTheNext) {
   EXPECT_GT(nth, 40);
 }
 
-// Refused anywhere: ADD fails or succeeds, and DEL leaves the device as it was.
+// The kernel refuses any one call. ADD fails or succeeds, and DEL restores the device.
 TEST_F(PluginTenantTest, AnAddWhoseResetIsRefusedAnywhereLeavesTheDeviceAsItWas) {
   const auto before = World();
   AddAndDel(Of("red", 1));

@@ -1,5 +1,5 @@
-// What `tuning` and its like are chained for: applied, checked, put back. And alternative
-// names, which stand in the way of renaming.
+// The settings for which `tuning` and similar plugins are chained: ADD applies them, CHECK checks them, DEL
+// restores them. And alternative names, which can prevent a rename.
 #include <algorithm>
 
 #include "cni/protocol/cni_result.h"
@@ -225,8 +225,8 @@ TEST_F(PluginTuningTest, HostNameTakenByAVirtualInterface) {
   EXPECT_EQ(HostNetdev("pf0v0").link.kind, "veth") << "not ours, not touched";
 }
 
-// An alternative name of the VF is someone else's on the host by now: the kernel would
-// refuse the whole move.
+// Another interface of the host now has an alternative name of the VF. With this name the kernel would refuse
+// the whole move.
 TEST_F(PluginTuningTest, AlternativeNameTakenMeanwhile) {
   ASSERT_EQ(kernel_.state().AddAltName(HostNetdev(), "enp67s16"), 0);
   ASSERT_TRUE(Add({.config = Usual()}));

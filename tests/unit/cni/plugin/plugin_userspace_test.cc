@@ -1,5 +1,5 @@
-// Devices without a network interface: bound to vfio-pci and its like, to nothing, or with
-// their interface elsewhere. And a whole PF in a pod.
+// Devices without a network interface: bound to vfio-pci or a similar driver, without a driver, or with their
+// interface elsewhere. And a whole PF in a pod.
 #include <filesystem>
 #include <nlohmann/json.hpp>
 
@@ -85,7 +85,7 @@ TEST_F(PluginUserspaceTest, CdiNamesTheVfioNodes) {
   EXPECT_FALSE(Edits(vfs_[0][0]).contains("mounts")) << "no GID, no NCCL configuration";
 }
 
-// As a vendor's NIC is given to virtual machines that migrate; and where there is no IOMMU.
+// A vendor's VFIO driver for virtual machines that migrate, and a node without an IOMMU.
 TEST_F(PluginUserspaceTest, AVendorsVariantOfVfioInAGroupWithoutAnIommu) {
   BindTo(vfs_[0][0], "mlx5_vfio_pci", "0");
   sysfs_.Write("/sys/kernel/iommu_groups/0/name", "vfio-noiommu\n");

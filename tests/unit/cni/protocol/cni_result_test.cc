@@ -77,7 +77,7 @@ TEST(CniResultTest, ReadsWhatItWrites) {
   }
 }
 
-// What a plugin before us said of an interface comes through.
+// Interface fields of an earlier plugin's result are kept.
 TEST(CniResultTest, KeepsTheSocketOfAnInterface) {
   const auto result = ParseCniResult(
       R"({"cniVersion":"1.1.0","interfaces":[{"name":"vhost0","socketPath":"/run/vhost/0.sock"}]})", "it");

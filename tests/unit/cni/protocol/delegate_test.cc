@@ -1,4 +1,4 @@
-// Running another plugin: shell scripts stand in for it.
+// Runs another plugin. Shell scripts stand in for it.
 #include "cni/protocol/delegate.h"
 
 #include <fcntl.h>
@@ -71,8 +71,8 @@ TEST_F(DelegateTest, TheEnvironmentIsTheRequests) {
                          temp_.directory() + "/bin|6");
 }
 
-// The attachment may be another one's, or we no plugin at all: nothing of ours may
-// reach the child in place of what the request leaves empty.
+// The call may be for another attachment, or come from a program that is not a CNI plugin. A variable that
+// the request does not set must not reach the child from our environment.
 TEST_F(DelegateTest, OurOwnCniVariablesDoNotGetThrough) {
   const Variable command("CNI_COMMAND", "ADD");
   const Variable container("CNI_CONTAINERID", "mine");
@@ -132,7 +132,7 @@ TEST_F(DelegateTest, SaysHowItDied) {
   EXPECT_EQ(killed.error().message, "plugin ADD: killed by signal 9 without a CNI error");
 }
 
-// What is printed with status 0 is the caller's to judge.
+// The child exits with 0: the caller judges its output.
 TEST_F(DelegateTest, OutputOfSuccessComesBackAsItIs) {
   EXPECT_EQ(*Run("echo garbage"), "garbage\n");
   EXPECT_EQ(*Run("true"), "");
@@ -178,8 +178,8 @@ TEST_F(DelegateTest, NoExecutableFormatIsAnError) {
   EXPECT_NE(output.error().message.find("running " + temp_.directory() + "/bin/broken"), std::string::npos);
 }
 
-// A lock given to the child is held until the child ends, whatever becomes of us;
-// other descriptors are not passed on.
+// The child holds a lock that it was given until the child ends, even if we end first. It does not inherit
+// other descriptors.
 TEST_F(DelegateTest, InheritsOneDescriptor) {
   const std::string path = temp_.directory() + "/locks/x.lock";
   auto lock = FileLock::Acquire(path, std::chrono::milliseconds(100));
@@ -248,7 +248,7 @@ TEST_F(DelegateTest, IsKilledWithAllItStartedAfterItsLimit) {
   EXPECT_TRUE(is_over()) << "what it started still runs";
 }
 
-// What it leaves running keeps its output open, but not us.
+// A process that the plugin started keeps the plugin's output open. The caller does not wait for it.
 TEST_F(DelegateTest, EndsWithThePluginNotWithWhatItLeaves) {
   const std::string pid = temp_.directory() + "/pid";
   const auto output = Run("sleep 1000 & echo $! >" + pid + "; echo -n done");

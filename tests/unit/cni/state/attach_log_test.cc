@@ -64,7 +64,7 @@ TEST_F(AttachLogTest, TextThatIsNoUtf8IsStillALine) {
   EXPECT_FALSE(Lines(kLog)[0].is_discarded());
 }
 
-// Who reads timings passes over it.
+// A reader of timings skips it.
 TEST_F(AttachLogTest, ARebindIsALineOfItsOwn) {
   LogAttachTiming(temp_.root(), Timing("c1"));
   LogRebind(temp_.root(), {"rails", "c1", "net1"}, "0000:43:10.0", "rings.rx (Device or resource busy)");

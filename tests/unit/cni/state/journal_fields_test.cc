@@ -131,7 +131,7 @@ void ExpectNoneForgotten(const RecoveredEntry& recovered) {
 TEST(JournalRecovery, OfAFileThatEndsAnywhere) {
   const std::string text = FormatJournalEntry(Entry()).value();
   int tried = 0;
-  // The last two bytes are "}\n": without them it is no JSON.
+  // The last two bytes are "}\n". Without them the text is not JSON.
   for (std::size_t size = 0; size + 2 <= text.size(); ++size) {
     SCOPED_TRACE(size);
     ExpectNoneForgotten(Recover(text.substr(0, size)));
@@ -156,7 +156,7 @@ TEST(JournalRecovery, OfAnEntryWithOneWrongValue) {
       ++refused;
       const RecoveredEntry recovered = Recover(damaged.dump());
       if (pointer != "/devices/0/device" && pointer != "/devices/1/device") ExpectNoneForgotten(recovered);
-      // What is wrong with one device costs no other.
+      // A damaged value of one device does not affect the other device.
       const bool in_first = pointer.starts_with("/devices/0/");
       const bool in_devices = pointer.starts_with("/devices/");
       ASSERT_EQ(recovered.entry.devices.size(), in_devices ? 1U : 2U);

@@ -158,7 +158,7 @@ TEST_F(JournalTest, SiblingsShareASandbox) {
   EXPECT_TRUE(journal_.OfSandbox("c3")->empty());
 }
 
-// A device that went on to another attachment stays with that one.
+// A device that moved to another attachment stays with that one.
 TEST_F(JournalTest, RemoveLeavesADeviceThatIsAnothers) {
   ASSERT_TRUE(journal_.Write(Entry("rail0", "net1")));
   ASSERT_TRUE(journal_.Write(Entry("rail0", "net9")));
@@ -167,8 +167,8 @@ TEST_F(JournalTest, RemoveLeavesADeviceThatIsAnothers) {
   EXPECT_EQ(journal_.FindByDevice(kDevice)->value().key.ifname, "net9");
 }
 
-// Order of writing: entry, then lock file. A kill between leaves an entry that no lock file names;
-// one between the removals leaves such an entry too, never a lock file alone.
+// Written in this order: entry, then lock file. A kill between them yields an entry that no lock file names.
+// So does a kill between the removals, but never a lock file alone.
 TEST_F(JournalTest, LockFileWithoutEntryMeansNothing) {
   ASSERT_TRUE(journal_.Write(Entry()));
   ASSERT_EQ(::unlink((temp_.directory() + EntryPath()).c_str()), 0);
@@ -190,7 +190,7 @@ TEST_F(JournalTest, EntryThatDoesNotHoldTheDeviceIsNotItsOwner) {
   EXPECT_FALSE(journal_.FindByDevice("0000:43:10.5")->has_value());
 }
 
-// A shorter path over a longer one; and all that a killed writer, or somebody else, can leave.
+// A shorter path replaces a longer one. And everything that a killed or foreign writer can write there.
 TEST_F(JournalTest, TheFirstLineOfALockFileIsThePath) {
   ASSERT_TRUE(journal_.Write(Entry("a-network-with-a-long-name", "net1")));
   ASSERT_TRUE(journal_.Write(Entry("n", "net1")));
@@ -227,8 +227,8 @@ TEST_F(JournalTest, DamagedEntryNamesItsFile) {
   }
 }
 
-// What nobody could read again is refused before anything was touched: each text of an entry, and what else a
-// configuration or the host may put there.
+// The journal refuses unreadable text before it changes anything. This covers each text of an entry, and
+// other values from a configuration or the host.
 TEST_F(JournalTest, WhatIsWrittenCanBeRead) {
   using Change = std::function<void(JournalEntry&, const std::string&)>;
   const std::vector<Change> changes = {

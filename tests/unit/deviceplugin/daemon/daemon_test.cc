@@ -1,4 +1,4 @@
-// What railheadd tells of itself, as a process: metrics, probes, the service manager, the log.
+// How railheadd reports on itself, as a process: metrics, probes, the service manager, the log.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -374,7 +374,7 @@ class NotifyTest : public ObservedTest, public ::testing::WithParamInterface<boo
     return StartOn(sysfs_.directory(), {RAILHEADD, "--kubelet-dir", "/kubelet", "--http-address", ""},
                    environment);
   }
-  // A name in the abstract namespace has to be nobody else's.
+  // A name in the abstract namespace must be unique.
   [[nodiscard]] std::string SocketName() const {
     return (GetParam() ? "@" : "") + sysfs_.directory() + "/notify";
   }

@@ -1,5 +1,5 @@
-// railheadd while the node or its configuration changes under it: taken up without a
-// restart, and without touching what did not change.
+// railheadd while its node or configuration changes. It takes the change up without a restart, and without
+// touching unchanged resources.
 #include <fcntl.h>
 #include <linux/audit.h>
 #include <linux/filter.h>
@@ -34,7 +34,7 @@
 namespace railhead::testing {
 namespace {
 
-// A resource for each of the rails pf0, pf1 and pf2, the last of which is not there yet.
+// A resource for each of the rails pf0, pf1 and pf2. The PF of the last one does not exist yet.
 std::string ThreePools(const std::string& vlan = "7") {
   return R"({"version": 1, "rails": [
     {"name": "rail0", "pf": "pf0", "vlan": )" +
@@ -43,7 +43,7 @@ std::string ThreePools(const std::string& vlan = "7") {
     {"resource": "a.io/rail2", "rails": ["rail2"]}]})";
 }
 
-// For the calling thread and what it starts.
+// For the calling thread and the processes that it starts.
 bool RefuseUevents() {
   constexpr std::uint32_t kFamily = offsetof(seccomp_data, args[0]);
   constexpr std::uint32_t kProtocol = offsetof(seccomp_data, args[2]);
@@ -78,7 +78,7 @@ class HotplugTest : public KubeletTest {
   bool AwaitDevices(const std::string& resource, std::size_t count) {
     return Eventually([&] { return kubelet_.Present(resource).size() == count; });
   }
-  // What nothing has happened to has not been told anything.
+  // Nothing has changed for the resource: kubelet got its first list and no other.
   void ExpectUntouched(const std::string& resource) {
     EXPECT_EQ(kubelet_.Lists(resource), 1) << resource;
     EXPECT_EQ(kubelet_.Registrations(resource), 1) << resource;
@@ -112,10 +112,10 @@ TEST_F(HotplugTest, VfsThatComeAndGo) {
   ExpectUntouched("a.io/rail1");
 }
 
-// Another CNI plugin has moved the PF into a pod: the host no longer sees what it is called.
+// Another CNI plugin has moved the PF into a pod: the host no longer sees its name.
 TEST_F(HotplugTest, APfThatIsAwayKeepsItsResource) {
   sysfs_.MoveToPod(kPf1);
-  sysfs_.Unbind(vfs0_[1]);  // says when it has looked
+  sysfs_.Unbind(vfs0_[1]);  // says when discovery has run
   daemon_->Signal(SIGHUP);
   ASSERT_TRUE(AwaitDevices("a.io/rail0", 3)) << daemon_->err();
   EXPECT_EQ(kubelet_.Present("a.io/rail1").size(), 4U) << daemon_->err();
@@ -127,7 +127,7 @@ TEST_F(HotplugTest, APfThatIsAwayKeepsItsResource) {
   EXPECT_EQ(kubelet_.Present("a.io/rail1").size(), 4U) << daemon_->err();
 }
 
-// By the file alone, without a signal.
+// railheadd notices the file itself, without a signal.
 TEST_F(HotplugTest, AnotherConfiguration) {
   std::string fabric = ThreePools();
   const std::string rail1 = R"({"resource": "a.io/rail1", "rails": ["rail1"]})";
@@ -168,14 +168,14 @@ TEST_F(HotplugTest, ABrokenConfigurationChangesNothing) {
   ExpectUntouched("a.io/rail0");
   EXPECT_EQ(kubelet_.Present("a.io/rail0").size(), 4U);
 
-  // What happens to the hardware meanwhile cannot be judged without; it is when it can.
+  // Without a valid configuration a hardware change takes no effect. It takes effect once the file is valid.
   sysfs_.Unbind(vfs1_[0]);
   sysfs_.Write("/etc/railhead/fabric.json", ThreePools("8"));
   ASSERT_TRUE(AwaitDevices("a.io/rail1", 3)) << daemon_->err();
   ExpectUntouched("a.io/rail0");
 }
 
-// It would only be carried out at the next start, and end it.
+// railheadd would only apply it at the next start, and fail then.
 TEST_F(HotplugTest, ABrokenProvisionIsToldAtOnce) {
   std::string fabric = ThreePools();
   fabric.insert(1, R"("provision": {"vfs": "many"}, )");
@@ -185,7 +185,7 @@ TEST_F(HotplugTest, ABrokenProvisionIsToldAtOnce) {
   ExpectUntouched("a.io/rail0");
 }
 
-// kubelet keeps its books by resource: it would give the device out again.
+// kubelet keeps its records by resource: it would allocate the device again.
 TEST_F(HotplugTest, ADeviceThatAPodHasIsNotGivenOutUnderAnotherName) {
   std::filesystem::create_directories(root_.Path("/var/lib/kubelet"));
   std::filesystem::create_directory_symlink(directory_, root_.Path("/var/lib/kubelet/device-plugins"));
@@ -201,7 +201,7 @@ TEST_F(HotplugTest, ADeviceThatAPodHasIsNotGivenOutUnderAnotherName) {
   EXPECT_FALSE(kubelet_.Allocate("a.io/other", 4)) << "one of them is a pod's";
 }
 
-// After a reboot VFs may be made when railheadd runs already.
+// After a reboot VFs may be made while railheadd already runs.
 TEST_F(HotplugTest, WhatAllocateWroteComesBackWithItsDevice) {
   const auto seen = kubelet_.Allocate("a.io/rail0", 1);
   ASSERT_TRUE(seen) << Describe(seen.error());
@@ -224,7 +224,7 @@ TEST_F(HotplugTest, AnotherNcclConfigRegistersAgain) {
   ExpectUntouched("a.io/rail1");
 }
 
-// A kubelet that restarts gets what is true now.
+// After its restart kubelet gets the current state.
 TEST_F(HotplugTest, AKubeletThatRestartsGetsTheNewestList) {
   kubelet_.Stop();
   sysfs_.Unbind(vfs0_[3]);
@@ -235,7 +235,7 @@ TEST_F(HotplugTest, AKubeletThatRestartsGetsTheNewestList) {
   EXPECT_TRUE(AwaitDevices("a.io/rail1", 4));
 }
 
-// kubelet takes a device for free before the DEL of its last pod is over.
+// kubelet counts a device as free before the DEL of its last pod has ended.
 TEST_F(KubeletTest, PrefersDevicesOnTheHost) {
   DeviceManager kubelet(directory_);
   ASSERT_TRUE(kubelet.Start());
@@ -256,7 +256,8 @@ TEST_F(KubeletTest, PrefersDevicesOnTheHost) {
   EXPECT_EQ(daemon->Stop(), 0) << daemon->err();
 }
 
-// A PF without carrier, and VFs of it: told as unhealthy after a while, and healthy again.
+// A PF without carrier, and its VFs. railheadd reports them as unhealthy after a while, and then as healthy
+// again.
 TEST_F(KubeletTest, TellsHealth) {
   sysfs_.Write(
       "/etc/railhead/fabric.json",
@@ -274,7 +275,7 @@ TEST_F(KubeletTest, TellsHealth) {
   EXPECT_EQ(kubelet.Present(kResource).size(), 8U) << "they are there, and ill";
   EXPECT_TRUE(Eventually([&] { return daemon->err().find("unhealthy") != std::string::npos; }));
 
-  // The next process begins with what this one knew.
+  // The next process begins with the state of this one.
   EXPECT_EQ(daemon->Stop(), 0) << daemon->err();
   const auto next = RunDaemon();
   ASSERT_TRUE(Eventually([&] { return kubelet.Registrations(kResource) == 2 && healthy() == 4; }))
@@ -285,7 +286,8 @@ TEST_F(KubeletTest, TellsHealth) {
   EXPECT_EQ(next->Stop(), 0) << next->err();
 }
 
-// kubelet fails a pod whose device is not there when it comes: a reset between two pods is no news.
+// kubelet fails a pod whose device is absent at that moment. So railheadd does not report a reset between two
+// pods.
 TEST_F(KubeletTest, WhatIsBrieflyResetStaysAsItWas) {
   sysfs_.Write(
       "/etc/railhead/fabric.json",
@@ -304,7 +306,7 @@ TEST_F(KubeletTest, WhatIsBrieflyResetStaysAsItWas) {
   ASSERT_TRUE(Journal(root_).Write(entry));
   sysfs_.Unbind(vfs0_[1]);
   daemon->Signal(SIGHUP);
-  // A second later: discovery is over by then.
+  // The link rule needs a second to fire. Discovery has ended then.
   sysfs_.Write("/sys/class/net/pf1/carrier", "0\n");
   const auto healthy = [&] {
     const auto devices = kubelet.Present(kResource);
@@ -318,7 +320,7 @@ TEST_F(KubeletTest, WhatIsBrieflyResetStaysAsItWas) {
   EXPECT_EQ(daemon->Stop(), 0) << daemon->err();
 }
 
-// A port of the host without a cable is no news.
+// railheadd does not report a port of the host without a cable.
 TEST_F(KubeletTest, WatchesTheHealthOfWhatItGivesOut) {
   sysfs_.AddPf({.address = "0000:c3:00.0", .netdev = "eno2", .numa_node = 1});
   const auto others = sysfs_.AddVfs("0000:c3:00.0", 2);
@@ -359,7 +361,7 @@ TEST_F(KubeletTest, WhatHasGoneIsToldBeforeHealthIsAsked) {
   sysfs_.Unbind(vfs0_[1]);
   daemon->Signal(SIGHUP);
   EXPECT_TRUE(Eventually([&] { return kubelet.Present(kResource).size() == 7; })) << daemon->err();
-  // A pipe with a writer, who says nothing yet: whoever reads it waits.
+  // The pipe has a writer that does not write yet, so its readers wait.
   EXPECT_TRUE(Eventually([&] { return daemon->HasOpen(carrier); })) << "nobody has asked";
   EXPECT_EQ(kubelet.Present(kResource).size(), 7U);
   std::filesystem::remove(carrier);
@@ -388,7 +390,7 @@ TEST_F(KubeletTest, LooksOftenInsteadAndSaysSo) {
   };
   EXPECT_TRUE(Eventually([&] { return logged("hardware changes are discovered late") == 1; }))
       << daemon->err();
-  // Nobody tells of it.
+  // No uevent reports this change.
   sysfs_.Unbind(vfs0_[1]);
   EXPECT_TRUE(Eventually([&] { return kubelet.Present(kResource).size() == 7; })) << daemon->err();
   EXPECT_EQ(logged("hardware changes are discovered late"), 1U) << "once";

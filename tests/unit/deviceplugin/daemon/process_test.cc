@@ -141,7 +141,7 @@ TEST_F(KubeletTest, RegistersServesAndEndsCleanly) {
   EXPECT_EQ((*devices)[0].numa_nodes, std::vector<int>{0});
   EXPECT_EQ((*devices)[7].numa_nodes, std::vector<int>{1});
 
-  // One on each rail, by preferred allocation; ids went in in random order.
+  // One on each rail, by preferred allocation. The ids were passed in random order.
   for (std::size_t n = 0; n < vfs0_.size(); ++n) {
     const auto seen = kubelet.Allocate(kResource, 2);
     ASSERT_TRUE(seen) << Describe(seen.error());

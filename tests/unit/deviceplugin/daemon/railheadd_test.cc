@@ -1,4 +1,4 @@
-// What railheadd is told, and what it plans for its node.
+// The arguments and configuration of railheadd, and its plan for the node.
 #include "deviceplugin/daemon/railheadd.h"
 
 #include <gtest/gtest.h>
@@ -11,7 +11,7 @@ namespace {
 
 using Strings = std::vector<std::string>;
 
-// The arguments that DaemonSets of sriov-network-device-plugin carry.
+// Arguments that DaemonSets of sriov-network-device-plugin pass.
 
 Strings Ours(const Strings& theirs) {
   return daemon::TranslateGoFlags(theirs).arguments;
@@ -54,7 +54,7 @@ TEST(GoFlags, OursStayAsTheyAre) {
   EXPECT_EQ(Ours({"-unknown=1"}), Strings{"-unknown=1"});
 }
 
-// What the node's RDMA mode says to resources that give out plain device nodes.
+// What the node's RDMA mode means for resources that give out plain device nodes.
 
 constexpr const char* kConfig = "/etc/pcidp/config.json";
 constexpr const char* kFabric = "/etc/railhead/fabric.json";

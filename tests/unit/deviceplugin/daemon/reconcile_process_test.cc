@@ -23,8 +23,7 @@ class ReconcileProcessTest : public KubeletTest {
  protected:
   ReconcileProcessTest() { (void)MakeDirectories(root_.Path("/run/railhead")); }
 
-  // Of an ADD that was killed; its device has left the node, so there is nothing to be
-  // done to it.
+  // The entry of a killed ADD. Its device has left the node, so only the entry has to go.
   [[nodiscard]] JournalEntry WriteKilledAdd(const std::string& container = "c1") const {
     JournalEntry entry;
     entry.key = {"rails", container, "net1"};
@@ -150,7 +149,7 @@ TEST_F(ReconcileProcessTest, ReconcilesAgainAndAgain) {
   EXPECT_EQ(daemon->Stop(), 0) << daemon->err();
 }
 
-// The same failure in every pass is no news.
+// railheadd reports a failure that repeats in every pass only once.
 TEST_F(ReconcileProcessTest, TellsAFailureOnce) {
   WriteFileAt(root_.Path("/run/railhead/attachments/c1/rails@net1.json"), "{");
   const auto daemon = RunDaemon({"--reconcile-interval", "1", "--log-level", "debug"});

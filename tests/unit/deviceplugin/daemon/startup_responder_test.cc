@@ -20,8 +20,8 @@ using Json = nlohmann::json;
 
 constexpr const char* kPf2 = "0000:c3:00.0";
 
-// A third rail's PF has no VFs and shall have two. The test has its lock, so that provisioning
-// lasts as long as the test wants.
+// A third rail's PF has no VFs and shall have two. The test holds its lock, so provisioning lasts as long as
+// the test wants.
 class StartingTest : public KubeletTest {
  protected:
   void SetUp() override {
@@ -41,7 +41,7 @@ class StartingTest : public KubeletTest {
                    {"NOTIFY_SOCKET=" + socket_});
   }
 
-  // All that the daemon said that it listens at.
+  // Every address at which the daemon has logged that it listens.
   static std::vector<std::string> Addresses(const Process& daemon) {
     std::vector<std::string> addresses;
     for (const std::string& line : Split(daemon.err(), '\n')) {
@@ -83,7 +83,8 @@ TEST_F(StartingTest, ProbesHearWhatItDoes) {
   EXPECT_EQ(Get(address, "/metrics")->status, 503);
   EXPECT_EQ(Get(address, "/")->status, 404);
   lock_.reset();
-  // The fake kernel makes no VFs, which is told; then it serves what is there, at the same address.
+  // The fake kernel makes no VFs, and the daemon reports that. Then it serves the existing devices at the
+  // same address.
   EXPECT_TRUE(Answers(address, "/metrics", 200)) << daemon->err();
   EXPECT_NE(daemon->err().find("made 0 VFs instead of 2"), std::string::npos) << daemon->err();
   EXPECT_EQ(Get(address, "/readyz")->body.find("provisioning"), std::string::npos);
@@ -125,7 +126,7 @@ TEST_F(StartingTest, SigtermEndsItBeforeThePfIsTouched) {
   EXPECT_EQ(OurSockets(), 0U);
 }
 
-// Nothing long is to be done: then kubelet is not kept waiting by any of this.
+// railheadd has nothing long to do, so kubelet does not wait for any of this.
 TEST_F(StartingTest, AStartWithNothingToDoTellsNothing) {
   sysfs_.Write("/etc/railhead/fabric.json", R"({"version": 1, "rails": [
       {"name": "rail0", "pf": "pf0"}, {"name": "rail1", "pf": "pf1"}], "provision": {"vfs": 4}})");

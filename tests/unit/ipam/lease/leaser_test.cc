@@ -33,7 +33,7 @@ class LeaserTest : public ::testing::Test {
  protected:
   LeaserTest() : a_(cluster_, "a", pools_, 1), b_(cluster_, "b", pools_, 2) {}
 
-  // `ms` pass, with a step whenever the leasers want one.
+  // Lets `ms` pass, with a step whenever the leasers want one.
   Leaser::Outcome Pass(TestNode& node, std::uint64_t ms) {
     Leaser::Outcome all = node.Settle();
     for (std::uint64_t passed = 0; passed < ms; passed += 5'000) {
@@ -49,7 +49,7 @@ class LeaserTest : public ::testing::Test {
     Pass(node, 3 * kRenewMs);
     ASSERT_FALSE(node.BlocksIn(BlockState::kUsable).empty());
   }
-  // As another process of the node would: kept with all that it has.
+  // The block's record in the cluster store. A default record if the store has none.
   [[nodiscard]] BlockRecord RecordOf(const NodeBlock& block) const {
     const auto entry = cluster_.Get(KeyOf(block));
     if (!entry || !*entry) return {};
@@ -60,7 +60,7 @@ class LeaserTest : public ::testing::Test {
     ASSERT_TRUE(entry && *entry);
     ASSERT_TRUE(cluster_.Update(**entry, Encode(BlockRecord{node, "i", "n", leased})));
   }
-  // One that the node wrote at an earlier time.
+  // Restores records that the node wrote at an earlier time.
   void RestoreTo(const MemoryCluster::Records& records) { cluster_.Restore(records); }
 
   TestPools pools_;
@@ -189,11 +189,11 @@ TEST_F(LeaserTest, AfterARebootOneAnswerIsNeeded) {
   const auto settled = a_.Settle();
   EXPECT_FALSE(HasEvent(settled, Kind::kUnknownWriter));
   EXPECT_TRUE(a_.Allocate("new", kSubnet));
-  // The record, the renewal, and a look at the neighbours.
+  // The record, the renewal, and a check of the neighbours.
   EXPECT_LE(a_.store().calls() - calls, 4U);
 }
 
-// Ending reuse delays is a write too, and must not pass for the boot's first one.
+// Ending reuse delays is a write too, and must not count as the boot's first write.
 TEST_F(LeaserTest, LookingAtTheStoreDoesNotHideThatABootIsNew) {
   Start(a_);
   ASSERT_TRUE(a_.Allocate("released", kSubnet));
@@ -241,7 +241,7 @@ TEST_F(LeaserTest, ARestoredClusterStoreGetsTheBlocksBack) {
     EXPECT_EQ(RecordOf(block).node, "a");
     EXPECT_TRUE(RecordOf(block).leased);
   }
-  // All of it was lost.
+  // The cluster store lost every record.
   RestoreTo({});
   Pass(a_, kRenewMs);
   for (const NodeBlock& block : blocks) EXPECT_TRUE(RecordOf(block).leased);
@@ -287,7 +287,8 @@ TEST_F(LeaserTest, ABlockThatAnotherLeasesIsLostAndTold) {
   if (other) {
     EXPECT_FALSE(block.range.Contains(other->address));
   }
-  // Given up there, it is this node's again; forgotten, when nothing of it is in use.
+  // When the other node gives the block up, this node leases it again. It forgets the block once no address
+  // of the block is in use.
   const auto entry = cluster_.Get(KeyOf(block));
   ASSERT_TRUE(cluster_.Remove(**entry));
   Pass(a_, kRenewMs);
@@ -313,7 +314,7 @@ TEST_F(LeaserTest, ADiskThatWasPutBackLeavesItsBlocksAlone) {
   const auto given = a_.Allocate("pod", kSubnet);
   ASSERT_TRUE(given) << Describe(given.error());
   EXPECT_FALSE(orphaned.range.Contains(given->address));
-  // Nobody has an address of it after a restart.
+  // After a restart no pod has an address from the block.
   a_.Reboot();
   a_.StartDaemon();
   Pass(a_, 110'000);
@@ -352,7 +353,7 @@ TEST_F(LeaserTest, TheBlocksOfADeadNodeBecomeFree) {
   EXPECT_TRUE(HasEvent(seen, Kind::kDeadNodeReclaimed));
   EXPECT_EQ(RecordOf(dead).node, "");
   EXPECT_FALSE(*cluster_.Get(LeaseKey::Node("a")));
-  // Back again, the old owner allocates the block anew, since no other node has it.
+  // The old owner returns and allocates the block again, since no other node has it.
   a_.Pass(4'500'000);
   a_.StartDaemon();
   EXPECT_TRUE(HasEvent(a_.Settle(), Kind::kReacquired));

@@ -1,5 +1,4 @@
-// What is handed out of a leased pool: only what is in usable blocks, and only while the
-// lease holds.
+// Allocations from a leased pool: only from usable blocks, and only while the lease holds.
 #include "ipam/store/node_blocks.h"
 
 #include <gtest/gtest.h>
@@ -111,15 +110,14 @@ TEST_F(NodeBlocksTest, NothingIsHandedOutBehindTheFence) {
   Put(Lease(At(100), 50'000), {Block(1, "10.7.0.16-10.7.0.31", BlockState::kUsable)});
   EXPECT_TRUE(Allocate(0, At(149.9)));
   ExpectRefused(At(150), "has not answered for 50 s");
-  // What is held is released all the same.
+  // Held addresses can still be released.
   auto store = StoreAt::Open(scratch_.root());
   ASSERT_TRUE(store);
   EXPECT_EQ(store->Release(OwnerNumber(0), At(151)).value_or(0), 1U);
 }
 
-// By how much the wall clock is ahead of the other one since the renewal: a quarter of the time after which
-// others take blocks, and no more. Where they never do, or the record is of an older version, nothing is
-// known and nothing refused.
+// After the renewal the wall clock may gain a quarter of the reclaim time on the boot clock, and no more.
+// Nothing is refused if other nodes never reclaim blocks, or if an older version wrote the record.
 TEST_F(NodeBlocksTest, NothingIsHandedOutAfterAPause) {
   const ClockReading renewed = At(100);
   int owner = 0;
@@ -148,7 +146,7 @@ TEST_F(NodeBlocksTest, NothingIsHandedOutAfterAPause) {
   }
 }
 
-// As versions without the wall clock wrote it.
+// A lease that a version without the wall clock wrote.
 TEST_F(NodeBlocksTest, ALeaseOfAnOlderVersionIsRead) {
   Put(Lease(At(100), 50'000), {});
   auto store = AddressStore::Open(scratch_.root());

@@ -1,4 +1,4 @@
-// Blocks of subnets, and records that are none.
+// Blocks of subnets, and invalid records.
 #include "ipam/lease/pool_layout.h"
 
 #include <gtest/gtest.h>

@@ -81,7 +81,7 @@ TEST_F(PluginTest, TheSameContainerGetsTheSameAddress) {
   EXPECT_EQ(Run("ADD", "abc", Config()).Address(), "10.100.0.10/24");
   EXPECT_EQ(Run("ADD", "abc", Config()).Address(), "10.100.0.10/24");
   EXPECT_EQ(Run("ADD", "xyz", Config()).Address(), "10.100.0.11/24");
-  // Another interface of it, or the same in another network, is someone else.
+  // Another interface of the container, or the same one in another network, is another owner.
   Call other{"ADD", "abc", Config().dump()};
   other.ifname = "net2";
   EXPECT_EQ(RunIpam(scratch_.path(), other).Address(), "10.100.0.12/24");
@@ -177,7 +177,7 @@ TEST(CommandLine, HelpVersionAndTheUnknown) {
   EXPECT_EQ(unknown.out, "");
 }
 
-// railhead-ipam STATUS: whether ADD would succeed, found out without a trace.
+// STATUS of railhead-ipam: whether ADD would succeed, found out without a trace.
 
 class StatusTest : public ::testing::Test {
  protected:
@@ -268,7 +268,7 @@ TEST_F(StatusTest, OlderVersionsHaveNoStatus) {
   EXPECT_EQ(RunIpam(scratch_.path(), {"STATUS", "", config.dump(), "", ""}).Error().substr(0, 2), "1:");
 }
 
-// railhead-ipam GC: what no valid attachment of the network holds is released.
+// GC of railhead-ipam releases what no valid attachment of the network holds.
 
 class GcTest : public ::testing::Test {
  protected:

@@ -1,4 +1,4 @@
-// railhead-ipam and which address it gives.
+// Which address railhead-ipam gives.
 #include <gtest/gtest.h>
 
 #include <nlohmann/json.hpp>
@@ -14,7 +14,7 @@ namespace {
 
 using nlohmann::json;
 
-// railhead-ipam and addresses that are asked for by name.
+// Addresses that a request to railhead-ipam names.
 
 class FixedTest : public ::testing::Test {
  protected:
@@ -117,7 +117,8 @@ TEST_F(FixedTest, CoolingDownUntilTheReuseDelayIsOver) {
   EXPECT_EQ(Run("ADD", "b", Asking({"10.100.0.12"}, Config(0))).Address(), "10.100.0.12/24");
 }
 
-// STATUS is about the network, whoever has the address that its configuration asks for.
+// STATUS concerns the network. It succeeds even if another owner has the address that the configuration
+// requests.
 TEST_F(FixedTest, StatusWhileItIsHeld) {
   json config = Config();
   config["args"] = {{"cni", {{"ips", {"10.100.0.12"}}}}};

@@ -54,7 +54,7 @@ TEST_F(RangesTest, OneAddressOfEachSetInTheirOrder) {
   EXPECT_EQ(Run("CHECK", "a", config).Error().rfind("101: no address of fd00::/64 is held by", 0), 0U);
 }
 
-// As host-local has it.
+// The same as in host-local.
 TEST_F(RangesTest, TheFirstAddressIsTheGatewayWhereNoneIsGiven) {
   EXPECT_EQ(Add("a", Sets(R"([[{"subnet": "10.1.0.0/30"}]])")), "10.1.0.2/30 via 10.1.0.1");
   EXPECT_EQ(Add("a", Sets(R"([[{"subnet": "10.2.0.0/31"}]])")), "10.2.0.0/31");

@@ -1,5 +1,5 @@
-// The same host part on every rail, against a plain model that walks over all of them; steps are
-// made up and cut down by RapidCheck.
+// The same host part on every rail, against a plain model that walks over all addresses. RapidCheck generates
+// and shrinks the steps.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -84,7 +84,7 @@ std::uint64_t Index(const ModelPool& pool, const IpAddress& address) {
                                     pool.order.begin());
 }
 
-// The first position behind all that was given last, wrapping, that is free in each pool.
+// The first position after every pool's last assignment, wrapping around, that is free in each pool.
 std::optional<std::vector<IpAddress>> Common(const std::vector<ModelPool>& pools, std::uint64_t now,
                                              Position at) {
   std::uint64_t start = 0;
@@ -125,13 +125,13 @@ class Fabric {
   void Release(int owner) {
     for (ModelPool& model : models_) model.Release(owner, now_);
   }
-  // Of one rail alone, which brings the rails out of step.
+  // Allocates on one rail alone, which brings the rails out of step.
   std::optional<IpAddress> AllocateOf(std::size_t rail, int owner) {
     const auto address = models_[rail].Next(now_);
     if (address) models_[rail].Assign(*address, owner);
     return address;
   }
-  // Of every rail, alike where possible; empty: some rail has none.
+  // Allocates on every rail, aligned where possible. Empty if a rail has no free address.
   std::vector<IpAddress> Allocate(int owner) {
     auto addresses = Alike();
     if (!addresses) {
@@ -164,7 +164,7 @@ class Fabric {
   std::uint64_t now_ = 1'000;
 };
 
-// How often, in all runs.
+// How often each case occurred, in all runs.
 struct Met {
   int alike = 0;
   int apart = 0;
@@ -235,8 +235,8 @@ struct Look : Step {
   void show(std::ostream& out) const override { out << "look"; }
 };
 
-// Reuse delays and the order of each pool are the model's too: an address that cools down is not free in
-// it, and none is given that is not behind the last one of its pool but after a wrap.
+// The model also keeps reuse delays and the order of each pool. An address in its reuse delay is not free.
+// Each pool allocates the addresses after its last one before it wraps.
 TEST(AlignedModel, RailsOfManyLayouts) {
   const int delay = static_cast<int>(kReuseDelayMs / 1000);
   const std::vector<std::vector<AddressPool>> fabrics{
@@ -271,7 +271,7 @@ TEST(AlignedModel, RailsOfManyLayouts) {
   EXPECT_GT(apart, 0) << "no pools ever ran short of common addresses";
 }
 
-// Counts what is asked of it.
+// Counts the lookups.
 class CountedRuns : public RunMap {
  public:
   Result<std::optional<IpRange>> AtOrBefore(const IpAddress& address) override {
@@ -296,8 +296,8 @@ class CountedRuns : public RunMap {
   int looks_ = 0;
 };
 
-// A /12 per rail, each with all but the last addresses taken; and two combs, of which no two
-// teeth are alike: bounded, and then "none".
+// First a /12 per rail, with all but the last addresses taken. Then two combs whose teeth never coincide: the
+// search stops at its bound and answers "none".
 TEST(AlignedCost, IsBoundedWhateverIsTaken) {
   const AddressPool a = MakePool("10.0.0.0/12", {}, 0);
   const AddressPool b = MakePool("10.16.0.0/12", {}, 0);

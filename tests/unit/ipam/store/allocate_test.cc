@@ -58,7 +58,7 @@ TEST_F(ReclaimTest, EarlierBootsAreReleasedAndThisOneIsNot) {
   EXPECT_EQ(released->front().owner.container, "a");
   EXPECT_EQ(released->front().boot_id, "one");
   EXPECT_TRUE(ReleaseEarlierBoots(scratch_.root())->empty());
-  // They have their reuse delay like any other: the next one gets the next address.
+  // They have a reuse delay like any others, so the next owner gets the next address.
   Add({"net", "d", "eth0"});
   EXPECT_EQ(Held(), "two: d/eth0@two");
   const auto store = AddressStore::Open(scratch_.root());
@@ -66,7 +66,7 @@ TEST_F(ReclaimTest, EarlierBootsAreReleasedAndThisOneIsNot) {
   EXPECT_EQ(store->Verify().value(), std::vector<std::string>{});
 }
 
-// Without the reconciler: whoever writes first does it, by whatever call.
+// Without the reconciler: the first write of a boot, by any call, releases the addresses of earlier boots.
 TEST_F(ReclaimTest, TheFirstWriterOfABootReleasesWhatEarlierOnesHeld) {
   Boot("one");
   for (const char* container : {"a", "b", "c"}) Add({"net", container, "eth0"});
@@ -88,7 +88,7 @@ TEST_F(ReclaimTest, TheFirstWriterOfABootReleasesWhatEarlierOnesHeld) {
   EXPECT_EQ(store->Verify().value(), std::vector<std::string>{});
 }
 
-// Some runtimes start the same containers again after a reboot, by the same ids.
+// Some runtimes start the same containers again after a reboot, with the same IDs.
 TEST_F(ReclaimTest, WhoAsksAgainAfterTheRebootKeepsItsAddress) {
   Boot("one");
   Add({"net", "a", "eth0"});
@@ -99,13 +99,14 @@ TEST_F(ReclaimTest, WhoAsksAgainAfterTheRebootKeepsItsAddress) {
   ASSERT_EQ(Held(), "two: a/eth0@two");
   EXPECT_EQ(ListHeld(scratch_.root())->records.front().address.ToString(), "10.0.0.1");
   EXPECT_EQ(AddressStore::Open(scratch_.root())->Verify().value(), std::vector<std::string>{});
-  // What it gave back itself is not kept for it.
+  // An address that the owner released itself is not kept for it.
   EXPECT_EQ(ReleaseOwner(scratch_.root(), {"net", "a", "eth0"}).value(), 1U);
   Add({"net", "a", "eth0"});
   EXPECT_EQ(ListHeld(scratch_.root())->records.front().address.ToString(), "10.0.0.3");
 }
 
-// Who is the first of a boot and asks for what an earlier one held is told of it.
+// The first call of a boot releases an owner of an earlier boot. It reports the addresses that the owner
+// held.
 TEST_F(ReclaimTest, ReleasingWhatAnEarlierBootHeld) {
   Boot("one");
   for (const char* link : {"", "rail0"}) Add(LinkOwner({"net", "a", "eth1"}, link));

@@ -1,4 +1,4 @@
-// The store's clock: it advances with the machine's, whoever waits for whom.
+// The store's clock advances with the machine's, whichever call waits for which.
 #include <gtest/gtest.h>
 
 #include <atomic>
@@ -82,7 +82,7 @@ rc::Gen<Operation> AnyOperation() {
       rc::gen::set(&Operation::wall_seconds, rc::gen::inRange<std::int64_t>(0, 2'000'000'000)));
 }
 
-// The machine: its clocks, and what the store has been told and has to answer by them.
+// The machine: its clocks, the operations on the store, and the answers that the clocks require.
 class Machine {
  public:
   Machine() : lease_state_(OpenLeaseStateStore(scratch_.root(), std::chrono::seconds(20), Clocks())) {
@@ -128,7 +128,7 @@ class Machine {
     WhileItWaits(scratch_.root(), call, [&] { boottime_ms_ += operation.wait_ms; });
   }
 
-  // In a thread of its own: what it answers is judged later.
+  // In a thread of its own: the answer is judged later.
   void Call(const Operation& operation) {
     using Kind = Operation::Kind;
     record_.reset();
@@ -199,7 +199,7 @@ class Machine {
     const auto held = store.Find(owner);
     if (!held) return;
     for (const AddressRecord& record : *held) {
-      // Its owner may have it again at once when it is of an earlier boot.
+      // If the address is of an earlier boot, its owner may have it again at once.
       if (record.boot_id == BootName()) released_.push_back(record.address);
     }
   }
@@ -337,7 +337,7 @@ TEST(StoreClock, CountsNoWaitingTwiceBelowThePlugin) {
     const std::string container = "pod" + std::to_string(i);
     call(container, true);
     std::thread late;
-    // The lock is given to those who wait in their order: first DEL, then ADD.
+    // The waiters get the lock in their order: first DEL, then ADD.
     WhileItWaits(
         scratch.root(), [&] { call(container, false); },
         [&] {

@@ -188,7 +188,7 @@ TEST_F(StoreFile, ACutIsHealthyOrRefused) {
   EXPECT_GT(refused, 300);
 }
 
-// Each page in use loses its number, its kind, its bounds, its nodes or all of it.
+// Each page in use loses its number, its kind, its bounds, its nodes or its whole content.
 TEST_F(StoreFile, AWalkFindsEveryDamagedPage) {
   std::map<int, int> tried;  // by kind of page
   for (int i = 0; i < 6; ++i) {
@@ -220,8 +220,8 @@ TEST_F(StoreFile, AWalkFindsEveryDamagedPage) {
   EXPECT_GT(tried[kOverflow], 0);
 }
 
-// Whatever is in a file that the walk accepts, LMDB reads it to its end without leaving it: a
-// damaged page number would be a SIGBUS.
+// If the walk accepts a file, LMDB can read it to its end without reading beyond it. A damaged page number
+// would cause a SIGBUS.
 TEST_F(StoreFile, WhatAWalkAcceptsCanBeRead) {
   const ScratchRoot scratch;
   MakeHistory(scratch);
@@ -234,7 +234,7 @@ TEST_F(StoreFile, WhatAWalkAcceptsCanBeRead) {
   for (int i = 0; i < 3000; ++i) {
     std::string bytes = whole.substr(0, pages.needed() * kPageSize);
     const std::uint64_t page = used[Below(random_, used.size())];
-    // Where a page says what is in it; the rest is keys and values.
+    // The part of a page that describes its content. The rest is keys and values.
     const std::uint64_t described = page < 2 ? 152 : 80;
     const std::uint64_t at = Below(random_, 4) == 0 ? Below(random_, kPageSize) : Below(random_, described);
     bytes[page * kPageSize + at] = static_cast<char>(random_());
@@ -243,7 +243,7 @@ TEST_F(StoreFile, WhatAWalkAcceptsCanBeRead) {
       ++refused;
       continue;
     }
-    // An error is an answer, too, but not the rule.
+    // An error counts as an answer, but most answers must be content.
     const auto read = StoreEntries(scratch.path() + "/damaged");
     if (read) ++read_whole;
   }
@@ -251,7 +251,7 @@ TEST_F(StoreFile, WhatAWalkAcceptsCanBeRead) {
   EXPECT_GT(refused, 200);
 }
 
-// What a node of an older version has, or one that lost its power between a commit and the extension.
+// The store of an older version's node, or of a node that lost power between a commit and the extension.
 TEST_F(StoreFile, AShortStoreIsExtendedOnceAndTold) {
   for (int i = 0; i < 5; ++i) {
     const ScratchRoot scratch;

@@ -24,8 +24,8 @@ using testing::StoreAt;
 
 constexpr int kOwners = 40;
 
-// Store time, kept by the test in its own way: it stands still from the last
-// commit to a reboot, and goes on with the uptime.
+// Store time, as the test computes it. At a reboot it continues from the last commit, and then advances with
+// the uptime.
 class Clock {
  public:
   void Pass(std::uint64_t ms) {
@@ -54,7 +54,7 @@ class Clock {
   std::int64_t wall_ = 1'700'000'000;
 };
 
-// Every operation is to be answered by the store as it is here.
+// The store must answer every operation as this model does.
 class Model {
  public:
   explicit Model(AddressPool pool) : pool_(std::move(pool)) {
@@ -69,7 +69,7 @@ class Model {
   std::optional<IpAddress> Allocate(int owner) {
     EnterBoot();
     if (held_.contains(owner)) return held_[owner];
-    clock_.Committed();  // that there is none is counted
+    clock_.Committed();  // counting a refusal commits, too
     if (had_.contains(owner) && CoolsDown(had_[owner])) return AssignPrevious(owner);
     std::size_t start = 0;
     while (last_ && start < order_.size() && order_[start] <= *last_) ++start;
@@ -79,7 +79,7 @@ class Model {
     }
     return AllocateFromReuseDelay(owner);
   }
-  // This one or none.
+  // Allocates this address or none.
   bool AllocateSpecific(int owner, const IpAddress& wanted) {
     EnterBoot();
     const auto held = HeldBy(owner);
@@ -91,7 +91,8 @@ class Model {
     Hold(wanted, owner);
     return true;
   }
-  // How many: what was held in an earlier boot, too, when this is the first to write in a new one.
+  // The number of released addresses. The first write of a new boot also counts the owner's address from an
+  // earlier boot.
   std::size_t Release(int owner) {
     const bool held = HeldBy(owner).has_value();
     EnterBoot();
@@ -111,8 +112,8 @@ class Model {
   }
 
  private:
-  // The first to write in a new boot: the reuse delay of all held addresses begins, and only its owner gets
-  // an address before that is over.
+  // The first write of a new boot starts the reuse delay of all held addresses. Until the delay ends, only
+  // the previous owner gets an address.
   void EnterBoot() {
     if (clock_.boot() == boot_) return;
     boot_ = clock_.boot();
@@ -149,7 +150,7 @@ class Model {
     Hold(address, owner);
     return address;
   }
-  // Nothing is free: the address that was released first, and of several the lowest.
+  // Without a free address: the address that was released first, and of several the lowest.
   std::optional<IpAddress> AllocateFromReuseDelay(int owner) {
     std::optional<IpAddress> oldest;
     for (const auto& [address, since] : released_ms_) {
@@ -178,7 +179,7 @@ class Model {
   std::optional<IpAddress> last_;
 };
 
-// What the steps of all runs came to.
+// Counts over the steps of all runs.
 struct Met {
   int exhausted = 0;
   int refused = 0;

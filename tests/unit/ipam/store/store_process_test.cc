@@ -148,7 +148,7 @@ class KilledAnywhere : public ::testing::Test {
   std::vector<AddressPool> pools_{MakePool("10.0.0.0/27", {}, 10)};  // 30 addresses
 };
 
-// By the number of links: each has a pool of its own.
+// The parameter is the number of links. Each link has a pool of its own.
 class KilledWithLinks : public KilledAnywhere, public ::testing::WithParamInterface<std::size_t> {
  protected:
   void SetUp() override {
@@ -244,7 +244,8 @@ TEST_F(KilledAnywhere, Quarantining) {
   EXPECT_GT(held, 0) << "no kill came before the commit";
 }
 
-// A store that is shorter than it counts is told as an event while it is short, and loses nothing.
+// A store file has fewer pages than it counts. Opening it records an event while it is short, and loses
+// nothing.
 TEST_F(KilledAnywhere, OpeningAShortStore) {
   testing::MakeShortStore(scratch_.root(), testing::Seed());
   if (HasFatalFailure()) return;

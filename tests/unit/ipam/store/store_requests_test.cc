@@ -223,7 +223,7 @@ TEST_F(QuarantineTest, NothingButItsTimeEndsIt) {
   ExpectSound();
 }
 
-// Whatever requests addresses: three quarters of a pool stay, for every size of it.
+// Requests can quarantine at most a quarter of a pool, whatever its size.
 TEST_F(RequestsTest, AQuarterOfAPoolIsInQuarantineAtMost) {
   for (int size = 1; size <= 40; size += 1 + size / 8) {
     SCOPED_TRACE(size);

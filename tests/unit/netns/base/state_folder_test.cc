@@ -28,7 +28,7 @@ class FileLockTest : public ::testing::Test {
   }
   ~FileLockTest() override { std::filesystem::remove_all(directory_); }
 
-  // Of /proc/locks: "12: -> FLOCK  ADVISORY  WRITE 4711 fe:01:12345 0 EOF" is one that waits.
+  // Counts waiting lines of /proc/locks: "12: -> FLOCK  ADVISORY  WRITE 4711 fe:01:12345 0 EOF".
   [[nodiscard]] long Waiting() const {
     struct stat status = {};
     if (::stat(path_.c_str(), &status) != 0) return 0;
@@ -78,7 +78,7 @@ TEST_F(FileLockTest, GivesUp) {
   }
 }
 
-// As in a daemon whose threads leave all signals to one of them.
+// Like a daemon in which one thread receives all signals.
 TEST_F(FileLockTest, GivesUpWithSignalsBlocked) {
   const auto first = FileLock::Acquire(path_, minutes(1));
   sigset_t all;

@@ -1,4 +1,4 @@
-// What the list of fields of a record decides; that writer and reader agree: tests/support/record_test.h.
+// What a record's list of fields decides. (For writer and reader see tests/support/record_test.h.)
 #include <gtest/gtest.h>
 
 #include "netns/json/record_io.h"

@@ -110,7 +110,7 @@ TEST(DcbMessagesTest, AnyBytes) {
   }
 }
 
-// What the running kernel says of a device without DCB, and of none.
+// The running kernel's answer about a device without DCB, and about an absent device.
 TEST(DcbTest, TheRunningKernel) {
   const auto loopback = ReadDcb("lo");
   ASSERT_TRUE(loopback) << Describe(loopback.error());

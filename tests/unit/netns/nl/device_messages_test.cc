@@ -1,5 +1,5 @@
-// Settings as netlink messages: what is written with a value is read as that value. For whatever values,
-// for a message that sets a field has it in the attribute in which the kernel answers it.
+// Settings as netlink messages: a parser reads the value that a message was written with, whatever the value.
+// For a message that sets a field uses the attribute of the kernel's answer.
 #include "netns/nl/device_messages.h"
 
 #include <gtest/gtest.h>
@@ -65,7 +65,7 @@ TEST(DeviceMessages, EthtoolRoundTrip) {
   EXPECT_EQ(sources, 10U);
 }
 
-// A command for each: no setting is read or written by that of another one.
+// Each source has commands of its own, so no message reads or writes another source's settings.
 TEST(DeviceMessages, EthtoolCommandsAreDistinct) {
   std::set<std::uint8_t> commands;
   for (const DeviceSource source : nl::EthtoolSources()) {
@@ -84,7 +84,7 @@ TEST(DeviceMessages, LinkRoundTrip) {
   std::mt19937 random = SeededGenerator();
   for (int round = 0; round < kRounds; ++round) {
     DeviceState state = RandomState(DeviceSource::kLink, random);
-    // Of the flags those that can be changed.
+    // Only the flags that can be changed.
     state.values["link.flags"] = std::to_string(nl::NumberOf(state.values["link.flags"]) & 0xf0a4U);
     const Answer answer(nl::SetLinkMessage(kIndex, state), RTM_NEWLINK);
     DeviceState read;
@@ -93,7 +93,7 @@ TEST(DeviceMessages, LinkRoundTrip) {
   }
 }
 
-// Without flags among the fields no flag is touched.
+// Without flags among the fields, the message changes no flag.
 TEST(DeviceMessages, LinkFlagsOnlyIfMeant) {
   DeviceState state;
   state.values["link.group"] = "3";
@@ -139,7 +139,7 @@ TEST(DeviceMessages, DcbRoundTrip) {
   for (int round = 0; round < kRounds; ++round) {
     DeviceState state = RandomState(DeviceSource::kDcb, random);
     std::string pfc = state.values["dcb.pfc"] + "000000000000";
-    state.values["dcb.pfc"] = pfc.substr(0, 12);  // what is no counter
+    state.values["dcb.pfc"] = pfc.substr(0, 12);  // without the counters
     const std::string list = state.values["dcb.applications"];
     state.values.erase("dcb.applications");
     DeviceState read;
@@ -157,7 +157,7 @@ TEST(DeviceMessages, DcbRoundTrip) {
     EXPECT_FALSE(nl::ChangeDcbApplicationMessage("eth0", bad, true)) << bad;
 }
 
-// A driver's refusal is in the answer, as the errno in one byte.
+// The answer contains a driver's refusal, as the errno in one byte.
 TEST(DeviceMessages, WhatTheDriverRefusesOfDcb) {
   for (const int refusal : {0, EINVAL, EOPNOTSUPP, ENODEV}) {
     nl::Message message(RTM_SETDCB, 0);
@@ -168,7 +168,7 @@ TEST(DeviceMessages, WhatTheDriverRefusesOfDcb) {
   }
 }
 
-// Counters are no settings: two answers of one port are alike.
+// Counters are not settings: two answers of one port are equal.
 TEST(DeviceMessages, PfcWithoutItsCounters) {
   ieee_pfc pfc{};
   pfc.pfc_en = 8;

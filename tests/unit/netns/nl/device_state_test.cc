@@ -43,7 +43,7 @@ TEST(DeviceFieldsTest, NamesAreUniqueAndOfTheirSetting) {
   EXPECT_EQ(FindDeviceField("rings"), nullptr);
 }
 
-// Whatever a device says, the entry that has it can be read again, and says the same.
+// A journal entry keeps every value that a device can report.
 TEST(DeviceFieldsTest, EveryStateSurvivesTheJournal) {
   std::mt19937 random = SeededGenerator();
   std::set<std::string> empty;

@@ -1,4 +1,4 @@
-// Netlink messages as bytes: what is sent, and that parsers survive anything.
+// Netlink messages as bytes. Parsers survive any input.
 #include <arpa/inet.h>
 #include <gtest/gtest.h>
 #include <linux/fib_rules.h>
@@ -310,7 +310,7 @@ TEST(Parsers, AcknowledgementsAndTheirText) {
   EXPECT_EQ(ParseAck(AsReceived(Ack(std::numeric_limits<std::int32_t>::min(), 0, "", {})))->sys_errno, EIO);
 }
 
-// Everything that reads, on one message of each type.
+// Every parser, on one message of each type.
 void ParseEverything(BytesView payload, std::uint16_t flags) {
   RdmaDevice device;
   for (const std::uint16_t type :

@@ -1,5 +1,5 @@
-// ARP and neighbour discovery out of frames: what is whole, what is refused, and that
-// nothing reads beyond a frame.
+// ARP and neighbour discovery frames: the parser accepts complete ones, refuses others, and does not read
+// beyond a frame.
 #include <gtest/gtest.h>
 
 #include <algorithm>

@@ -133,7 +133,7 @@ TEST_F(PciTest, TheUplinkIsNoRepresentor) {
   EXPECT_EQ(UplinkNetdev(root_, At("0000:43:00.0")).value(), "pf0");
 }
 
-// Whatever they are called: what is left are the function's own, its first port first.
+// Only the function's own netdevs remain, whatever their names are. The first port's netdev comes first.
 TEST_F(PciTest, OwnNetdevsAreNoRepresentorsAndInTheOrderOfTheirPorts) {
   const std::string net = "/sys/bus/pci/devices/0000:43:00.0/net/";
   const PciAddress pf = At("0000:43:00.0");

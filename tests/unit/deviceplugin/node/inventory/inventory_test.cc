@@ -87,7 +87,7 @@ TEST_F(InventoryTest, APfInAPodKeepsTheNameOfTheJournal) {
   EXPECT_EQ(Discover()->Find(kPf1)->pf_name, "pf1");
 }
 
-// As another CNI plugin does it, of which the journal knows nothing.
+// Another CNI plugin has moved it, without a journal entry.
 TEST_F(InventoryTest, APfInAPodKeepsWhatWasSeenOfIt) {
   ASSERT_TRUE(RememberPfs(root_, *Discover()));
   sysfs_.MoveToPod(kPf1);
@@ -100,7 +100,7 @@ TEST_F(InventoryTest, APfInAPodKeepsWhatWasSeenOfIt) {
   EXPECT_EQ(pf->rdma_device, "") << "that is not here";
   EXPECT_EQ(away->Find(vfs1_[0])->pf_name, "pf1");
   EXPECT_EQ(away->Find(kPf0)->pf_name, "pf0");
-  // What is remembered is not lost by looking again.
+  // The next discovery keeps the remembered PFs.
   ASSERT_TRUE(RememberPfs(root_, *away));
   EXPECT_EQ(*Discover()->Find(kPf1), *pf);
 }
@@ -149,12 +149,13 @@ TEST_F(InventoryTest, AMemoryThatCannotBeReadIsNone) {
   EXPECT_EQ(Discover()->Find(kPf0)->pf_name, "pf0");
 }
 
-// What a read of one attribute can meet while its device comes and goes, or is broken.
+// The states of an attribute that a read can meet while its device comes or goes, or is broken.
 class BrokenFunctionTest : public InventoryTest {
  protected:
   using Break = void (*)(FakeSysfs& sysfs, const std::string& path);
   static constexpr std::array<Break, 4> kBreaks = {
-      // As netdev_show answers of a device that is being unregistered: lo has no speed for anybody.
+      // The read fails as it does for a device that is being unregistered (netdev_show). Reading the speed of
+      // lo always fails.
       [](FakeSysfs& sysfs, const std::string& path) {
         std::filesystem::create_symlink("/sys/class/net/lo/speed", sysfs.directory() + path);
       },
@@ -174,14 +175,14 @@ class BrokenFunctionTest : public InventoryTest {
     }
     return paths;
   }
-  // Breaks each attribute in each way, one at a time: those of `others` are listed as ever.
+  // Breaks each attribute in each way, one at a time. Functions of `others` are still listed.
   int BreakEach(const std::vector<std::string>& attributes, const std::vector<std::string>& others) {
     const auto whole = Discover();
     int broken = 0;
     for (const std::string& path : attributes) {
       const auto text = ReadFile(sysfs_.directory() + path);
       for (const Break how : kBreaks) {
-        // Kernels without NUMA have none: the other VFs of the PF are taken to be like the first.
+        // Kernels without NUMA lack the attribute. Discovery takes the PF's other VFs to be like the first.
         if (how == kBreaks[1] && path.ends_with("/numa_node")) continue;
         sysfs_.Remove(path);
         how(sysfs_, path);
@@ -222,7 +223,7 @@ TEST_F(BrokenFunctionTest, ThePortOfAPfCostsOnlyItsRail) {
   EXPECT_GT(BreakEach(attributes, others), 20);
 }
 
-// Gone is no trouble; what is broken is reported.
+// Discovery does not report a device that is gone, but does report a broken one.
 TEST_F(BrokenFunctionTest, WhatGoesIsNotReportedAndWhatIsBrokenIs) {
   const std::string type = "/sys/class/net/pf0v1/type";
   sysfs_.Remove(type);
@@ -238,7 +239,7 @@ TEST_F(BrokenFunctionTest, WhatGoesIsNotReportedAndWhatIsBrokenIs) {
   EXPECT_EQ(inventory->unreadable.begin()->first.ToString(), vfs0_[1]);
 }
 
-// As ADD has it (RefuseIfHostUses): what is offered and then refused would fail every pod.
+// The rule of ADD (RefuseIfHostUses): a device that railheadd offers and ADD refuses would fail every pod.
 TEST(HostNetwork, IsWhereSomebodyHasSetAnAddressARouteOrARule) {
   FakeSysfs sysfs;
   FakeKernel kernel(sysfs);
@@ -252,7 +253,7 @@ TEST(HostNetwork, IsWhereSomebodyHasSetAnAddressARouteOrARule) {
   const auto netdevs = [&] { return inventory::ReadHostNetwork(**route).value().netdevs; };
   const std::set<std::string> only_pf0 = {"pf0"};
   const int pf0 = (*route)->FindLink("pf0").value().value().index;
-  // A link-local address of IPv4 is one that somebody gave; of IPv6 every link has one.
+  // An IPv4 link-local address was set by somebody. Every IPv6 link has one.
   for (const char* address : {"192.0.2.10/24", "169.254.0.10/16", "fd00::7/64"}) {
     ASSERT_TRUE((*route)->AddAddress(pf0, *IpPrefix::Parse(address)));
     EXPECT_EQ(netdevs(), only_pf0) << address;

@@ -112,7 +112,7 @@ TEST(ResourceName, IsWhatKubernetesTakes) {
   }
 }
 
-// Slots as kubelet sees them: paired with devices, whatever was bound where.
+// Slots as kubelet sees them: paired with devices, whatever devices slots were bound to.
 
 class SlotsTest : public TwoRails {
  protected:
@@ -147,7 +147,7 @@ TEST_F(SlotsTest, OneForEachDeviceOnItsNode) {
   EXPECT_EQ(IdsOf(*SlotPool(*devices, {})), IdsOf(*slots)) << "the same every time";
 }
 
-// kubelet's checkpoint keeps the names, so no release may change them. Computed by another program.
+// kubelet's checkpoint keeps the names, so no release may change them. Another program computed these.
 TEST_F(SlotsTest, NamesAreThoseOfEarlierReleases) {
   const auto devices = Devices();
   ASSERT_EQ(devices->spec.resource, "railhead.io/roce");
@@ -166,7 +166,7 @@ TEST_F(SlotsTest, NamesOfTwoResourcesDiffer) {
     EXPECT_EQ(std::count(a.begin(), a.end(), id), 0) << id;
 }
 
-// A slot of node 0 was bound to a device of node 1: one of node 1's slots is on node 0 now.
+// A slot of node 0 was bound to a device of node 1. So one of node 1's slots counts for node 0 now.
 TEST_F(SlotsTest, FreeSlotsPerNodeAreFreeDevicesPerNode) {
   const auto devices = Devices();
   const std::string slot = SlotPool(*devices, {})->members.front().function.id;
@@ -185,8 +185,8 @@ TEST_F(SlotsTest, ASlotWhoseDeviceIsGoneIsNotTold) {
   EXPECT_EQ(slots->members.size(), 7U);
 }
 
-// The pool has lost the node that a bound slot has its name of: its device is in a pod all the
-// same, and one slot less is free.
+// The pool no longer has devices on the NUMA node of a bound slot's name. The slot's device is still in a
+// pod, so one slot less is free.
 TEST_F(SlotsTest, ABoundSlotThatThePoolWouldNotNameNow) {
   const auto both = Devices();
   const std::string slot = SlotPool(*both, {})->members.front().function.id;
@@ -200,7 +200,7 @@ TEST_F(SlotsTest, ABoundSlotThatThePoolWouldNotNameNow) {
   ASSERT_NE(slots->Find(slot), nullptr);
   EXPECT_EQ(slots->Find(slot)->function.address.ToString(), vfs1_[0]);
   EXPECT_EQ(FreePerNode(*slots, bound), (std::map<int, int>{{1, 3}}));
-  // Another resource's slot is none of this pool's.
+  // The pool does not take another resource's slot.
   EXPECT_EQ(SlotPool(*pools[0], {{"slot-00000000-n1-000", vfs1_[0]}})->members.size(), 4U);
 }
 

@@ -211,7 +211,7 @@ TEST_F(ConfigCheckTest, NamesTheDevicesOfEachResourceAndWhatTheOthersLack) {
             std::string::npos);
 }
 
-// Representors are no interfaces of its own; ADD refuses what has two.
+// A representor does not count as an interface of the function. ADD refuses a function with two interfaces.
 TEST_F(ConfigCheckTest, AFunctionOfSeveralPortsIsNotGivenOut) {
   const auto text = [&] {
     const auto plan =

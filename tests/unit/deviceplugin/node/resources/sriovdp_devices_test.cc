@@ -134,7 +134,7 @@ TEST_F(SriovdpDevicesTest, AcpiIndexes) {
 
 TEST_F(SriovdpDevicesTest, NetworksOfDifferentKindsAreToldApart) {
   for (const std::string& vf : vfs1_) MakeInfiniBand(sysfs_, vf, vf == vfs1_[0] ? "0x8001" : "0xffff");
-  // Without IPoIB there is no network device: the RDMA port tells.
+  // Without IPoIB the function has no network device, so only its RDMA port shows the kind of network.
   sysfs_.MoveToPod(vfs1_[3]);
   const auto pools = PoolsFor(Resource("partition", R"({"pKeys": ["0x50", "0x8001"]})") + "," +
                               Resource("ib", R"({"linkTypes": ["infiniband"]})") + "," +
@@ -212,7 +212,7 @@ TEST_F(SriovdpDevicesTest, ADdpProfileStaysWhileTheDriverDoesNotAnswer) {
       [&] { return now; });
   sysfs_.Write("/etc/pcidp/config.json",
                R"({"resourceList": [)" + Resource("a", R"({"ddpProfiles": ["ICE COMMS Package"]})") + "]}");
-  // How many devices the resource has, and how many PFs were asked for it.
+  // The number of devices of the resource, and how many PFs were queried for it.
   const auto look = [&] {
     asked = 0;
     const auto plan = resources::MakePlan(root_, {std::nullopt, "/etc/pcidp/config.json", "intel.com"}, {},

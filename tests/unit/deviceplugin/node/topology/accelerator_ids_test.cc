@@ -11,7 +11,7 @@ PciAddress At(const std::string& text) {
   return *PciAddress::Parse(text);
 }
 
-// What the driver shows of a GPU that it has not initialised: all question marks.
+// The driver shows only question marks for a GPU that it has not initialised.
 std::string Uninitialised() {
   const std::string four(4, '?');
   std::string uuid = "GPU-" + four + four;
@@ -78,7 +78,7 @@ TEST_F(AcceleratorIdsTest, WhatProcDoesNotSayIsAskedElsewhere) {
   EXPECT_EQ(Find("0000:43:00.0", elsewhere), "0000:43:00.0");
   EXPECT_EQ(asked, (std::vector<std::string>{"GPU-00000000-0000-0000-0000-000000000000",
                                              "MIG-11111111-0000-0000-0000-000000000000"}));
-  // An answer that names no accelerator of the node is none.
+  // An answer that does not name an accelerator of the node does not count.
   EXPECT_EQ(Find("MIG-11111111-0000-0000-0000-000000000000",
                  [](const std::string&) { return std::optional<PciAddress>(At("0000:77:00.0")); }),
             "");
@@ -175,7 +175,7 @@ constexpr PciAddress kGpu{.domain = 2, .bus = 0x9d, .device = 1, .function = 0};
 
 TEST(NvmlTest, FindsAGpuByItsUuid) {
   EXPECT_EQ(topology::FindByNvml("GPU-11111111-2222-3333-4444-555555555555", FAKE_NVML), kGpu);
-  // Loaded and let go each time: the stand-in answers only when it is initialised once.
+  // The library is loaded and unloaded each time: the stand-in answers only when it is initialised once.
   EXPECT_EQ(topology::FindByNvml("GPU-11111111-2222-3333-4444-555555555555", FAKE_NVML), kGpu);
 }
 

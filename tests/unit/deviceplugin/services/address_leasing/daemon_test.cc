@@ -1,5 +1,5 @@
-// railheadd, railhead-ipam and a real etcd: blocks come, addresses are given out of them without a
-// call to the store, and go on being given while it is down.
+// railheadd, railhead-ipam and a real etcd. The node leases blocks, and railhead-ipam allocates from them
+// without a call to the store. It also does while the store is down.
 #include <gtest/gtest.h>
 
 #include <nlohmann/json.hpp>
@@ -33,7 +33,7 @@ class LeasingDaemonTest : public KubeletTest {
   Answer Add(const std::string& container) {
     return RunIpam(sysfs_.directory(), {.command = "ADD", .container = container, .config = kConfig});
   }
-  // One after the other, until `count` more addresses were given; they may be waited for.
+  // Allocates until `count` more addresses were given, one at a time. It may wait for an address.
   bool AddUntil(std::size_t count) {
     const std::size_t wanted = given_.size() + count;
     return Eventually([&] {
@@ -63,7 +63,8 @@ TEST_F(LeasingDaemonTest, AddressesComeFromLeasedBlocksAlsoWhileTheStoreIsDown) 
 
   const auto daemon = RunDaemon();
   ASSERT_TRUE(AddUntil(1)) << last_error_ << daemon->err();
-  // More than a block has: others are leased in time, or railhead-ipam says try again.
+  // The pods need more addresses than a block has. railheadd leases more blocks in time, or railhead-ipam
+  // says try again.
   ASSERT_TRUE(AddUntil(20)) << last_error_ << daemon->err();
 
   etcd_.Kill(0);

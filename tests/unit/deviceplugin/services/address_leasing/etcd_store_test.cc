@@ -87,7 +87,7 @@ TEST_F(EtcdTest, ACertificateForAnotherNameIsRefused) {
   address_leasing::EtcdConfig config = cluster.Config();
   config.endpoints[0].host = "127.0.0.2";
   const Error elsewhere = ErrorOf(config);
-  // etcd listens on 127.0.0.1 only, so nobody is there.
+  // etcd listens on 127.0.0.1 only, so nothing answers there.
   EXPECT_EQ(elsewhere.code, ErrorCode::kUnavailable) << Describe(elsewhere);
   config.endpoints[0].host = "0.0.0.0";  // which is 127.0.0.1 to connect(2)
   ExpectRefusal(config, ErrorCode::kPermission, "IP address mismatch");
@@ -104,7 +104,7 @@ TEST_F(EtcdTest, AnUnknownTokenIsAskedForAnew) {
   cluster.Call("/v3/auth/user/add", R"({"name":"somebody","password":"else"})");
   auto changed = store->Update(*made, R"({"a":1})");
   ASSERT_TRUE(changed) << Describe(changed.error());
-  // A member that was restarted knows none.
+  // A restarted member has forgotten all tokens.
   cluster.Kill(0);
   cluster.Start(0);
   cluster.AwaitAll();
@@ -132,7 +132,8 @@ TEST_F(EtcdTest, OneOfThreeMayBeAway) {
   auto entry = store->Create(ipam::LeaseKey::Node("node0"), R"({"n":0})");
   ASSERT_TRUE(entry) << Describe(entry.error());
   int number = 0;
-  // Till one change is certain; each that is open is looked after as leasing does.
+  // Repeats until one change is certain. If the outcome of an update is unknown, it reads the entry, like
+  // leasing.
   const auto change = [&] {
     const std::string value = R"({"n":)" + std::to_string(++number) + "}";
     const bool done = Eventually([&] {

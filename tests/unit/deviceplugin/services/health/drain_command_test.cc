@@ -30,7 +30,7 @@ class DrainCommandTest : public ::testing::Test {
     for (const health::Drain& drain : drains.value()) devices.push_back(drain.device);
     return devices;
   }
-  // As railheadd would have seen it: with a reason against a VF, or none.
+  // Writes the health state that railheadd would write. If `well` is false, the VF has a reason of its own.
   void Seen(bool well) {
     health::HealthState state;
     const health::HealthReason drained{health::HealthRule::kDrained, kPf, "", "PF pf0 is drained",

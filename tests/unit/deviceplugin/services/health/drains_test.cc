@@ -91,7 +91,8 @@ TEST(DrainListTest, SeesChangesAndKeepsWhatItHasAfterAnError) {
 }
 
 TEST_F(WatchTest, ADrainedPfAndItsVfsAreUnhealthyAtOnceAndBackAtOnce) {
-  Restart(health::ParseHealthRules("false", "fabric.json").value());  // all that can be switched off is
+  // Switches off every rule that has a switch.
+  Restart(health::ParseHealthRules("false", "fabric.json").value());
   in_use_ = {kVf2};
   sysfs_.MoveToPod(kVf2);
   ASSERT_TRUE(Run(0, 5).empty());
@@ -122,7 +123,8 @@ TEST_F(WatchTest, ADrainedVfIsSeenBetweenTwoLooksAtVfsAndItsSiblingsAreWell) {
 }
 
 TEST_F(WatchTest, ADeviceWhoseEntryCannotBeReadIsUnhealthyUntilItIsRestored) {
-  Restart(health::ParseHealthRules("false", "fabric.json").value());  // all that can be switched off is
+  // Switches off every rule that has a switch.
+  Restart(health::ParseHealthRules("false", "fabric.json").value());
   sysfs_.Write("/proc/sys/kernel/random/boot_id", "1111-2222\n");
   ASSERT_TRUE(Run(0, 5).empty());
   sysfs_.Write("/run/railhead/attachments/c1/rails@net1.json", "{");
@@ -138,8 +140,8 @@ TEST_F(WatchTest, ADeviceWhoseEntryCannotBeReadIsUnhealthyUntilItIsRestored) {
   EXPECT_TRUE(watch_->IsHealthy(kVf));
 }
 
-// Which devices an operator has drained is not known then: none is given out, at a start or later, until the
-// file is mended or removed.
+// While drains.json is unreadable, railheadd does not know which devices an operator has drained. It gives
+// none out, at a start or later, until the file is fixed or removed.
 TEST_F(WatchTest, NoDeviceIsWellWhileTheDrainsCannotBeRead) {
   int now = 0;
   for (const bool at_start : {true, false}) {
@@ -151,7 +153,8 @@ TEST_F(WatchTest, NoDeviceIsWellWhileTheDrainsCannotBeRead) {
       sysfs_.Write("/var/lib/railhead/drains.json", text);
       if (at_start) {
         sysfs_.Remove("/run/railhead/health.json");
-        Restart(health::ParseHealthRules("false", "fabric.json").value());  // all that can be switched off is
+        // Switches off every rule that has a switch.
+        Restart(health::ParseHealthRules("false", "fabric.json").value());
       }
       EXPECT_FALSE(health::DrainedAmong(sysfs_.root(), functions_)) << "before the first look";
       const health::HealthTick tick = Tick(now += 5);
@@ -174,7 +177,7 @@ TEST_F(WatchTest, NoDeviceIsWellWhileTheDrainsCannotBeRead) {
   }
 }
 
-// Nor is known whose attachments cannot be read, while they cannot be listed.
+// Nor is it known whose attachments are unreadable, while they cannot be listed.
 TEST_F(WatchTest, NoDeviceIsWellWhileTheJournalCannotBeListed) {
   ASSERT_TRUE(Run(0, 5).empty());
   sysfs_.Link("/run/railhead/attachments", "/run/railhead/attachments");

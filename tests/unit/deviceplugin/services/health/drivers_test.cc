@@ -1,4 +1,4 @@
-// What drivers tell of their devices.
+// What drivers report about their devices.
 #include <gtest/gtest.h>
 #include <linux/devlink.h>
 #include <linux/genetlink.h>
@@ -175,7 +175,7 @@ TEST(KernelDriverSourceTest, SaysNothingOfWhatIsNotThere) {
 
 class EthtoolStatsTest : public ::testing::Test {
  protected:
-  // The test program has a namespace of its own; what it opens looks into that.
+  // The test program has a namespace of its own. A socket that it opens sees that namespace.
   NetNs here_ = Must(NetNs::Current());
   NetNs other_ = MakeNetns();
   EthtoolStats stats_ = Must(EthtoolStats::Open());
@@ -203,7 +203,7 @@ TEST_F(EthtoolStatsTest, WithoutStatistics) {
   EXPECT_TRUE(Must(stats_.Read(std::string(40, 'x'), {"peer_ifindex"})).empty());
 }
 
-// The socket stays where it was opened: what is in another namespace is not there.
+// The socket stays in the namespace where it was opened. It does not see devices of another one.
 TEST_F(EthtoolStatsTest, OtherNamespaces) {
   AddVeth(other_, "away0", other_, "away1");
   EXPECT_TRUE(Must(stats_.Read("away0", {"peer_ifindex"})).empty());

@@ -7,7 +7,7 @@
 namespace railhead::testing {
 namespace {
 
-// A PF, a VF of it, and the monitor that sees them.
+// A PF, one of its VFs, and the monitor that observes them.
 class MonitorTest : public ::testing::Test {
  protected:
   void Use(health::HealthRules rules) { monitor_ = health::HealthMonitor(std::move(rules)); }
@@ -30,11 +30,11 @@ class MonitorTest : public ::testing::Test {
   health::HealthMonitor monitor_{health::HealthRules()};
 };
 
-// How a rule is made to fire, and what is seen when all is well again.
+// How a rule is made to fire, and the observation when nothing is wrong.
 struct Case {
   health::HealthRule rule;
   health::HealthSubject subject;
-  std::vector<health::Observation> before;  // seen once each, first
+  std::vector<health::Observation> before;  // observed once each, first
   health::Observation bad;
   health::Observation good;
 };
@@ -121,7 +121,7 @@ TEST_F(MonitorTest, ARuleThatIsOffSaysNothing) {
     health::HealthRules rules;
     for (health::RuleSettings& settings : rules.rules) settings.down_after = settings.up_after = {};
     for (const health::HealthRule rule : health::AllHealthRules()) rules.Of(rule).enabled = rule != one.rule;
-    // No carrier is told by the port, too.
+    // The port also reports a missing carrier.
     if (one.rule == health::HealthRule::kLink) rules.Of(health::HealthRule::kRdmaPort).enabled = false;
     Use(rules);
     int second = 0;
@@ -154,7 +154,7 @@ TEST_F(MonitorTest, AFlappingLinkStaysUnhealthyUntilItIsQuiet) {
   EXPECT_EQ(Flips(Pf(), GoodPf(), 660), std::vector<std::string>{std::string("+") + kPf});
 }
 
-// Too short each time for the link rule, which is why carrier_down_count is watched.
+// Each loss is too short for the link rule, so the monitor also watches carrier_down_count.
 TEST_F(MonitorTest, FlapsBetweenObservationsAreCounted) {
   const auto flapped = [](std::uint64_t times) {
     return Count(health::HealthRule::kErrorRate, "carrier_down_count", times);
@@ -181,7 +181,7 @@ TEST_F(MonitorTest, APfsTroubleReachesItsVfs) {
   EXPECT_EQ(reason.text, "PF pf0 (0000:43:00.0) has no carrier");
   EXPECT_TRUE(monitor_.IsSettled(kVf)) << "the trouble is not its own";
   EXPECT_FALSE(monitor_.IsSettled(kPf));
-  // A VF that is made meanwhile.
+  // A VF that was made after its PF became unhealthy.
   EXPECT_EQ(Flips(Vf("0000:43:02.2"), GoodVf(), 12), std::vector<std::string>{"-0000:43:02.2"});
   (void)See(Pf(), GoodPf(), 20);
   EXPECT_EQ(Flips(Pf(), GoodPf(), 80).size(), 4U);
@@ -214,7 +214,7 @@ TEST_F(MonitorTest, InAPod) {
   // The host sees neither its network device nor anything wrong.
   for (int second = 5; second < 300; second += 5)
     EXPECT_TRUE(See(Vf(kVf, true), health::Observation{}, second).empty());
-  // What was bad before is void at once.
+  // An earlier fault ends at once when the VF is in use.
   (void)See(Vf(), NoCarrier(GoodVf()), 300);
   (void)See(Vf(), NoCarrier(GoodVf()), 310);
   ASSERT_FALSE(IsHealthy(kVf));
@@ -315,7 +315,7 @@ TEST_F(MonitorTest, ForgottenDevicesBeginAnew) {
   EXPECT_TRUE(IsHealthy(kVf));
 }
 
-// The clock that people set does not end or begin anything.
+// Setting the wall clock neither ends nor begins anything.
 TEST_F(MonitorTest, OnlySteadyTimeCounts) {
   health::HealthTime now = At(0);
   (void)monitor_.Observe(Pf(), NoCarrier(GoodPf()), now);
@@ -326,7 +326,7 @@ TEST_F(MonitorTest, OnlySteadyTimeCounts) {
   EXPECT_FALSE(monitor_.Observe(Pf(), NoCarrier(GoodPf()), now).empty());
 }
 
-// What a new process makes of the state that an earlier one has left.
+// What a new process does with the saved state of an earlier one.
 
 health::HealthReason Reason(health::HealthRule rule, const std::string& device, int since,
                             const std::string& counter = {}) {
@@ -377,8 +377,7 @@ TEST(MonitorRestartTest, WhatIsStillBadIsNoChange) {
   EXPECT_EQ(monitor.Find(kPf)->reasons[0].since, At(-100).wall);
 }
 
-// The hour without errors that a port has to show does not end by a restart, nor does it
-// begin anew.
+// A port must show an hour without errors. A restart neither ends that hour nor restarts it.
 TEST(MonitorRestartTest, AWindowGoesOn) {
   health::HealthMonitor monitor{health::HealthRules()};
   monitor.Restore({Saved(Pf(), {Reason(health::HealthRule::kErrorRate, kPf, -3000, "symbol_error")})}, At(0));
@@ -412,7 +411,7 @@ TEST(MonitorRestartTest, ARuleThatIsOffNowLetsGoAtOnce) {
   EXPECT_TRUE(changes[0].healthy);
 }
 
-// Reasons that could not be read (a later version's rules) hold nobody for ever.
+// Unreadable reasons (a later version's rules) do not keep a device unhealthy for ever.
 TEST(MonitorRestartTest, UnhealthyWithoutReason) {
   health::HealthMonitor monitor{health::HealthRules()};
   health::DeviceHealth saved = Saved(Pf(), {});

@@ -83,7 +83,7 @@ TEST_F(ProbeTest, RenamedDevicesAreFound) {
   EXPECT_EQ(seen.port->state, PortState::kDown);
 }
 
-// What a driver shows of the ports of its switch is not the PF.
+// A port of the PF's switch, as its driver shows it, is not the PF.
 TEST_F(ProbeTest, RepresentorsAreNotThePf) {
   const std::string net = "/sys/devices/pci0000:40/0000:40:03.0/0000:43:00.0/net/";
   sysfs_.Write(net + "a_rep/carrier", "0\n");
@@ -97,7 +97,7 @@ TEST_F(ProbeTest, InAPod) {
   health::Observation seen = Read(Vf(kVf, true));
   EXPECT_TRUE(seen.present && seen.bound);
   EXPECT_FALSE(seen.link || seen.port);
-  // Not in use yet or any more: on its way.
+  // The VF is moving: not yet in use, or no longer.
   seen = Read(Vf());
   EXPECT_TRUE(seen.present && seen.bound);
   EXPECT_FALSE(seen.link || seen.port);
@@ -183,7 +183,7 @@ TEST_F(ProbeTest, Reporters) {
   EXPECT_TRUE(Read(Vf()).failed_reporters.empty());
 }
 
-// One thing that cannot be read does not hide the others.
+// One unreadable attribute does not hide the others.
 TEST_F(ProbeTest, ProblemsOfDriversAreTold) {
   source_.error = Error{ErrorCode::kPermission, "not allowed", "", 0};
   SetLink("pf0", "0");

@@ -59,7 +59,7 @@ TEST_F(StateFileTest, WhatIsWrittenIsRead) {
   const auto state = health::kHealthFile.Read(temp_.root());
   ASSERT_TRUE(state && *state) << Describe(state.error());
   health::HealthState wanted = State();
-  // What is no UTF-8 is replaced.
+  // Bytes that are not UTF-8 are replaced.
   for (health::HealthReason* reason : {&wanted.devices[0].reasons.front(), &wanted.history[0].started.front(),
                                        &wanted.history[1].ended.front()}) {
     reason->text = "PF \"pf0\" \xef\xbf\xbd has no carrier";

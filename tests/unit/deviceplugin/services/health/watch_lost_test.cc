@@ -6,7 +6,7 @@
 namespace railhead::testing {
 namespace {
 
-// As the inventory has it at once, by the kernel's event.
+// The inventory changes at once, by the kernel's event.
 class LostTest : public WatchTest {
  protected:
   void RemoveVfs() {
@@ -16,7 +16,7 @@ class LostTest : public WatchTest {
     }
     SetVfs(0, 0);
   }
-  // What the inventory shows and what sriov_numvfs says.
+  // Sets the number of VFs that the inventory shows, and the number in sriov_numvfs.
   void SetVfs(int there, int numvfs) {
     sysfs_.Write("/sys/bus/pci/devices/0000:43:00.0/sriov_numvfs", std::to_string(numvfs) + "\n");
     functions_ = {Function(kPf), Function(kVf, 0), Function(kVf2, 1)};

@@ -71,7 +71,7 @@ TEST_F(WatchTest, ADeadRailIsOutUntilProbesHaveBeenWellForLong) {
   EXPECT_EQ(Run(65, 70).size(), 3U) << "its VFs go with the PF";
   EXPECT_EQ(watch_->Reasons(kVf).at(0).text,
             "the rail of PF pf0 (0000:43:00.0) reaches nothing: silent: node1");
-  // Two minutes of rounds that were well, in a row, and no less.
+  // Exactly two minutes of consecutive good rounds.
   state = State::kAlive;
   EXPECT_TRUE(Run(75, 180).empty());
   state = State::kUnknown;
@@ -115,7 +115,7 @@ TEST_F(WatchTest, AProblemIsToldOnceUntilItIsOver) {
   EXPECT_EQ(Tick(15).problems.size(), 1U) << "devlink; counters are not due";
 }
 
-// Counters are read less often than all else.
+// Health reads counters less often than everything else.
 TEST_F(WatchTest, AProblemThatLastsIsNotToldWheneverItIsMetAgain) {
   source_->error = Error{ErrorCode::kIo, "broken", "", 0};
   EXPECT_EQ(Tick(0).problems.size(), 2U) << "devlink and ethtool";
@@ -148,7 +148,7 @@ TEST_F(WatchTest, TheFileIsWrittenOnlyForChanges) {
   EXPECT_TRUE(std::filesystem::exists(sysfs_.directory() + kStatePath));
 }
 
-// VFs that are well are read seldom, those that are not at every tick.
+// Healthy VFs are read seldom, unhealthy ones at every tick.
 TEST_F(WatchTest, CadenceOfVfs) {
   Run(0, 0);
   sysfs_.Unbind(kVf);
@@ -213,7 +213,7 @@ TEST_F(WatchTest, WhatTheInventoryDropsIsForgotten) {
   EXPECT_EQ(State().devices.size(), 2U);
 }
 
-// A driver that is away for a moment is no news; one that stays away is, and by its name.
+// Health does not report a driver that is away for a moment. One that stays away is reported as a reset.
 TEST_F(WatchTest, AResetIsNoNewsUnlessItLasts) {
   health::HealthRules rules;
   for (health::RuleSettings& settings : rules.rules) settings.down_after = settings.up_after = {};
@@ -280,7 +280,7 @@ TEST_F(WatchTest, NewRules) {
   EXPECT_EQ(watch_->rules(), rules);
 }
 
-// Those who answer kubelet ask while a tick runs.
+// Threads that answer kubelet ask while a tick runs.
 TEST_F(WatchTest, AskedFromOtherThreads) {
   std::atomic<bool> stop{false};
   std::atomic<int> answers{0};
@@ -356,7 +356,7 @@ TEST_F(WatchedFunctionsTest, WhatMayBeGivenOutWithItsPf) {
   EXPECT_EQ(Watched(PlanOfStorage()), (Ids{kStorage, storage_vf_}));
 }
 
-// Of a PF whose only VF it is: nothing else of it is in a pool.
+// The PF has only this VF: no other function of the PF is in a pool.
 TEST_F(WatchedFunctionsTest, AVfThatHasLostItsDriver) {
   sysfs_.Unbind(storage_vf_);
   const resources::Plan plan = PlanOfStorage();

@@ -1,5 +1,5 @@
-// railheadd as a process and everything wrong that can be said to it: by its configuration, on
-// its plugin socket and on the socket for ADD. It says why, and goes on.
+// railheadd as a process, with every kind of bad input: its configuration, its plugin socket and the socket
+// for ADD. It reports the reason, and keeps running.
 #include <grpc/grpc.h>
 #include <grpcpp/grpcpp.h>
 #include <poll.h>
@@ -86,7 +86,7 @@ class BadInputTest : public KubeletTest {
         {"resource": "railhead.io/roce", "rails": ["rail0"]},
         {"resource": "a.io/late", "rails": ["rail1"], "binding": "late"}])"));
     ASSERT_TRUE(kubelet_.Start());
-    // Whoever starts it may have any.
+    // The process that starts railheadd may have any umask.
     const mode_t umask_before = ::umask(0);
     daemon_ = RunDaemon({"--resync-interval", "3600"});
     ::umask(umask_before);
@@ -98,7 +98,7 @@ class BadInputTest : public KubeletTest {
     EXPECT_EQ(daemon_->Stop(), 0) << daemon_->err();
   }
 
-  // In one step, so that nobody sees half of it.
+  // In one step, so that no reader sees half the file.
   void Configure(const std::string& fabric) {
     ASSERT_TRUE(WriteAtomic(root_.Path("/etc/railhead/fabric.json"), fabric, Sync::kVolatile, 0644));
     daemon_->Signal(SIGHUP);
@@ -170,7 +170,7 @@ TEST_F(BadInputTest, ABrokenFabricWhileItRunsIsSaidOnce) {
     const std::string log = daemon_->err();
     EXPECT_NE(log.find(broken.said, log.rfind("the last valid configuration")), std::string::npos)
         << broken.fabric << log;
-    // Looking again finds the same, and says nothing.
+    // A later discovery finds the same, and logs nothing.
     const std::size_t looks = CountOf(log, "discovery requested");
     daemon_->Signal(SIGHUP);
     ASSERT_TRUE(HasLogged("discovery requested", looks + 1));
@@ -183,7 +183,7 @@ TEST_F(BadInputTest, ABrokenFabricWhileItRunsIsSaidOnce) {
   EXPECT_EQ(kubelet_.Registrations(kResource), 1) << "kubelet is not to notice any of it";
 }
 
-// To connect is to write (unix(7)): whoever is not root cannot, whatever the umask was.
+// Connecting needs write permission (unix(7)): only root can connect, whatever the umask was.
 TEST_F(BadInputTest, SocketsAreNotForEverybody) {
   for (const std::string& socket :
        {SocketOf("railhead.io_roce"), SocketOf("a.io_late"), paths::BindSocket(root_)}) {
@@ -222,7 +222,7 @@ TEST_F(BadInputTest, RequestsThatMakeNoSense) {
   ExpectRefused(Prefer({}, {}, 1, &answer), kInvalid, "0 are available");
   EXPECT_TRUE(Prefer(vfs0_, {}, 0, &answer).ok());
   EXPECT_EQ(answer.container_responses(0).device_ids_size(), 0);
-  // kubelet may not have heard yet that a device is gone.
+  // kubelet may not know yet that a device is gone.
   EXPECT_TRUE(Prefer({"gone", vfs0_[1]}, {}, 1, &answer).ok());
   EXPECT_EQ(answer.container_responses(0).device_ids(0), vfs0_[1]);
 }
@@ -273,7 +273,7 @@ TEST_F(BadInputTest, ConnectionsThatSayNothingOrNonsense) {
   EXPECT_EQ(kubelet_.Registrations(kResource), 1);
 }
 
-// They will never say more, and wait for an answer.
+// These clients send nothing more, and wait for an answer.
 TEST_F(BadInputTest, ConnectionsThatAreClosedHalf) {
   for (const std::string& socket : {SocketOf("railhead.io_roce"), paths::BindSocket(root_)}) {
     for (const std::string& said :

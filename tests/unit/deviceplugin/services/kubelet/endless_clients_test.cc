@@ -30,13 +30,12 @@
 namespace railhead::testing {
 namespace {
 
-// Many connections at once that send as much as they are let, and never come to an end.
+// Many connections at once that send as much as the server lets them, and never come to an end.
 //
-// Each is one that a server cannot tell from an honest, slow one by its first bytes: HTTP of header lines, a
-// line of JSON, or HTTP/2 with many gRPC calls whose messages have been announced and are never complete, and
-// which keeps to the windows that the server gives. One that is hung up on connects again.
-// Threads: one.
-// What one connection sends: more whenever it may.
+// The first bytes of each look like those of an honest, slow client. It sends endless HTTP header lines or an
+// endless line of JSON. Or it sends HTTP/2 with many gRPC calls: their messages are announced and never
+// complete, and it keeps to the server's windows. A client that the server disconnects connects again.
+// What one connection sends: more whenever it may. Threads: one.
 class Endless {
  public:
   Endless() = default;
@@ -51,11 +50,11 @@ class Endless {
 
 struct Sent {
   std::size_t bytes = 0;
-  std::size_t connections = 0;  // with those that came again
+  std::size_t connections = 0;  // with repeated ones
 };
 
-// `connect` gives a connected socket. Until `most` bytes are sent, or the server has let none of them send
-// for a while. They stay open in `kept`.
+// `connect` gives a connected socket. Sends until `most` bytes are sent, or until the server has let none of
+// the clients send for a while. The connections stay open in `kept`.
 Sent SendWithoutEnd(int clients, std::size_t most, const std::function<UniqueFd()>& connect,
                     const std::function<std::unique_ptr<Endless>()>& make, std::vector<UniqueFd>* kept);
 
@@ -74,7 +73,7 @@ class Text final : public Endless {
   std::string piece_;
 };
 
-// ---- HTTP/2 (RFC 9113), as little of it as a client needs that only sends ---------------------------
+// ---- HTTP/2 (RFC 9113): as much as a client needs that only sends -----------------------------------
 
 enum FrameType : std::uint8_t { kData = 0, kHeaders = 1, kReset = 3, kSettings = 4, kWindowUpdate = 8 };
 constexpr std::uint8_t kEndHeaders = 4;
@@ -265,11 +264,11 @@ Sent SendWithoutEnd(int clients, std::size_t most, const std::function<UniqueFd(
 
 constexpr std::size_t kMebibyte = std::size_t{1} << 20;
 constexpr int kClients = 200;
-constexpr int kFew = 12;  // so many that none has to go for another
+constexpr int kFew = 12;  // so few that the server closes none for another
 // To send on all of them together, if they are let.
 constexpr std::size_t kMostSent = 512 * kMebibyte;
-// What may be kept of it: 64 times 64 KiB of a line for ADD, 16 times 8 KiB of HTTP; gRPC's 64 times 256 KiB,
-// and what it has beside them.
+// The bound on what railheadd may keep: 64 lines for ADD of 64 KiB each, 16 HTTP requests of 8 KiB each. For
+// gRPC: 64 messages of 256 KiB each, and gRPC's own memory.
 constexpr std::size_t kMostOfOurs = 12 * kMebibyte;
 constexpr std::size_t kMostOfGrpc = 64 * kMebibyte;
 
@@ -293,7 +292,7 @@ class EndlessClientsTest : public KubeletTest {
     sysfs_.Write("/etc/railhead/fabric.json", TwoRailFabric(R"(, "pools": [
         {"resource": "railhead.io/roce", "rails": ["rail0"]},
         {"resource": "a.io/late", "rails": ["rail1"], "binding": "late"}])"));
-    // What is freed is free again: a sanitizer would keep 256 MiB of it.
+    // By default a sanitizer retains 256 MiB of freed memory.
     environment_ = {"ASAN_OPTIONS=quarantine_size_mb=1:thread_local_quarantine_size_kb=64"};
     ASSERT_TRUE(kubelet_.Start());
     daemon_ = RunDaemon({"--resync-interval", "3600", "--http-address", "127.0.0.1:0"});
@@ -306,7 +305,7 @@ class EndlessClientsTest : public KubeletTest {
     }
   }
 
-  // Each of them keeps what it has until all have sent.
+  // Each client keeps its connection until all have sent.
   void Send(int clients, std::size_t most_growth, const std::function<UniqueFd()>& connect,
             const std::function<std::unique_ptr<Endless>()>& make) {
     const std::size_t before = daemon_->PeakBytes();
@@ -342,7 +341,7 @@ class EndlessClientsTest : public KubeletTest {
   std::unique_ptr<Process> daemon_;
 };
 
-// One connection: how many there are is for root to choose, who alone can connect.
+// One connection: only root can connect, and root chooses the number of connections.
 TEST_F(EndlessClientsTest, CallsOnThePluginSocket) {
   Send(
       1, kMostOfGrpc, [path = PluginSocket()] { return ConnectToFile(path); },

@@ -110,10 +110,10 @@ TEST_F(GateTest, AskingForNothingIsAnError) {
   EXPECT_NE(Check({}), "");
 }
 
-// A container runtime's memory of CDI specs is behind /run/cdi by as long as its threads wait for a CPU.
-// PreStartContainer answers when it has caught up.
+// A container runtime keeps CDI specs in memory. They are older than /run/cdi for as long as its threads wait
+// for a CPU. PreStartContainer answers when the runtime has caught up.
 
-// As the CDI library does it: an event of the directory wakes a thread, which takes a mutex and reads all
+// The CDI library works so: an event of the directory wakes a thread, which takes a mutex and reads all
 // specs. The thread is late by up to `latest`.
 class RuntimeStandIn {
  public:
@@ -167,12 +167,12 @@ class CdiReadersTest : public TwoRails {
   CdiReadersTest() { std::filesystem::create_directories(Directory()); }
 
   std::string Directory() const { return paths::CdiDirectory(root_); }
-  // As ADD does it, each time another.
+  // Like ADD, with new content each time.
   void WriteSpec(const std::string& id) {
     const auto written = WriteCdiSpec(root_, {.name = id, .env = {"N=" + std::to_string(++number_)}});
     ASSERT_TRUE(written) << Describe(written.error());
   }
-  // In how many of the rounds a container would be refused, or get what is no longer true.
+  // The number of rounds in which a container would be refused, or get outdated content.
   int Refused(int rounds, bool awaited) {
     RuntimeStandIn runtime(Directory(), milliseconds(20));
     int refused = 0;
@@ -191,7 +191,7 @@ class CdiReadersTest : public TwoRails {
     }
     return refused;
   }
-  // The answer to PreStartContainer, and whether it says that nobody read the specs.
+  // The answer to PreStartContainer, and whether it reports that no runtime read the specs.
   std::optional<bool> PreStart(const std::string& more, const std::vector<std::string>& ids) {
     v1beta1::PreStartContainerRequest request;
     for (const std::string& id : ids) request.add_device_ids(id);
@@ -212,7 +212,7 @@ TEST_F(CdiReadersTest, NoContainerIsRefused) {
   EXPECT_GT(Refused(100, false), 0) << "the stand-in is not late: the test shows nothing";
 }
 
-// One reading has all specs that were there.
+// One pass over the directory reads all specs in it.
 TEST_F(CdiReadersTest, AllDevicesOfAContainerAtOnce) {
   RuntimeStandIn runtime(Directory(), milliseconds(20));
   for (int round = 0; round < 20; ++round) {

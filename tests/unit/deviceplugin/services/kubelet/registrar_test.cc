@@ -112,8 +112,8 @@ const char* NameOf(Step step) {
   return kNames[static_cast<int>(step)];
 }
 
-// Calls `act` once, on a thread of its own, when kubelet comes to the N-th occurrence of a step. Who came
-// there goes on when `act` has begun: what is restarted waits for its threads.
+// Calls `act` once, on a thread of its own, when kubelet comes to the N-th occurrence of a step. The kubelet
+// thread at that step goes on once `act` has begun, since a restart waits for that thread.
 class Ambush {
  public:
   ~Ambush() { Finish(); }
@@ -127,7 +127,7 @@ class Ambush {
     sprung_ = false;
   }
   [[nodiscard]] bool Sprung() const { return sprung_; }
-  // Whether it came to it; waits until `act` is done.
+  // Whether kubelet came to the step. Waits until `act` is done.
   bool Finish() {
     {
       const std::lock_guard<std::mutex> lock(mutex_);
@@ -162,7 +162,7 @@ class Ambush {
   std::thread thread_;
 };
 
-// By whether kubelet finds railheadd's sockets, or is called.
+// The parameter: whether kubelet finds railheadd's sockets itself, or railheadd calls kubelet.
 class RestartTest : public RestartNode, public ::testing::WithParamInterface<bool> {
  protected:
   void SetUp() override {
@@ -193,12 +193,12 @@ class RestartTest : public RestartNode, public ::testing::WithParamInterface<boo
     return (all || called < 100 ? called : called / 2) / (GetParam() ? 5 : 1);
   }
 
-  // Brings kubelet to `step`, or past it when something intervenes.
+  // Brings kubelet to `step`, or past it if the ambush intervenes.
   void Provoke(Step step) {
     if (step <= Step::kListTaken) return RestartKubelet(false);
     const std::string uid = AdmitSomePod(kubelet_.get());
     if (step < Step::kPreStarting) return;
-    // The gate is shut, as nothing is attached: what is asked for is an answer.
+    // PreStartContainer refuses the pod, as nothing is attached. The test only needs an answer.
     if (!uid.empty()) (void)kubelet_->PreStartPod(uid, "app");
   }
 

@@ -1,5 +1,5 @@
-// Two railheadd on one node, as during a rolling update: the new one takes over, the old one
-// stands by, and takes the resources back when the new one dies.
+// Two railheadd on one node, as during a rolling update: the new one takes over and the old one stands by. If
+// the new one dies, the old one takes the resources back.
 #include <atomic>
 #include <csignal>
 #include <map>
@@ -36,7 +36,7 @@ class TwoDaemonsTest : public RestartNode, public ::testing::WithParamInterface<
     ExpectWhole(kubelet_.get(), "with the old one");
   }
 
-  // Every resource has been registered `times` so far, and all of its devices are well.
+  // Every resource has been registered `times` so far, and all of its devices are healthy.
   bool AllRegistered(int times) {
     return std::all_of(devices_.begin(), devices_.end(), [&](const auto& resource) {
       const auto status = kubelet_->NodeStatus(resource.first);
@@ -60,7 +60,7 @@ class TwoDaemonsTest : public RestartNode, public ::testing::WithParamInterface<
     return Said(daemon, "standby: a newer") >= resources;
   }
 
-  std::atomic<bool> answers_late_ = false;  // kubelet to who registers kPlain: when it ends itself
+  std::atomic<bool> answers_late_ = false;  // when kubelet ends, it answers a registration of kPlain late
   std::atomic<bool> answer_is_held_ = false;
   std::unique_ptr<DeviceManager> kubelet_;
   std::unique_ptr<Process> old_;
@@ -107,8 +107,8 @@ TEST_P(TwoDaemonsTest, TheNewOneIsStoppedAndTheOldOneTakesOver) {
   EXPECT_EQ(old_->Stop(), 0) << old_->err();
 }
 
-// As on a busy machine: the old one, which never saw the new one, has an open stream, and kubelet does not
-// ask it.
+// On a busy machine, for example. The old one never saw the new one and has an open stream, and kubelet does
+// not query it.
 TEST_P(TwoDaemonsTest, TheNewOneComesAndGoesWhileTheOldOneDoesNotLook) {
   old_->Signal(SIGSTOP);
   new_ = RunDaemon();
@@ -134,8 +134,8 @@ TEST_P(TwoDaemonsTest, KubeletRestartsMeanwhile) {
   EXPECT_EQ(OurSockets(), 0U);
 }
 
-// The new one loses the old kubelet's stream when the new kubelet is there already, whose newest client
-// is the old one: that it leaves is no less of a loss for that.
+// The new daemon loses the stream to the old kubelet when the new kubelet already runs. The old daemon then
+// registers last. When it ends, the new daemon must still take that as a loss, and register again.
 TEST_P(TwoDaemonsTest, KubeletAnswersAsItEndsAndTheOldOneComesLast) {
   answers_late_ = true;
   new_ = RunDaemon();

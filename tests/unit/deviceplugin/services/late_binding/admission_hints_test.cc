@@ -1,4 +1,4 @@
-// Whose accelerators preferred allocation has in mind.
+// For which pod's accelerators preferred allocation chooses devices.
 #include <gtest/gtest.h>
 
 #include "cni/fabric/fabric.h"
@@ -38,7 +38,7 @@ class AdmissionHintsTest : public ::testing::Test {
     Gives(pod, "nvidia.com/gpu", {machine_.accelerators[gpu]});
   }
   void Update() { hints_.Update(topology_, ids_, now_); }
-  // What a pod that asks for one device would get of all.
+  // The device that a pod with one device would get, if all are available.
   std::string Preferred() {
     resources::PreferHints hints;
     hints.paths = hints_.For(*pool_, now_);

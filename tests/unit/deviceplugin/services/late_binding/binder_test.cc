@@ -1,4 +1,4 @@
-// Which device a slot becomes: the one next to the pod's accelerator, whichever that is.
+// Which device a slot becomes: the one closest to the pod's accelerator, whichever accelerator that is.
 #include "deviceplugin/services/late_binding/binder.h"
 
 #include <gtest/gtest.h>
@@ -58,7 +58,7 @@ class BinderTest : public ::testing::Test {
     binder_.Update({pools_, std::move(unhealthy), topology,
                     std::make_shared<const topology::AcceleratorIds>(IdsOf(root_, *topology, config))});
   }
-  // What kubelet has done by the time of ADD.
+  // What kubelet has done before ADD.
   void Give(const std::string& pod, const std::vector<std::string>& slots,
             const std::vector<std::string>& gpus) {
     Record(slots);
@@ -124,7 +124,7 @@ class BinderTest : public ::testing::Test {
   late_binding::Binder::Clock::time_point now_ = late_binding::Binder::Clock::now();
 };
 
-// An entry that cannot be read costs its own device, not the pool.
+// An unreadable entry costs its own device, not the pool.
 TEST_F(BinderTest, AnUnreadableEntryCostsItsOwnDevice) {
   Give("p0", {slots_[0]}, {});
   const auto first = Bind("p0", {slots_[0]}, "c0");
@@ -198,7 +198,7 @@ TEST_F(BinderTest, TwoPodsNeverGetTheSame) {
   EXPECT_EQ(given.size(), 12U) << "as many slots as devices";
 }
 
-// An ADD that failed is tried again with another sandbox, and so is one after a reboot.
+// The runtime retries a failed ADD with another sandbox. It makes another one after a reboot too.
 TEST_F(BinderTest, AnotherSandboxOfTheSameSlot) {
   Give("p", {slots_[0]}, {machine_.accelerators[7]});
   const auto first = Bind("p", {slots_[0]}, "c1");
@@ -223,7 +223,7 @@ TEST_F(BinderTest, ReservationsEnd) {
   EXPECT_EQ(second->at(slots_[1]), first->at(slots_[0])) << "its ADD has long failed";
 }
 
-// Each pod has come and gone within the minute: what was reserved for it is free again.
+// A pod that came and went within the minute frees its reservation.
 TEST_F(BinderTest, ReservationsEndWithTheirPods) {
   Give("gone", {slots_[0], slots_[1]}, {machine_.accelerators[0], machine_.accelerators[6]});
   const auto gone = Bind("gone", {slots_[0], slots_[1]});
@@ -241,7 +241,7 @@ TEST_F(BinderTest, ReservationsEndWithTheirPods) {
   EXPECT_EQ(next->at(slots_[3]), vfs_[3][0]);
 }
 
-// Whom kubelet never listed it cannot forget: those wait for the minute.
+// kubelet cannot forget a pod that it never listed. Reservations of such pods end after the minute.
 TEST_F(BinderTest, ReservationsOfPodsThatWereNeverListed) {
   Record({slots_[0]});
   Give("p", {slots_[1]}, {machine_.accelerators[0]});
@@ -281,8 +281,8 @@ class BurstTest : public BinderTest {
   BurstTest() : BinderTest(13) {}
 };
 
-// A node whose pods all come at once, as after a reboot, under a kubelet that needs 500 ms for an answer and
-// gives one at a time. A device becomes unhealthy meanwhile.
+// All pods of a node come at once, as after a reboot. kubelet answers one call at a time and needs 500 ms for
+// each. At the same time a device becomes unhealthy.
 TEST_F(BurstTest, FiftyPodsAtOnceAndAChangeOfHealth) {
   constexpr std::size_t kPods = 50;
   constexpr auto kGenerous = std::chrono::seconds(40);
@@ -343,7 +343,8 @@ TEST_F(BurstTest, FiftyPodsAtOnceAndAChangeOfHealth) {
   EXPECT_FALSE(devices.contains(sick));
 }
 
-// Whoever asks gets what kubelet knew after he asked; many at once are not many calls.
+// Each caller gets an answer that kubelet gave after the call. Many simultaneous callers do not cause as many
+// calls to kubelet.
 TEST(SharedAnswerTest, IsNeverOlderThanTheQuestionAndSharedByAll) {
   std::atomic<int> begun{0};
   std::atomic<int> at_once{0};
@@ -386,7 +387,7 @@ TEST_F(BinderTest, UnhealthyDevicesAreLeftOut) {
   EXPECT_EQ(none.error().code, ErrorCode::kBusy) << "try again later";
 }
 
-// Between the start of the daemon and its first discovery: kubelet tries again.
+// Before the daemon's first discovery: kubelet tries again.
 TEST_F(BinderTest, BeforeTheFirstLook) {
   Give("p", {slots_[0]}, {});
   late_binding::Binder young(root_);
@@ -426,7 +427,7 @@ TEST_F(BinderTest, OverItsSocket) {
     EXPECT_EQ(refused.error().code, ErrorCode::kInvalid);
     EXPECT_NE(refused.error().message.find("slot-other"), std::string::npos) << refused.error().message;
     EXPECT_FALSE(refused.error().hint.empty());
-    // A second daemon takes over; a dead one's socket is no obstacle.
+    // A second daemon takes over. A dead daemon's socket does not stop it.
     auto later = late_binding::BindServer::Start(
         root_, [&](const BindRequest& request) { return binder_.Bind(request); },
         [](const BindRequest&, const Result<Bindings>&) {});
@@ -437,8 +438,7 @@ TEST_F(BinderTest, OverItsSocket) {
   EXPECT_EQ(BindSlots(root_, {"p", "c1", {slots_[0]}}).error().code, ErrorCode::kBusy);
 }
 
-// An update's new daemon ends, however it does: the old one, which has the resource again, has
-// the pods' slots as well.
+// The new daemon of an update ends in any way. The old one has the resource again, and also the pods' slots.
 TEST_F(BinderTest, TheEarlierDaemonTakesTheSocketBack) {
   Give("p", {slots_[0]}, {});
   std::atomic<int> earlier_served{0};
@@ -476,7 +476,7 @@ TEST_F(BinderTest, TheEarlierDaemonTakesTheSocketBack) {
   }
 }
 
-// Who connects and says nothing keeps nobody waiting for ever; nonsense gets an answer.
+// A client that connects and sends nothing does not block others for ever. Nonsense gets an answer.
 TEST_F(BinderTest, BadRequests) {
   for (const char* line : {"", "{", "[]", R"({"version":1})", R"({"version":2,"podUid":"p"})",
                            R"({"version":1,"podUid":"p","containerId":"c","slots":[]})",

@@ -13,7 +13,7 @@
 namespace railhead::testing {
 namespace {
 
-// Who stays, who is forgotten, and when.
+// Which neighbors stay, which are forgotten, and when.
 
 constexpr const char* kPf = "0000:43:00.0";
 constexpr const char* kPf1 = "0000:83:00.0";
@@ -117,7 +117,7 @@ TEST_F(NeighborTableTest, AGoodbyeIsKeptForAMinute) {
   EXPECT_EQ(Known(), "leaf0/swp1") << "who was not there cannot go";
   table_.Refresh(kPf, true, At(70));
   EXPECT_EQ(Known(), "");
-  // Its port goes dark meanwhile.
+  // The port loses its carrier before the minute ends.
   Hear("leaf0", 100);
   Hear("leaf0", 110, 0);
   table_.Refresh(kPf, false, At(150));

@@ -1,4 +1,5 @@
-// What is collected of NICs, and whose it is said to be: on a fake kernel, with counters of a test's own.
+// The metrics that the collector gathers from NICs, and the pods that it assigns them to. On a fake kernel,
+// with the test's own counters.
 #include "deviceplugin/services/nic_metrics/collector.h"
 
 #include <gtest/gtest.h>
@@ -17,7 +18,7 @@ struct Wire {
   std::map<std::string, PfTraffic> links;  // by network device, wherever it is
   std::map<std::uint32_t, NamedCounters> rdma;
   std::map<std::string, std::map<std::string, std::uint64_t>> driver;
-  std::set<std::string> broken;     // network devices of which nothing can be read
+  std::set<std::string> broken;     // network devices that cannot be read
   std::vector<std::string> opened;  // namespaces
 };
 
@@ -73,7 +74,7 @@ class CollectorTest : public ReconcilerFixture {
     return BuildPools(resources->specs, **inventory);
   }
   nic_metrics::NicReport Collect() { return collector_.Collect(advertisement_); }
-  // The failure of a test when it is not there.
+  // The test fails when it does not exist.
   static const nic_metrics::NicSample& Find(const nic_metrics::NicReport& report, const std::string& device) {
     static const nic_metrics::NicSample kNone;
     const auto found = std::find_if(report.nics.begin(), report.nics.end(),

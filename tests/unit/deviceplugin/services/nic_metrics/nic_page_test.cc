@@ -131,15 +131,15 @@ TEST(NicPageTest, EveryMetricIsDocumentedAndEveryDocumentedOneIsThere) {
   sources.report.nics[1].traffic->rx_broadcast.reset();
   MetricsText page = ParseMetrics(NicPage(sources, ExpositionFormat::kText), false);
   EXPECT_EQ(page.errors, std::vector<std::string>());
-  // Those of RDMA are the driver's.
+  // The driver names the RDMA counters.
   ExpectDocumented(page, MetricsPageName::kNics, "railhead_rdma_");
 }
 
-// How often NICs are asked, whoever asks for their page and however often.
+// How often the page's requests read NICs, whatever clients request it and however often.
 
 class CachedNicPageTest : public ::testing::Test {
  protected:
-  // Each collection is told apart by the problems that it has.
+  // The number of problems identifies a collection.
   nic_metrics::NicPageSources Collect() {
     const int before = collecting_.fetch_add(1);
     EXPECT_EQ(before, 0) << "two collections at once";

@@ -1,5 +1,5 @@
-// railheadd on a fake node, with the stand-in for the Kubernetes API: a rail that is drained is seen in the
-// cluster, one that is returned is not any more.
+// railheadd on a fake node, with the stand-in for the Kubernetes API. The cluster sees a drained rail, and no
+// longer sees it after its undrain.
 #include <gtest/gtest.h>
 
 #include <csignal>
@@ -62,7 +62,7 @@ TEST_F(NodeStatusDaemonTest, ADrainedRailIsSeenInTheCluster) {
   EXPECT_EQ(daemon->Stop(), 0) << daemon->err();
 }
 
-// Switched on, set otherwise, and off again while railheadd runs: a taint does not stay behind.
+// The settings are switched on, changed, and switched off while railheadd runs. No taint stays behind.
 TEST_F(NodeStatusDaemonTest, FollowsTheFabric) {
   SetFabric("{}");
   ASSERT_TRUE(kubelet_.Start());

@@ -25,7 +25,7 @@ class DisruptionBudgetTest : public ::testing::Test {
     std::string name;
     std::unique_ptr<MemoryStore> store;
     std::unique_ptr<node_status::DisruptionBudget> budget;
-    bool out = false;  // it was told that it has a place, and has not given it back
+    bool out = false;  // it knows that it has a place, and has not given it back
   };
 
   void Make(
@@ -40,7 +40,7 @@ class DisruptionBudgetTest : public ::testing::Test {
       Sign(nodes_.back());
     }
   }
-  // railheadd anew: it knows nothing of a place.
+  // A restarted railheadd does not know whether it has a place.
   void Restart(Node& node) {
     node.budget = std::make_unique<node_status::DisruptionBudget>(
         *node.store, node.name, [this](std::uint64_t below) { return random_() % below; });
@@ -97,7 +97,7 @@ TEST_F(DisruptionBudgetTest, APlaceOutlivesTheProcess) {
   EXPECT_TRUE(Acquire(nodes_[1], {1, 0}));
 }
 
-// Its addresses were given to others: it is no node of the cluster any more.
+// Its addresses were given to others: the node no longer belongs to the cluster.
 TEST_F(DisruptionBudgetTest, ThePlaceOfANodeThatIsGoneIsFreeAgain) {
   Make(12);
   for (int i = 0; i < 3; ++i) ASSERT_TRUE(Acquire(nodes_[static_cast<std::size_t>(i)], {3, 0}));
@@ -127,8 +127,8 @@ TEST_F(DisruptionBudgetTest, FieldsOfANewerVersionChangeNothing) {
   EXPECT_EQ(nodes_[0].budget->usage()->used, 1U);
 }
 
-// Any interleaving of any requests, answers lost or late: no more places than the limit, none twice, and a
-// node that was told that it has one is the one in the record.
+// Any interleaving of requests, with lost and late answers. The number of places never exceeds the limit, and
+// neither does the number of nodes that believe they have one.
 TEST_F(DisruptionBudgetTest, WhateverGetsLostTheLimitHolds) {
   constexpr std::size_t kLimit = 3;
   const auto fault = [this] {
@@ -146,7 +146,7 @@ TEST_F(DisruptionBudgetTest, WhateverGetsLostTheLimitHolds) {
         break;
       case 1:
       case 2:
-        node.out = false;  // who gives a place back is in use again
+        node.out = false;  // a node that gives a place back is in use again
         (void)node.budget->Release();
         break;
       case 3:

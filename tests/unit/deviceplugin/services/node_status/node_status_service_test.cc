@@ -66,7 +66,7 @@ class NodeStatusWriterTest : public ::testing::Test {
     return {};
   }
   static Json Events() { return Json::parse(Server().Admin("GET", "/api/v1/events").body)["items"]; }
-  // What is answered to the next requests.
+  // The answer to the next requests.
   static void Script(int status, const std::string& body = "", int times = 1) {
     const Json script = {{"status", status}, {"body", body}, {"times", times}};
     Server().Admin("POST", "/standin/answer", script.dump());
@@ -287,7 +287,7 @@ TEST_F(NodeStatusWriterTest, TheLoopReportsWhenItIsWokenAndEndsAtOnce) {
   say(first, Broken("rail0"));
   EXPECT_TRUE(Eventually([] { return Condition()["status"] == "False"; }));
   EXPECT_EQ(loop.Summary().healthy_rails, 0);
-  // Counters only rise, whoever counts.
+  // Counters only rise, also with another writer.
   const auto calls = loop.Summary().counts.requests;
   say(Make(All(), Server().Access()), Healthy("rail0"));
   EXPECT_TRUE(Eventually([] { return Condition()["status"] == "True"; }));

@@ -19,12 +19,11 @@ namespace railhead::testing {
 
 // A VfControl that plays the kernel: VFs come and go in a FakeSysfs and a FakeKernel.
 //
-// Rules: sriov_numvfs_store in drivers/pci/iov.c (EBUSY to another count while there are
-// VFs, ERANGE beyond totalvfs), pci_device_can_probe (without autoprobe only a VF with
-// driver_override is bound), driver_override. A VF's netdev takes its MAC from what the PF
-// was told when it is bound.
-// Nothing takes time: AwaitChange() lets what was put off happen, and says that the
-// deadline is over when there is nothing.
+// The rules are sriov_numvfs_store in drivers/pci/iov.c (EBUSY to another count while there are VFs, ERANGE
+// beyond totalvfs), pci_device_can_probe and driver_override. Without autoprobe only a VF with
+// driver_override is bound. A VF's netdev takes the MAC that the PF has for it when the VF is bound.
+// Nothing takes time: AwaitChange() performs one deferred change. Without one it reports that the deadline
+// has passed.
 // Threads: one. Both must outlive it.
 class FakeControl final : public provision::VfControl {
  public:
@@ -49,7 +48,7 @@ class FakeControl final : public provision::VfControl {
   std::function<void(const std::string&)> before;
 
   [[nodiscard]] const std::vector<std::string>& log() const { return log_; }
-  // Until when somebody would have waited, at most.
+  // The latest deadline that a caller has waited for.
   [[nodiscard]] Deadline latest_deadline() const { return latest_deadline_; }
 
   Result<void> SetVfCount(const PciAddress& pf, int count) override;
@@ -99,13 +98,13 @@ class ProvisionFixture : public ::testing::Test {
   provision::PfOutcome Apply0(const std::string& provision);
 
   [[nodiscard]] std::vector<std::string> VfsOf(const std::string& pf) const;
-  // What the PF and the VF's netdev on the host say; "" when there is no netdev.
+  // The VF's MAC according to the PF and to its netdev on the host. "" without a netdev.
   [[nodiscard]] std::string AdminMac(const std::string& pf, int vf);
   [[nodiscard]] const FakeNetdev* NetdevOf(const std::string& bdf) { return kernel_.state().OfFunction(bdf); }
   [[nodiscard]] std::string DriverOf(const std::string& bdf) const;
   [[nodiscard]] std::string Autoprobe(const std::string& pf) const;
   [[nodiscard]] std::string File(const std::string& path) const;
-  // An attachment of the VF as ADD leaves it in the journal.
+  // The journal entry that ADD writes for an attachment of the VF.
   void Attach(const std::string& vf, const std::string& pod);
   // kubelet has given the VF to a pod.
   void GiveOut(const std::string& vf, const std::string& uid);

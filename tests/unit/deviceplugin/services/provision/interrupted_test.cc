@@ -1,4 +1,4 @@
-// Runs that were killed, or told to stop, and what the next one makes of what they left.
+// Runs that were killed, or stopped on request, and how the next run continues.
 #include <atomic>
 
 #include "cni/attachment/acquire.h"
@@ -14,7 +14,7 @@ class InterruptedTest : public ProvisionFixture {
  protected:
   const std::string mark_ = std::string("/run/railhead/provision/") + kPf0;
 
-  // As a run leaves it that was killed after the VFs went: there were `vfs`.
+  // The state after a run that was killed once the VFs were gone. There were `vfs` before.
   void KilledWithoutVfs(int vfs) {
     sysfs_.Write(mark_, "1 " + std::to_string(vfs) + "\n");
     control_.AddPf(kPf0, false);
@@ -105,7 +105,7 @@ TEST_F(InterruptedTest, AStopBetweenTwoVfsLeavesTheMarkForTheNextRun) {
   EXPECT_EQ(File(mark_), "(none)");
 }
 
-// A stop that comes when all is done leaves nothing to be done again.
+// A stop after the last VF does not make the next run do anything again.
 TEST_F(InterruptedTest, AStopAfterTheLastVfLeavesNoMark) {
   std::atomic<bool> stop{false};
   int probed = 0;
@@ -118,7 +118,7 @@ TEST_F(InterruptedTest, AStopAfterTheLastVfLeavesNoMark) {
   EXPECT_EQ(File(mark_), "(none)");
 }
 
-// What fails is taken back whole even then.
+// A failed step is undone completely even after a stop.
 TEST_F(InterruptedTest, AStopDoesNotCutAnUndoShort) {
   ASSERT_FALSE(Apply0(R"({"vfs": 2})").error);
   std::atomic<bool> stop{false};

@@ -59,7 +59,7 @@ TEST(DerivedVfMac, PfsOfConsecutiveMacsShareNone) {
   }
 }
 
-// Not only consecutive ones: PF and index can be told from the MAC.
+// PFs of one OUI, not only consecutive ones. The MAC identifies the PF and the index.
 TEST(DerivedVfMac, PfsOfOneOuiShareNone) {
   std::mt19937 random(2);  // NOLINT(cert-msc32-c,cert-msc51-cpp)
   std::set<MacAddress> pfs;

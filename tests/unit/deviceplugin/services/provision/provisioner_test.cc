@@ -1,5 +1,5 @@
-// VFs are made as the settings say: order, MACs, drivers, MTU; again changes nothing; and what
-// fails in the middle is taken back.
+// Makes VFs as the settings say: order, MACs, drivers, MTU. A second run changes nothing, and a failure in
+// the middle is undone.
 #include <cerrno>
 #include <chrono>
 
@@ -68,7 +68,7 @@ TEST_F(ApplyTest, AgainChangesNothing) {
   EXPECT_EQ(control_.log().size(), calls);
 }
 
-// Names and numbers follow the index only if drivers come one after the other, when all is set.
+// Names and numbers follow the index only if drivers bind in turn, once everything is set.
 TEST_F(ApplyTest, DriversAreKeptAwayAndComeInOrder) {
   ASSERT_FALSE(Apply0(R"({"vfs": 3})").error);
   const auto vfs = VfsOf(kPf0);
@@ -253,7 +253,7 @@ TEST_F(ApplyTest, MacsAreTakenBackTooWhereVfsStay) {
   }
 }
 
-// What a killed run leaves: VFs without MACs and drivers, autoprobe off, and its mark.
+// The state after a killed run: VFs without MACs and drivers, autoprobe off, and the run's mark.
 TEST_F(ApplyTest, AnInterruptedRunIsBegunAgain) {
   bool killed = false;
   control_.before = [&](const std::string& call) {
@@ -283,7 +283,7 @@ TEST_F(ApplyTest, OnePfsTroubleIsNotTheOthers) {
   EXPECT_EQ(VfsOf(kPf1).size(), 4U);
 }
 
-// After VFs were made: drivers that do not come, and interfaces that udev renames meanwhile.
+// After VFs were made, some get no driver, and udev renames interfaces at the same time.
 
 class SettleTest : public ProvisionFixture {
  protected:
@@ -322,7 +322,7 @@ TEST_F(SettleTest, AnInterfaceThatComesLateIsWaitedFor) {
   EXPECT_GT(control_.latest_deadline(), begin);
 }
 
-// Without autoprobe the kernel binds only what is named.
+// Without autoprobe the kernel binds only a named VF.
 TEST_F(SettleTest, WithoutAutoprobeADriverComesBackByItsName) {
   ASSERT_FALSE(Apply0(R"({"vfs": 2})").error);
   control_.AddPf(kPf0, false);
@@ -342,7 +342,7 @@ TEST_F(SettleTest, AVfThatIsRenamedBetweenTwoLooksGetsItsMtu) {
   EXPECT_EQ(netdev->link.mtu, 9000);
 }
 
-// Its driver made another one, with another index, after the look.
+// After the check, its driver made another one with another index.
 TEST_F(SettleTest, AVfWhoseInterfaceIsMadeAgainGetsItsMtu) {
   int made_again = 0;
   kernel_.before = [&](const std::string& call) {

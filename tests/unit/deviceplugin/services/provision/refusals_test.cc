@@ -1,5 +1,4 @@
-// What keeps a PF from being changed: each refusal says why, on what, and what to do, and
-// touches nothing.
+// Reasons not to change a PF: each refusal states the reason, the device and the remedy, and changes nothing.
 #include <sys/fsuid.h>
 
 #include <filesystem>
@@ -69,7 +68,7 @@ TEST_F(RefusalsTest, AVfInAPodIsNoTroubleWhereNothingIsToBeDone) {
   EXPECT_TRUE(plan.pfs[0].NothingToDo());
 }
 
-// ADD may have given it another MAC: what counts is the one that DEL will give back.
+// ADD may have given it another MAC. The MAC that DEL will restore counts.
 TEST_F(RefusalsTest, AVfInAPodHasTheMacThatRestoreGivesIt) {
   ASSERT_FALSE(Apply0(R"({"vfs": 2, "mac": "derived"})").error);
   vfs_ = VfsOf(kPf0);
@@ -105,7 +104,7 @@ TEST_F(RefusalsTest, AVfThatKubeletGaveToAPodThatHasEndedIsFree) {
   Accepted(R"({"vfs": 4})");
 }
 
-// After a reboot kubelet still has them, and there are none.
+// After a reboot kubelet still lists the VFs, and they do not exist.
 TEST_F(RefusalsTest, WhatKubeletGaveOutBeforeARebootIsMade) {
   GiveOut("0000:43:02.0", "uid-7");
   sysfs_.Write("/var/lib/kubelet/pods/uid-7/etc-hosts", "");
@@ -145,7 +144,7 @@ TEST_F(RefusalsTest, AVfThatAProcessDrives) {
   Accepted(R"({"vfs": 4})");
 }
 
-// Of a program of the host's, or of pods that share RDMA devices: the VF itself has stayed.
+// A program of the host, or pods that share RDMA devices, may have it open: the VF itself has stayed.
 TEST_F(RefusalsTest, AVfWhoseRdmaDeviceIsOpen) {
   TwoVfs();
   sysfs_.Write("/sys/bus/pci/devices/" + vfs_[1] + "/infiniband_verbs/uverbs9/dev", "");
@@ -174,7 +173,7 @@ TEST_F(RefusalsTest, ThePfThatCarriesTheHostLosesNoVfsButGetsThem) {
   Refused(R"({"vfs": 6})", ErrorCode::kBusy, {"192.0.2.2"});
 }
 
-// VFs end the bond's RoCE LAG. Whoever makes them there has said so, for all rails or for this one.
+// VFs end the bond's RoCE LAG. An operator who wants them must permit it, for all rails or for this one.
 TEST_F(RefusalsTest, APortOfABondGetsNoVfsUnlessItIsAllowed) {
   kernel_.AddVeth(kHost, "above", kHost, "peer");
   FakeNetdev* above = kernel_.state().Find(kHost, "above");
@@ -295,7 +294,7 @@ TEST_F(RefusalsTest, ARailThatIsNone) {
   EXPECT_EQ(plan.error().code, ErrorCode::kNotFound);
 }
 
-// Somebody takes a VF between plan and apply: it is seen under the locks.
+// A program takes a VF between plan and apply: apply sees it under the locks.
 TEST_F(RefusalsTest, AVfThatIsTakenMeanwhile) {
   TwoVfs();
   const provision::Provision provision = Of(R"({"vfs": 4})");
@@ -340,10 +339,11 @@ TEST_F(RefusalsTest, JsonSaysTheSame) {
   EXPECT_EQ(plan["pfs"][1]["refused"], nullptr);
 }
 
-// What processes have open is not shown to everybody: then a VF that one may drive is not touched.
+// Without permission a process's open files are hidden. Then provisioning does not touch a VF that a process
+// may drive.
 
-// This thread opens files as nobody, without root's rights over them (setfsuid(2)), as railheadd
-// without CAP_DAC_READ_SEARCH does. Of another user than root nothing is changed, and needs to be.
+// This thread opens files as nobody, without root's rights over them (setfsuid(2)), like railheadd without
+// CAP_DAC_READ_SEARCH. Users other than root need no change.
 class AsNobody {
  public:
   AsNobody() {
@@ -373,7 +373,7 @@ class HiddenUsesTest : public ProvisionFixture {
       if (!entry.is_symlink()) OpenToAll(entry.path());
     }
   }
-  // Whoever removes the tree may look into it.
+  // Lets the removal of the tree read it.
   void TearDown() override { fs::permissions(fd_, fs::perms::all); }
 
   static void OpenToAll(const fs::path& path) {
@@ -405,14 +405,14 @@ TEST_F(HiddenUsesTest, AProcessWhoseDescriptorsAreHidden) {
   }
 }
 
-// proc_pid_readlink asks again for each.
+// The kernel checks again for each link (proc_pid_readlink).
 TEST_F(HiddenUsesTest, AProcessWhoseDescriptorsAreCountedAndNotShown) {
   DrivenBy("vfio-pci");
   fs::permissions(fd_, fs::perms::owner_read | fs::perms::group_read | fs::perms::others_read);
   EXPECT_NE(WhyNot().find("process 4711 does not show"), std::string::npos) << WhyNot();
 }
 
-// Kernel drivers do not wait for whoever has them open.
+// Kernel drivers do not wait for processes that have them open.
 TEST_F(HiddenUsesTest, HiddenProcessesAreNoTroubleWithAKernelDriver) {
   fs::permissions(fd_, fs::perms::none);
   EXPECT_EQ(WhyNot(), "");

@@ -121,7 +121,7 @@ TEST_F(VfsCommandTest, ApplyRefusesWithStatus1) {
   EXPECT_EQ(Json::parse(json.out)["pfs"][0]["error"]["code"], "unsupported");
 }
 
-// A kernel that takes the write and makes nothing is told so by what is there then.
+// The kernel accepts the write and makes nothing. The command detects that from the devices that exist.
 TEST_F(VfsCommandTest, ApplyLooksAtWhatWasMade) {
   WriteFabric(R"({"vfs": 2})");
   const Ended ended = Railctl("vfs apply");

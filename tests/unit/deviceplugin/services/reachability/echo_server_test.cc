@@ -1,4 +1,4 @@
-// What endpoints send each other, and who is answered.
+// What endpoints send each other, and which senders get an answer.
 #include "deviceplugin/services/reachability/echo_server.h"
 
 #include <gtest/gtest.h>
@@ -25,7 +25,7 @@ using Clock = reachability::AnswerLimits::Clock;
 using std::chrono::milliseconds;
 using std::chrono::seconds;
 
-// Who is answered how often: for any interleaving of senders and any clock.
+// How often each sender gets an answer, for any interleaving of senders and any clock.
 
 constexpr int kOfPeer = 3;
 constexpr int kOfOthers = 20;
@@ -39,7 +39,7 @@ IpAddress Sender(std::uint32_t number) {
 struct Event {
   Clock::time_point time;
   std::uint32_t sender = 0;
-  std::optional<std::set<IpAddress>> peers;  // they are these from now on; nobody sends
+  std::optional<std::set<IpAddress>> peers;  // the peers from now on; nothing is sent
 };
 
 // `steps`: milliseconds from one event to the next. The first one names all peers.
@@ -92,7 +92,7 @@ TEST(AnswerLimitsTest, NoPeerIsLimitedByAnotherSender) {
   }));
 }
 
-// In any span of time, which at most two of the seconds that are counted share.
+// In any span of time. It overlaps at most two of the counted seconds.
 TEST(AnswerLimitsTest, NobodyGetsMoreThanHisShare) {
   EXPECT_TRUE(rc::check([] {
     const auto events = Events(Forward(), false);
@@ -143,8 +143,8 @@ TEST(AnswerLimitsTest, WhoKeepsToHisShareIsAnswered) {
   EXPECT_EQ(others, 20 * kOfOthers);
 }
 
-// Probes and answers that somebody forges, against endpoints that share keys: on the loopback interface,
-// where each address of 127.0.0.0/8 is a host.
+// Forged probes and answers, against endpoints that share keys. On the loopback interface, where each address
+// of 127.0.0.0/8 is a host.
 
 constexpr std::uint64_t kSession = 7;
 const IpAddress kEndpoint = *IpAddress::Parse("127.0.0.1");
@@ -168,7 +168,7 @@ UniqueFd Open(const IpAddress& own) {
   return *std::move(fd);
 }
 
-// Answers each probe as whoever has no key would: as it is told to.
+// Answers every probe with a forged count, signed with `with`, or unsigned if that is null.
 class Forger {
  public:
   explicit Forger(const SharedKeys* with)
@@ -237,7 +237,7 @@ class SignedProbeTest : public ::testing::Test {
   static constexpr milliseconds kLong{20'000};  // for what comes
 };
 
-// Who forges answers for an endpoint that is gone.
+// A host forges answers for an endpoint that is gone.
 TEST_F(SignedProbeTest, ForgedAnswersDoNotCount) {
   const Keys keys = KeysOf(kFirst);
   const Keys others = KeysOf(kSecond);
@@ -251,7 +251,7 @@ TEST_F(SignedProbeTest, ForgedAnswersDoNotCount) {
   }
 }
 
-// Who sends probes in the name of an endpoint.
+// A host sends probes in the name of an endpoint.
 TEST_F(SignedProbeTest, ForgedProbesAreNeitherAnsweredNorCounted) {
   const Keys keys = KeysOf(kFirst);
   const reachability::UdpEnd endpoint = Serve(keys);
@@ -275,7 +275,7 @@ TEST_F(SignedProbeTest, WhatIsSignedForOneAddressIsNothingFromAnother) {
   EXPECT_FALSE(IsHeard());
 }
 
-// Keys are brought in, changed and taken out without a probe that is lost, whichever node is first.
+// Operators add, change and remove keys without a lost probe, whichever node is first.
 TEST_F(SignedProbeTest, EachStepOfAChangeKeepsAllNodesReachable) {
   const std::vector<Keys> steps = {nullptr,
                                    KeysOf(kFirst + "unsigned\n"),
@@ -321,7 +321,7 @@ TEST(ProbeMessageTest, ComesBackAsItWas) {
   }));
 }
 
-// Where an earlier version had zeros.
+// An earlier version has zeros there.
 TEST(ProbeMessageTest, HasTheQueuePairInItsLastThreeBytes) {
   const auto bytes = reachability::BytesOf({true, 1, 2, 3, 0x123456});
   EXPECT_EQ((std::vector<std::uint8_t>(bytes.begin() + 28, bytes.end())),

@@ -1,4 +1,4 @@
-// Whom a round probes, and what two bursts say, as values.
+// Which peers a round probes, and what two bursts show, as values.
 #include "deviceplugin/services/reachability/peer_table.h"
 
 #include <gtest/gtest.h>
@@ -22,7 +22,7 @@ std::map<std::string, IpAddress> Nodes(int count) {
 class PeerTableTest : public ::testing::Test {
  protected:
   void Begin(int nodes) { table_.SetPeers(Nodes(nodes), "node1000", Wall::now()); }
-  // One of which all is well but for what a test changes.
+  // A good result. A test changes one part.
   reachability::BurstResult Well() {
     reachability::BurstResult burst;
     burst.answered.assign(kPaths, reachability::PeerTable::kPerPath);
@@ -86,7 +86,7 @@ TEST_F(PeerTableTest, TellsTheWayThatIsLost) {
   Begin(2);
   After(Nothing(true));
   EXPECT_EQ(After(Nothing(true)), reachability::PeerState::kOneWay);
-  // Half of what is sent arrives, and all that arrived is answered.
+  // Half the probes arrive, and each of those gets an answer.
   After(Well());
   After(Well());
   const auto half = [&] {
@@ -158,7 +158,7 @@ TEST_F(PeerTableTest, TellsABrokenPathFromLoss) {
   After(path());
   EXPECT_EQ(After(path()), reachability::PeerState::kPaths);
   EXPECT_EQ(table_.At(0).bad_paths, 2U);
-  // Other ports each time: that is loss.
+  // Different ports each time indicate loss.
   reachability::BurstResult other = Well();
   other.answered[0] = other.answered[1] = other.answered[2] = 0;
   EXPECT_EQ(After(other), reachability::PeerState::kLossy);

@@ -21,8 +21,8 @@ int AnyOf(int below) {
   return *rc::gen::inRange(0, below);
 }
 
-// Of most peers the report says no time, since it is the rail's (everything else:
-// tests/unit/records_test.cc).
+// For most peers the report omits the time, since it equals the rail's. (For everything else see
+// tests/unit/records_test.cc.)
 TEST(ReachabilityReportTest, TimesThatAreTheRailsAreReadAsTheRails) {
   reachability::ReachabilityReport report = Cluster(4, {})[0];
   reachability::RailReachability& rail = report.rails[0];
@@ -155,7 +155,7 @@ TEST(ReachabilityReportTest, NothingIsThereTwice) {
             std::string::npos);
 }
 
-// Cut and changed anywhere, it is refused or read, and what was read can be written again.
+// The text is cut or changed anywhere. It is refused, or it is read and can be written again.
 TEST(ReachabilityReportTest, WhateverIsReadIsWrittenAgain) {
   const std::string whole =
       ToJson(WithoutCommonTimes(Cluster(4, {{{0, 2}, reachability::PeerState::kSilent}})[0])).dump();

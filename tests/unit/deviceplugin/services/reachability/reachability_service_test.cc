@@ -1,4 +1,4 @@
-// What becomes of a node's reach.
+// How railheadd uses and reports a node's reachability.
 #include "deviceplugin/services/reachability/reachability_service.h"
 
 #include <gtest/gtest.h>
@@ -19,7 +19,7 @@ using State = health::ObservedRail::State;
 
 constexpr const char* kPf = "0000:40:00.0";
 
-// Of kPf, which has rails in these states.
+// The verdict for kPf, if its rails have these states.
 health::ObservedRail VerdictOf(const std::vector<reachability::ReachabilityState>& states) {
   reachability::ReachabilityReport report{"n", ReachabilityWall(0), {}, {}};
   for (const reachability::ReachabilityState state : states) {
@@ -42,7 +42,7 @@ TEST(RailVerdictsTest, OfOneRail) {
   EXPECT_EQ(reachability::RailVerdicts().Of(kPf), std::nullopt);
 }
 
-// What one node does wrong looks to it as if all others did.
+// If a node's own rail fails, all other nodes seem to fail.
 TEST(RailVerdictsTest, OfARailThatIsIllTowardsMost) {
   const auto verdict = [](const std::vector<reachability::PeerState>& states) {
     std::vector<reachability::PeerReachability> peers;
@@ -93,7 +93,7 @@ TEST(RailVerdictsTest, OfRailsThatShareAPf) {
             (health::ObservedRail{State::kDead, "because of rail0; because of rail1"}));
 }
 
-// What railheadd tells of a node's reach: metrics as docs/reference/metrics.md has them, and the log.
+// How railheadd reports a node's reachability: the metrics of docs/reference/metrics.md, and the log.
 
 MetricsText PageOf(const reachability::ReachabilityReport& report) {
   Exposition page(ExpositionFormat::kText);

@@ -1,4 +1,4 @@
-// What a node reaches, as values.
+// A node's reachability reports, as values.
 #pragma once
 
 #include <chrono>
@@ -56,8 +56,8 @@ inline reachability::RailReachability RailOf(const std::string& name, reachabili
 
 using BadPairs = std::map<std::pair<int, int>, reachability::PeerState>;
 
-// Of node `from` of so many, gpu-000 and so on: on one rail it reaches all, but for the pairs (from, to) that
-// `bad` has.
+// The report of node `from` among `nodes` nodes (gpu-000 and so on). On one rail it reaches all others,
+// except for the pairs (from, to) in `bad`.
 inline reachability::ReachabilityReport ReportOf(int from, int nodes, const BadPairs& bad,
                                                  const std::string& rail = "rail0") {
   std::vector<reachability::PeerReachability> peers;

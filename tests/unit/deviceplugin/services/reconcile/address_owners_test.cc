@@ -92,7 +92,7 @@ TEST_F(AddressTest, APassNamesThePodThatAnswersForManyAddresses) {
   EXPECT_TRUE(reconciler.Run().conflict_sources.empty()) << "a conflict is ADD's to tell";
 }
 
-// A wall clock that is set tells nothing of how long an ADD has been at work.
+// A wall clock that was set does not show how long an ADD has run.
 TEST_F(AddressTest, AnAddressIsAsOldAsTheStoresClockSays) {
   constexpr seconds kDay(86'400);
   Give("c-young", seconds(300), "rails", "net1", kDay);
@@ -109,7 +109,7 @@ TEST_F(AddressTest, OfAttachmentsStay) {
   EXPECT_EQ(Held(), "c1 ") << "the network counts too";
 }
 
-// railhead-ipam below another main plugin: what the runtime keeps says who lives.
+// railhead-ipam below another main plugin: the runtime's cache shows which containers live.
 TEST_F(AddressTest, OfContainersThatARuntimeRemembersStay) {
   Give("c-results", kOld);
   Give("c-older-libcni", kOld);
@@ -131,7 +131,7 @@ TEST_F(AddressTest, WithoutAnyCacheNothingIsKnown) {
   EXPECT_EQ(Held(), "c-old ");
 }
 
-// An unreadable entry speaks for the addresses of its own container, and for no others.
+// An unreadable entry protects the addresses of its own container, and no others.
 TEST_F(AddressTest, ADamagedEntryMayBeTheOwner) {
   Give("c-old", kOld);
   Give("c5", kOld);
@@ -148,7 +148,7 @@ TEST_F(AddressTest, OfEarlierBootsAreReleasedByTheFirstPass) {
   EXPECT_EQ(Held(), "");
 }
 
-// Whoever asks for an address first in a boot does it, too.
+// The first request for an address in a boot releases those of earlier boots, too.
 TEST_F(AddressTest, OfEarlierBootsAreGoneBeforeAnyPass) {
   Remove("/var/lib/cni");
   Give("c-before", seconds(0));

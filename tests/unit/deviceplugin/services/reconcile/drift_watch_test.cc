@@ -1,4 +1,4 @@
-// What pods were told, and what is so by now: on a fake kernel.
+// Drift between the pods' NCCL configuration and the current state, on a fake kernel.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -23,7 +23,7 @@ class DriftWatchTest : public ReconcilerFixture {
     kernel_.state().Rdma("mlx5_pf1v0")->port_down = down;
     kernel_.Sync();
   }
-  // What the one attachment's drift is; "": none.
+  // The one attachment's drift. "" without one.
   std::string Drift() {
     const reconcile::DriftReport report = watch_.Check();
     EXPECT_TRUE(report.problems.empty()) << Describe(report.problems.front());

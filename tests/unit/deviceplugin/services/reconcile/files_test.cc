@@ -117,8 +117,8 @@ TEST_F(LeftoverTest, WhatKilledWritersOfTheJournalLeft) {
   EXPECT_EQ(Did(), "");
 }
 
-// Whoever is alive holds a lock. What the clock says of the file decides nothing: it can be set in either
-// direction, at any time.
+// A living writer holds a lock. The file's time decides nothing, since the clock can be set in either
+// direction at any time.
 TEST_F(LeftoverTest, ALiveWritersFileStaysWhateverTheClockSays) {
   for (const StateFolder& folder : StateFolders()) {
     if (folder.owner == StateOwner::kStore) continue;  // which has a lock of its own
@@ -145,7 +145,7 @@ TEST_F(LeftoverTest, ALiveWritersFileStaysWhateverTheClockSays) {
     EXPECT_FALSE(IsThere(std::string("/run/railhead/") + parent + "/c7"));
 }
 
-// What somebody has put in the place of a sandbox's folder leads elsewhere.
+// Somebody has put a link to another place where a sandbox's folder was.
 TEST_F(LeftoverTest, NothingIsRemovedBehindALink) {
   const TempRoot outside;
   outside.Write("/x.new", "somebody's");
@@ -205,7 +205,7 @@ TEST_F(LeftoverTest, PassesDisturbNoWriter) {
   passes.join();
 }
 
-// Of a railheadd that was killed in Allocate, or when it started.
+// Files of a railheadd that was killed in Allocate, or at its start.
 TEST_F(LeftoverTest, WhatAKilledDaemonLeftOfItsOwn) {
   const std::vector<std::string> left{
       "/var/lib/railhead/allocations/" + Bdf(0) + ".json.new",
@@ -220,7 +220,7 @@ TEST_F(LeftoverTest, WhatAKilledDaemonLeftOfItsOwn) {
   for (const auto& path : left) WriteFileAt(Path(path), "{");
   for (const auto& path : kept) WriteFileAt(Path(path), "{}");
   {
-    // One that is being written at this moment.
+    // A file that is being written at this moment.
     const UniqueFd writer(::open(Path(left[0]).c_str(), O_WRONLY | O_CLOEXEC));
     ASSERT_EQ(::flock(writer.get(), LOCK_EX), 0);
     Did();
@@ -257,7 +257,7 @@ TEST_F(LeftoverTest, CdiSpecsOfOursOnly) {
   EXPECT_EQ(Did(), "");
 }
 
-// Whoever lives on the same folder and deletes or changes what it does not know.
+// Another program uses the same folder, and deletes or changes files that it does not know.
 TEST_F(LeftoverTest, CdiSpecsOfLivingPodsAreWrittenAgain) {
   ASSERT_TRUE(Add(AllRails()));
   std::map<std::string, std::string> specs;
@@ -287,7 +287,7 @@ TEST_F(LeftoverTest, CdiSpecsOfLivingPodsAreWrittenAgain) {
   EXPECT_EQ(Files(), "") << "the records, too";
 }
 
-// A writer of another process has its file locked while it writes; a killed one has not.
+// A writer in another process locks its file while it writes. A killed writer holds no lock.
 TEST_F(LeftoverTest, ACdiSpecThatIsBeingWrittenIsLeftAlone) {
   const std::string path = Spec(Bdf(0)) + ".new";
   WriteFileAt(Path(path), "{");
@@ -393,7 +393,7 @@ TEST_F(SoftRoceTest, ThoseOfOthersStay) {
   Rxe("rxe_pf9v0", "pf2v0");
   Rxe("rxe_pf0v7", "pf2v1");
   Rxe("rxe_pf0v1", "pf1v1");
-  // sysfs says the same name of its netdev as our VF has; but it is another, in a pod.
+  // sysfs lists the same netdev name as our VF has. But it is another netdev, in a pod.
   Rxe("rxe_pf0v2", "pf0v2", pod_);
   const auto before = World();
   EXPECT_EQ(Did(), "");
@@ -407,9 +407,9 @@ TEST_F(SoftRoceTest, AnAddOfTheVfIsNotDisturbed) {
   EXPECT_NE(kernel_.state().Rdma("rxe_pf0v1"), nullptr);
 }
 
-// An attribute of a device that leaves is ENODEV to who reads it, before the attribute has gone
-// (kernfs_fop_open). A node of ptmx (5, 2) is the same to who opens it beside a "pts" that is no
-// devpts (devpts_acquire).
+// While a device is being removed, reading its attribute gives ENODEV before the attribute disappears
+// (kernfs_fop_open). A ptmx node (5, 2) gives the same error if the "pts" beside it is not a devpts
+// (devpts_acquire).
 TEST_F(SoftRoceTest, OneThatLeavesWhileItIsLookedAtIsNoFailure) {
   Rxe("rxe_pf0v1", "pf0v1");
   Rxe("rxe_pf1v1", "pf1v1");

@@ -1,4 +1,4 @@
-// Devices that wait for their next pod are reset meanwhile.
+// The reconciler resets devices that wait for their next pod.
 #include <gtest/gtest.h>
 
 #include <cerrno>
@@ -32,7 +32,7 @@ class ReconcilerResetsTest : public ReconcilerFixture {
   }
   // What one pass of the same reconciler reports.
   std::string Pass() { return Told(reconciler_.Run()); }
-  // What each pass reports that finds nothing to do.
+  // What each pass with nothing to do reports.
   void ExpectIdle(int passes) {
     for (int pass = 0; pass < passes; ++pass) EXPECT_EQ(Pass(), "");
     EXPECT_EQ(Rebinds(), 0);
@@ -79,7 +79,7 @@ TEST_F(ReconcilerResetsTest, ADeviceHasToBeIdleForAMinute) {
             "reset " + Bdf(0) + ": pod red/train had it\n");
 }
 
-// Whose pod is started again between two passes is not idle.
+// A device whose pod restarts between two passes is not idle.
 TEST_F(ReconcilerResetsTest, EachTenantIsIdleForItself) {
   AddAndDel(Of("red"));
   EXPECT_EQ(Pass(), "");
@@ -128,7 +128,7 @@ TEST_F(ReconcilerResetsTest, WhatAnotherCallHasLockedIsLeftToIt) {
   EXPECT_EQ(Pass(), "reset " + Bdf(0) + ": pod red/train had it\n");
 }
 
-// It is asked once: an ADD decides what it means for its pod.
+// The reconciler tries once. Later an ADD decides what a refusal means for its pod.
 TEST_F(ReconcilerResetsTest, WhatCannotBeResetIsLeftToTheNextAdd) {
   AddAndDel(Of("red"));
   kernel_.FailEvery("RebindDriver", EBUSY);

@@ -126,7 +126,7 @@ TEST_F(ReconcilerTest, AFailedUndoIsCompleted) {
   EXPECT_EQ(ChangedSince(before), "");
 }
 
-// Its namespace lives on, as that of a pod whose sandbox cannot go.
+// Its namespace still exists, as if the runtime could not remove the pod's sandbox.
 TEST_F(ReconcilerTest, SettlesWhatAnIpamPluginHasNotReleased) {
   const auto before = World();
   const Call call = AllRails();
@@ -169,7 +169,7 @@ TEST_F(ReconcilerTest, AGoneNamespaceWhoseDelIsAtWorkIsLeftAlone) {
   EXPECT_TRUE(IsThere(EntryOf(AllRails())));
 }
 
-// The other pods of the node, whatever happens to one.
+// The other pods of the node are not affected, whatever happens to one.
 TEST_F(ReconcilerTest, LivePodsAreNotTouched) {
   Call live = AllRails(1, "c-live");
   ASSERT_TRUE(Add(live));
@@ -181,7 +181,8 @@ TEST_F(ReconcilerTest, LivePodsAreNotTouched) {
   EXPECT_TRUE(checked) << Describe(checked.error());
 }
 
-// A device of a user-space driver never leaves the host, so nothing but the path tells.
+// A device with a user-space driver stays on the host, so only the namespace's path shows that the pod is
+// gone.
 TEST_F(ReconcilerTest, WhatCannotBeSeenIsNotTakenForGone) {
   kernel_.state().Unbind(*kernel_.state().Function(Bdf(0)));
   kernel_.Sync();
@@ -202,7 +203,7 @@ TEST_F(ReconcilerTest, WhatCannotBeSeenIsNotTakenForGone) {
   EXPECT_EQ(Vf(0).vlan->id, 0);
 }
 
-// Without mount propagation a container sees the file of each namespace that the host makes, and not the
+// Without mount propagation a container sees the file of each namespace that the host makes, but not the
 // namespace.
 TEST_F(ReconcilerTest, ALivingPodBehindAPrivateMountKeepsItsNics) {
   for (const bool done : {true, false}) {
@@ -228,7 +229,7 @@ TEST_F(ReconcilerTest, ALivingPodBehindAPrivateMountKeepsItsNics) {
       } else {
         std::filesystem::rename(pod + ".host", pod);
         kernel_.RemoveNamespace(pod);
-        WriteFileAt(pod, "");  // as a runtime that was killed leaves it
+        WriteFileAt(pod, "");  // a killed runtime does not delete the file
       }
       EXPECT_NE(Did(), "") << "it is gone, and is seen to be";
       std::filesystem::remove(pod);
@@ -258,7 +259,7 @@ TEST_F(GonePodTest, IsEndedInTheThirdPassThatFindsItGoneAfterAMinute) {
   EXPECT_EQ(ChangedSince(before), "");
 }
 
-// The pod's sandbox is being made, and the machine stands still meanwhile, for as long as it likes.
+// The runtime is making the pod's sandbox. At the same time the machine stands still, for any length of time.
 TEST_F(GonePodTest, AMachineThatStoodStillTakesNoNicsAway) {
   KubeletHas("uid-other");
   ASSERT_TRUE(Add(OfPod("uid-1")));
@@ -279,7 +280,7 @@ TEST_F(GonePodTest, AProcessInTheNamespaceKeepsIt) {
   ASSERT_TRUE(Add(OfPod("uid-1")));
   kernel_.SetHasProcesses(pod_, true);
   EXPECT_EQ(Pass(0) + Pass(60), "");
-  // Seen again for the first time.
+  // From here on the pod counts as gone for the first time.
   kernel_.SetHasProcesses(pod_, false);
   EXPECT_EQ(Pass(90), "");
   kernel_.SetHasProcesses(pod_, true);
@@ -311,7 +312,7 @@ TEST_F(GonePodTest, WithoutAUidNothingIsKnown) {
   }
 }
 
-// ADD takes none such; an entry can be anybody's.
+// ADD does not accept such a UID. But any program may have written an entry.
 TEST_F(GonePodTest, AUidThatIsAPathSaysNothing) {
   KubeletHas("uid-other");
   for (const std::string uid : {"..", "../x", "/x"}) {

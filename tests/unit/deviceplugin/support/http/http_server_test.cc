@@ -1,4 +1,4 @@
-// HTTP as far as it is spoken here, and that nobody can hold the server up.
+// The supported part of HTTP. No client can hold the server up.
 #include "deviceplugin/support/http/http_server.h"
 
 #include <gtest/gtest.h>
@@ -66,7 +66,7 @@ TEST(HttpAddressTest, TakesAddressesAndNothingElse) {
   }
 }
 
-// A page whose making takes until the test lets it end.
+// A page that takes until the test lets it end.
 class Gate {
  public:
   void Pass() {
@@ -200,7 +200,7 @@ TEST_F(HttpServerTest, ASlowPageHoldsNobodyUp) {
   EXPECT_EQ(without_body->body, "");
 }
 
-// Whoever scrapes again and again a page that does not end.
+// A client requests a page again and again while the page is still being made.
 TEST_F(HttpServerTest, SlowRequestsDoNotPileUp) {
   const std::string address = Start("127.0.0.1:0");
   std::vector<UniqueFd> waiting;
@@ -228,7 +228,7 @@ TEST_F(HttpServerTest, ASilentClientIsLetGo) {
   EXPECT_TRUE(Get(address, "/"));
 }
 
-// What does not end is not kept: the request is refused while it comes.
+// The server does not keep an endless request: it refuses it while bytes still arrive.
 TEST_F(HttpServerTest, ARequestWithoutEndIsCutOff) {
   const std::string address = Start("127.0.0.1:0");
   const UniqueFd endless = Connect(address);

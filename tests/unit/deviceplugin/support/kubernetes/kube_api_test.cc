@@ -1,4 +1,4 @@
-// Where the Kubernetes API is and who we are to it: kubeconfig files and a pod's environment.
+// The address of the Kubernetes API and the credentials for it: kubeconfig files and a pod's environment.
 #include "deviceplugin/support/kubernetes/kube_api.h"
 
 #include <gtest/gtest.h>
@@ -10,7 +10,7 @@
 namespace railhead::testing {
 namespace {
 
-// As kubeadm writes it, with all that is not ours to read.
+// A file of kubeadm, with all the fields that Railhead does not read.
 constexpr const char* kKubeconfig = R"(apiVersion: v1
 kind: Config
 preferences: {}

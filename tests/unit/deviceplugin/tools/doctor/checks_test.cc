@@ -1,4 +1,4 @@
-// The checks as such: a good node passes all of them, one of which nothing is known none.
+// All checks: a good node passes all of them, and a node without known facts passes none.
 #include "deviceplugin/tools/doctor/checks.h"
 
 #include <gtest/gtest.h>
@@ -29,8 +29,8 @@ TEST(ChecksTest, AGoodNodeIsWell) {
   }
 }
 
-// What is not known is neither good nor bad; but a fabric.json that is not there is seen to be
-// absent, and so are modules.
+// Unknown facts are neither good nor bad. But a missing fabric.json and missing modules are known to be
+// missing.
 TEST(ChecksTest, NothingIsGuessed) {
   const doctor::NodeFacts nothing;
   for (const doctor::Check& check : doctor::AllChecks()) {
@@ -41,7 +41,7 @@ TEST(ChecksTest, NothingIsGuessed) {
   }
 }
 
-// PFs of which nothing could be read, as a reader without permission sees them.
+// PFs without readable attributes, as a reader without permission sees them.
 TEST(ChecksTest, NothingIsGuessedOfPfs) {
   doctor::NodeFacts node;
   node.fabric = *GoodNode().fabric;

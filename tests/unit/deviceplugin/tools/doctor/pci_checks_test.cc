@@ -177,7 +177,7 @@ TEST(VfOrderTest, OutOfOrder) {
 
 TEST(VfOrderTest, OnlyWhatIsHere) {
   doctor::NodeFacts node = GoodNode();
-  // In exclusive mode those of pods are not seen; soft RoCE is no VF.
+  // In exclusive mode the RDMA devices of pods are not visible. A soft RoCE device does not count as a VF.
   node.rdma_order = std::vector<std::string>{"rxe0", "v00", "v11"};
   Expect(doctor::CheckVfOrder(node), Status::kOk, "2 RDMA devices");
   node.rdma_order = std::vector<std::string>{"mlx5_0"};

@@ -1,4 +1,4 @@
-// What is read of a node's files, and asked of its kernel.
+// Facts that doctor reads from a node's files and queries from its kernel.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -66,7 +66,7 @@ TEST_F(ReadFactsTest, AGoodNode) {
     EXPECT_EQ(WordOf(verdict.status()), "ok") << check->id << ": " << verdict.Found();
 }
 
-// By where kubelet says that it has its pods, whatever is in the directory of that name here.
+// The path that kubelet states for its pods counts, not the directory of the default name here.
 TEST_F(ReadFactsTest, TheDirectoryOfPodsIsKubelets) {
   const auto run = [&](const std::string& arguments) {
     std::string line = "/usr/bin/kubelet " + arguments;
@@ -171,7 +171,7 @@ TEST_F(ReadFactsTest, RdmaModeAndNamespaces) {
   std::filesystem::create_directories(sysfs_.directory() + "/proc/4712/ns");
   std::filesystem::create_symlink("net:[4026532000]", sysfs_.directory() + "/proc/4712/ns/net");
   EXPECT_EQ(*Read().other_namespaces, 1);
-  // A container sees its own processes: that there is no other namespace is nothing that it knows.
+  // A container sees only its own processes, so it cannot rule out other namespaces.
   sysfs_.Remove("/proc/self/ns/pid");
   std::filesystem::create_symlink("pid:[4026532001]", sysfs_.directory() + "/proc/self/ns/pid");
   EXPECT_EQ(*Read().other_namespaces, 1);
@@ -245,7 +245,7 @@ TEST_F(ReadFactsTest, FirmwareByDevlink) {
   EXPECT_EQ(*Read().pfs[0].firmware, "28.41.1000") << "sysfs has it";
 }
 
-// A sysfs that cannot be read is no node without rails.
+// An unreadable sysfs does not mean a node without rails.
 TEST_F(ReadFactsTest, PfsThatCannotBeRead) {
   sysfs_.Write("/sys/bus/pci/devices/0000:83:00.0/sriov_totalvfs", "many\n");
   const NodeFacts facts = Read();

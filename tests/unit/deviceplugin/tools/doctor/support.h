@@ -1,4 +1,4 @@
-// A node with two rails where nothing is wrong: tests change one fact of it.
+// A good node with two rails. Tests change one fact.
 #pragma once
 
 #include <gtest/gtest.h>

@@ -100,7 +100,7 @@ TEST_F(InstallCommandTest, AConfigurationForAllParts) {
   EXPECT_EQ(RunJson({"config", "--from", "/config"})["files"][0]["outcome"], "unchanged");
 }
 
-// What the operator has put there by hand and this configuration does not have.
+// A file that the operator wrote by hand stays, if this configuration does not have it.
 TEST_F(InstallCommandTest, WhatAConfigurationLacksStays) {
   temp_.Write("/etc/railhead/topology.json", R"({"paths": []})");
   temp_.Write("/etc/railhead/fabric.json", "before");

@@ -87,7 +87,7 @@ TEST_F(InstallProgramsTest, OlderOnesAreReplaced) {
   EXPECT_EQ(There()["railhead"], Program("railhead", "1.2.0"));
 }
 
-// A rebuilt program has the version that it had.
+// A rebuilt program can have the same version.
 TEST_F(InstallProgramsTest, OfOneVersionTheContentCounts) {
   Give(order_.to, "1.2.0", "# rebuilt\n");
   ExpectAll(install::InstallOutcome::kReplaced, "1.2.0");
@@ -141,7 +141,8 @@ TEST_F(InstallProgramsTest, WhatDoesNotRunIsNotInstalled) {
   EXPECT_EQ(programs.error().code, ErrorCode::kNotFound);
 }
 
-// A killed installer leaves its temporary file, which nobody is to find in the way, nor for ever.
+// A killed installer does not remove its temporary file. The file must not hinder the next installer, nor
+// stay for ever.
 TEST_F(InstallProgramsTest, HalvesOfAKilledInstallerGo) {
   for (int round = 0; round < 2; ++round) {
     Write(Host("railhead.new"), "half");
@@ -151,7 +152,8 @@ TEST_F(InstallProgramsTest, HalvesOfAKilledInstallerGo) {
   }
 }
 
-// What cannot be written changes nothing: the second of two files is in the way of its temporary one.
+// A failed write changes nothing: the second of two files cannot be written, since a directory has its
+// temporary name.
 TEST_F(InstallProgramsTest, AFailureLeavesWhatWas) {
   Give(order_.to, "1.1.0");
   ASSERT_TRUE(MakeDirectories(Host("railhead-ipam.new")));
@@ -161,7 +163,7 @@ TEST_F(InstallProgramsTest, AFailureLeavesWhatWas) {
   EXPECT_EQ(ReadFile(Host("railhead.new")).value(), std::nullopt);
 }
 
-// Whoever looks at any time finds one that runs; one that runs is not disturbed.
+// A reader always finds a complete program, and an installation does not disturb a running program.
 TEST_F(InstallProgramsTest, ThereIsAlwaysOne) {
   Give(order_.to, "1.0.0");
   order_.force = true;
@@ -183,7 +185,8 @@ TEST_F(InstallProgramsTest, ThereIsAlwaysOne) {
   installer.join();
 }
 
-// Two at a time: the one with the older version comes second and finds what the first has done.
+// Two installers run at a time. The one with the older version comes second and finds the result of the
+// first.
 TEST_F(InstallProgramsTest, OneAfterTheOther) {
   const install::ProgramOrder newer{root_.directory() + "/newer", order_.to};
   ASSERT_TRUE(MakeDirectories(newer.from));

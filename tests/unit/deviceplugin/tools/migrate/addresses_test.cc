@@ -88,7 +88,7 @@ TEST(Addresses, HostLocalIsOneNodes) {
       << "host-local takes the first address for the gateway";
   EXPECT_FALSE(ConfigOfFile(outcome, kFile).contains("ipam")) << "the rail's subnet counts";
   EXPECT_FALSE(outcome.report.NeedsDecision());
-  // Whose they are is not said: then each node goes on with all of them.
+  // Without a node's name in the options, each node keeps the whole range.
   const auto of_all = WithIpam(ipam);
   EXPECT_EQ(AddressesOfRail(of_all), Json::object());
   EXPECT_EQ(ConfigOfFile(of_all, kFile)["ipam"]["type"], "railhead-ipam");

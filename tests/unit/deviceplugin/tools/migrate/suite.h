@@ -21,7 +21,7 @@ migrate::Documents DocumentsOf(const std::vector<std::string>& texts);
 // The failure of a test when it is refused.
 migrate::Outcome Migrated(const std::vector<std::string>& texts, const migrate::Options& options = {});
 
-// As JSON; null when there is no such file.
+// The file as JSON. null when the file does not exist.
 nlohmann::json FileOf(const migrate::Outcome& outcome, const std::string& name);
 // The network's configuration in such a file.
 nlohmann::json ConfigOfFile(const migrate::Outcome& outcome, const std::string& name);

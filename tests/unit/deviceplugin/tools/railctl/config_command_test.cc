@@ -87,7 +87,7 @@ TEST_F(ConfigCommandTest, CheckPrintsWhatTheResourcesGet) {
   EXPECT_NE(fabric.out.find("railhead.io/roce: 8 devices"), std::string::npos) << fabric.out;
 }
 
-// A file is mended in one go, not error by error.
+// The command reports all errors of a file at once.
 TEST_F(ConfigCommandTest, CheckSaysAllThatIsWrong) {
   sysfs_.Write("/config.json", R"({"resourceList": [
       {"resourceName": "a", "selectors": {"pfName": ["x"], "vendors": ["15b"]}},

@@ -1,4 +1,4 @@
-// Nothing that a pod, a switch or another node chose reaches the terminal of whoever runs railctl.
+// Control characters that a pod, a switch or another node chose do not reach the operator's terminal.
 #include "deviceplugin/tools/railctl/print.h"
 
 #include <gtest/gtest.h>
@@ -27,7 +27,7 @@ std::string Shown(const std::string& text, bool colours = false) {
   return printable.Next(text) + printable.Rest();
 }
 
-// By bytes, as a terminal sees them; independent of how the product decodes.
+// The function checks bytes, as a terminal sees them. It does not use the product's decoder.
 bool HasControls(const std::string& text) {
   for (std::size_t i = 0; i < text.size(); ++i) {
     const auto byte = static_cast<std::uint8_t>(text[i]);
@@ -36,7 +36,7 @@ bool HasControls(const std::string& text) {
     const auto next = i + 1 < text.size() ? static_cast<std::uint8_t>(text[i + 1]) : 0;
     if (byte == 0xc2 && next >= 0x80 && next < 0xa0) return true;
   }
-  // What is no UTF-8 could be a C1 control in one byte.
+  // A byte that is not UTF-8 could be a C1 control.
   return nlohmann::json(text)
                  .dump(-1, ' ', false, nlohmann::json::error_handler_t::replace)
                  .find("\xef\xbf\xbd") != std::string::npos &&
@@ -80,7 +80,7 @@ TEST(PrintableTest, OnTerminalsColoursPassAndNothingElse) {
   }
 }
 
-// One text of another's in all places that commands show: each of them, as text and as JSON.
+// The same foreign text in every place that commands show, as text and as JSON.
 class CommandsTest : public ::testing::Test {
  protected:
   void SetUp() override {
@@ -142,7 +142,7 @@ TEST_F(CommandsTest, JsonIsWhatItWas) {
   EXPECT_EQ(because.substr(0, 15), kEvil.substr(0, 15));
 }
 
-// stdio is what passes through the filter: nothing is written past it.
+// The filter covers stdio: no command writes past it.
 TEST(SourcesTest, WriteByStdioOnly) {
   int files = 0;
   for (const auto& entry :

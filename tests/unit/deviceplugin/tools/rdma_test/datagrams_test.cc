@@ -1,4 +1,4 @@
-// Who sent a datagram, by the 40 bytes that stand before it.
+// The sender of a datagram, from the 40 bytes in front of the datagram.
 #include "netns/verbs/datagrams.h"
 
 #include <gtest/gtest.h>

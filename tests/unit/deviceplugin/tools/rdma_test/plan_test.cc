@@ -1,4 +1,4 @@
-// Ends out of the command line and the journal, who is tested against whom, and with which GID.
+// Builds the ends from the command line and the journal, the pairs to test, and their GIDs.
 #include "deviceplugin/tools/rdma_test/plan.h"
 
 #include <gtest/gtest.h>

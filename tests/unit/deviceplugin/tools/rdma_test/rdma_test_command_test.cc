@@ -24,7 +24,7 @@ TEST_F(RdmaTestCommandTest, AFailedTestIsStatusOne) {
   const auto json = nlohmann::json::parse(output.out, nullptr, false);
   ASSERT_TRUE(json.is_object()) << output.out;
   EXPECT_EQ(json["tests"][0]["from"], "host@no_such_0");
-  // Of this machine: without such a device, or without verbs at all.
+  // The error depends on this machine: it has verbs but not this device, or lacks verbs.
   EXPECT_TRUE(json["tests"][0]["error"]["message"].is_string()) << output.out;
   EXPECT_NE(output.err.find("host@no_such_0: "), std::string::npos) << output.err;
 }

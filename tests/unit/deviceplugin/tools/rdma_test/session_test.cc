@@ -1,4 +1,4 @@
-// railctl rdma-test --listen, with others than we hope for among those who connect.
+// railctl rdma-test --listen, with unwanted clients among those that connect.
 #include "deviceplugin/tools/rdma_test/session.h"
 
 #include <gtest/gtest.h>
@@ -31,7 +31,7 @@ const sockaddr* Plain(const sockaddr_in& address) {
   return reinterpret_cast<const sockaddr*>(&address);
 }
 
-// A port of the loopback address. Whoever has bound it without listening keeps it free for one that
+// A port of the loopback address. A socket that is bound and does not listen keeps it free for one that
 // listens, both with SO_REUSEADDR.
 UniqueFd Reserve(sockaddr_in* address) {
   *address = {};
@@ -104,13 +104,13 @@ TEST_F(ListenTest, WhoSaysNothingKeepsNobodyWaiting) {
   Say(half, FirstWords().substr(0, kFrameHeader + 2));
   UniqueFd good = ConnectTo(address_);
   Say(good, FirstWords());
-  // There is no such device here; but it was asked.
+  // The device does not exist here, but the listener has looked for it.
   const auto answer = Channel(std::move(good)).Receive(Late());
   ASSERT_FALSE(answer);
   EXPECT_TRUE(answer.error().message.starts_with("the other end: ")) << answer.error().message;
   EXPECT_TRUE(IsOpen(silent)) << "the good one had to wait until it was given up";
   EXPECT_TRUE(IsOpen(half));
-  // What comes in pieces comes.
+  // A message that arrives in pieces gets an answer.
   Say(half, FirstWords().substr(kFrameHeader + 2));
   pollfd polled{half.get(), POLLIN, 0};
   EXPECT_EQ(poll(&polled, 1, 60'000), 1) << "nobody answers it";
@@ -133,7 +133,7 @@ class ListenWithKeysTest : public ListenTest {
   }
 };
 
-// The attack: whoever reaches the port has a queue pair made, and loads the rail.
+// The attack: a host that reaches the port gets a queue pair, and loads the rail.
 TEST_F(ListenWithKeysTest, WhoHasNoKeyIsNotServed) {
   const auto other = std::make_shared<const SharedKeys>(*SharedKeys::Parse(std::string(32, 'f'), "keys"));
   EXPECT_EQ(AnswerTo(nullptr).code, ErrorCode::kPermission);

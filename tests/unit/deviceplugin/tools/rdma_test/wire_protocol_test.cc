@@ -1,4 +1,4 @@
-// What the ends of a test tell each other: as bytes, and bytes that are none of it.
+// Messages between the ends of a test, as bytes. And bytes that are not a message.
 #include "deviceplugin/tools/rdma_test/wire_protocol.h"
 
 #include <gtest/gtest.h>
@@ -86,7 +86,7 @@ TEST(ExchangeTest, EveryMessageComesBack) {
   }
 }
 
-// The header says the length: what is cut off, or too much, must not pass with a length that fits.
+// The header states the length. A message that is cut off or too long must not pass.
 TEST(ExchangeTest, NoMessageIsShorterOrLonger) {
   for (const Message& message : AllMessages()) {
     const std::string whole = EncodeMessage(message).substr(kFrameHeader);
@@ -201,7 +201,7 @@ TEST(ExchangeTest, OutcomeComesBack) {
   EXPECT_FALSE(DecodeOutcome(whole + 'x'));
 }
 
-// Seals of frames: which two ends understand each other, and what nobody gets through.
+// Seals of frames: which two ends accept each other's frames, and which frames both reject.
 
 Keys KeysOf(const std::string& text) {
   auto keys = SharedKeys::Parse(text, "keys");
@@ -283,7 +283,7 @@ TEST(FrameSealTest, RecordedFramesFitNowhereElse) {
   EXPECT_FALSE(Refusal(answer, run));
 }
 
-// Who fails before it has heard of the other end says so all the same.
+// An end that fails before it has heard of the other still reports its failure.
 TEST(FrameSealTest, FailureIsReceivedAtAnyTime) {
   const Keys keys = KeysOf(kOne);
   FrameSeal start(keys, EndRole::kStarting);

@@ -1,4 +1,4 @@
-// Matrices of many nodes, what is common to their faults, and how both are shown.
+// Matrices of many nodes, the common causes of their faults, and how both are shown.
 #include "deviceplugin/tools/reachability_view/reachability_matrix.h"
 
 #include <gtest/gtest.h>
@@ -238,7 +238,7 @@ TEST(ReachabilityFaultsTest, Gateways) {
                                   "rail1: the gateway answers no node: gpu-[000-002]"}));
 }
 
-// Each bad pair is explained, and none that is well is blamed.
+// Each bad pair is explained, and no good pair is blamed.
 TEST(ReachabilityFaultsTest, EveryPairIsToldOnce) {
   ExpectProperty([] {
     const int nodes = *rc::gen::inRange(1, 12);

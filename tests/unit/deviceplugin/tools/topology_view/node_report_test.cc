@@ -1,4 +1,4 @@
-// What is shown of a node: use of VFs, text, JSON, picture.
+// The report of a node: use of VFs, text, JSON, picture.
 #include "deviceplugin/tools/topology_view/node_report.h"
 
 #include <gtest/gtest.h>
@@ -129,7 +129,7 @@ TEST_F(ReportTest, Json) {
     "path": "PIX"})"));
   ASSERT_EQ(json["notes"].size(), 1U);
   EXPECT_NE(json["notes"][0].get<std::string>().find("/paths/1/nic"), std::string::npos);
-  // What it prints may be given back to it.
+  // Its output is valid input.
   const nlohmann::json again = {{"paths", json["paths"]}};
   const auto config = topology::ParseTopologyConfig(again.dump(), "printed");
   ASSERT_TRUE(config) << Describe(config.error());

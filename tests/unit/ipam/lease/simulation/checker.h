@@ -1,5 +1,5 @@
-// Whether an address was held by two nodes at once, or was given to a node too early after
-// another had released it: from the recorded history alone, knowing nothing of leases.
+// Checks whether two nodes held an address at once, or a node got one too early after another's release. It
+// uses the recorded history alone, and knows nothing of leases.
 // Threads: one.
 #pragma once
 
@@ -21,8 +21,8 @@ struct HistoryEvent {
   std::string address;  // kExcuse: none
 };
 
-// What is wrong, as sentences. `reuse_delay_ms`: between a release and another node's hold; as clocks
-// run differently, a hundredth less is fine.
+// The violations, as sentences. `reuse_delay_ms`: between a release and another node's hold. A hundredth less
+// is fine, as clocks differ in speed.
 std::vector<std::string> CheckHistory(const std::vector<HistoryEvent>& history, std::uint64_t reuse_delay_ms);
 
 }  // namespace railhead::testing

@@ -1,4 +1,4 @@
-// No address at two nodes, whatever happens; and the checker that says so finds what it is to find.
+// Two nodes never have the same address, whatever happens. And the checker finds violations.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -26,10 +26,10 @@ namespace {
 namespace fs = std::filesystem;
 using Kind = HistoryEvent::Kind;
 
-// A cluster of nodes on one cluster store, and everything that can go wrong, by chance but
-// repeatable: requests lost, answers lost, requests that arrive late, nodes cut off, daemons
-// killed within a step, reboots, disks wiped or put back while a machine is off, the cluster store
-// restored from a backup, clocks that run faster or slower than others.
+// A cluster of nodes on one cluster store, with random but repeatable faults. Requests and answers are lost,
+// requests arrive late, and nodes are cut off. Daemons are killed within a step, and machines reboot. Disks
+// are wiped, or put back while a machine is off. The cluster store is restored from a backup. Clocks run at
+// different speeds.
 // Ownership: a World owns its nodes. Threads: one.
 struct WorldOptions {
   int nodes = 5;
@@ -49,7 +49,7 @@ class World {
 
   [[nodiscard]] const std::vector<HistoryEvent>& history() const { return history_; }
   [[nodiscard]] std::uint64_t reuse_delay_ms() const { return 100'000; }
-  // How often each thing happened: so that tests see that it did.
+  // How often each thing happened, so that tests can check that it did.
   [[nodiscard]] const std::map<std::string, int>& counts() const { return counts_; }
 
  private:
@@ -159,7 +159,7 @@ void World::MachineTick(Machine& machine, std::uint64_t ms) {
     machine.node->PassPaused(ms);
     return Listen(machine);
   }
-  // Pods have waited for the machine, and railheadd does not know yet.
+  // Pods have waited for the machine, and railheadd does not know about the pause yet.
   if (std::exchange(machine.paused_until_ms, 0) != 0) {
     for (int pod = 0; pod < 5; ++pod) StartPod(machine);
   }
@@ -328,8 +328,8 @@ TEST(Simulation, NodesThatAreAwayForLong) {
   ExpectHappened(world, {"dead node reclaimed", "silent for reclaimSeconds"});
 }
 
-// Virtual machines that are paused, some for longer than reclaimSeconds: they know of no time that has
-// passed, and pods ask for addresses as soon as they go on.
+// Virtual machines that are paused, some for longer than reclaimSeconds. They do not notice the pause, and
+// pods request addresses as soon as it ends.
 TEST(Simulation, MachinesThatArePaused) {
   // So many nodes that the blocks of one that stands still are wanted.
   World world({.nodes = 9, .seed = Seed(), .restores = false, .kills = 0.1, .longest_pause_ms = 4 * kHour});

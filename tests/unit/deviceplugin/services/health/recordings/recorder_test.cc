@@ -1,4 +1,4 @@
-// What railheadd keeps of what it observed: when it is written, how much, and after what went wrong.
+// What railheadd keeps of its observations: when it writes them, how many, and what it does after an error.
 #include <gtest/gtest.h>
 
 #include <filesystem>
@@ -16,7 +16,7 @@ namespace {
 
 class RecorderTest : public ::testing::Test {
  protected:
-  // One tick in which the PF is seen so, and `change` says whether that was a verdict.
+  // One tick with this observation of the PF. `change` says whether it was a verdict.
   Result<void> Tick(int second, const health::Observation& seen, bool change = false) {
     recorder_.Begin(At(second), rules_, monitor_);
     (void)monitor_.Observe(Pf(), seen, At(second));
@@ -78,7 +78,7 @@ TEST_F(RecorderTest, CountersThatDidNotMoveAreNotWrittenAgain) {
             "\n");
 }
 
-// Their windows begin anew then, and a rise is one from what was read next.
+// Under other rules the windows of counters begin again. The next reading then counts as the first.
 TEST_F(RecorderTest, CountersAreToldAgainUnderOtherRules) {
   const health::Observation seen = WithCounter(GoodPf(), health::HealthRule::kErrorRate, "symbol_error", 7);
   ASSERT_TRUE(Tick(0, seen));
@@ -107,7 +107,7 @@ TEST_F(RecorderTest, TwoFilesOfBoundedLength) {
             std::chrono::seconds(5));
 }
 
-// Windows of counters and a hysteresis that are under way when another file begins go on.
+// A counter's window or a hysteresis continues when another file begins.
 TEST_F(RecorderTest, AReplayGoesOnIntoTheNextFile) {
   std::vector<std::string> said;
   const auto note = [](const health::HealthChange& change) {

@@ -1,4 +1,4 @@
-// The format: what is read of it, and what is refused, by line.
+// The format of a recording: which lines it accepts and which it refuses.
 #include "deviceplugin/services/health/recording.h"
 
 #include <gtest/gtest.h>

@@ -1,5 +1,5 @@
-// A replay of what was recorded says what the process said that recorded it: in every order of troubles, over
-// restarts and other rules. (Over files that became too long: recorder_test.cc.)
+// A replay of a recording gives the same verdicts as the recording process. For every order of faults, over
+// restarts and other rules. (For files that became too long see recorder_test.cc.)
 #include <gtest/gtest.h>
 #include <rapidcheck.h>
 
@@ -59,7 +59,7 @@ std::string Words(const health::HealthChange& change, std::chrono::system_clock:
   return words;
 }
 
-// A node with a PF and two VFs, of which anything may be done to.
+// A node with a PF and two VFs. The test may do anything to them.
 class LiveNode {
  public:
   LiveNode() {
@@ -234,7 +234,7 @@ TEST(SameVerdictsTest, AReplaySaysWhatWasSaid) {
     node.Tick(milliseconds(0));
     for (const auto& [what, passed] : steps) {
       node.Do(what);
-      // From an event's next moment to a quarter of an hour; ticks of a timer are a bit late.
+      // From just after an event to a quarter of an hour. Timer ticks are a bit late.
       node.Tick(passed % 8 == 0 ? milliseconds(passed * 3500 + 1) : milliseconds(passed % 32 * 751 + 1));
       node.Tick(milliseconds(5003));
     }
@@ -248,7 +248,7 @@ TEST(SameVerdictsTest, AReplaySaysWhatWasSaid) {
     const health::ReplayResult replayed = Replay(*recording, std::nullopt);
     auto said = node.Said();
     auto again = ReplayedWords(replayed, node.begin());
-    // Devices of one round are told in the order of their names.
+    // The replay reports the devices of one round in the order of their names.
     std::sort(said.begin(), said.end());
     std::sort(again.begin(), again.end());
     RC_ASSERT(again == said);
