@@ -1,4 +1,4 @@
-// The direction of dependencies holds in all sources, and the check would notice.
+// All sources obey the direction of dependencies, and the check finds a planted violation.
 #include <gtest/gtest.h>
 
 #include <iostream>
@@ -17,7 +17,7 @@ TEST(DependenciesTest, AllSourcesKeepTheDirection) {
   for (const auto& violation : check.violations) ADD_FAILURE() << violation;
 }
 
-// One line of the order for each: what is further on includes what is before, never the reverse.
+// Each list is one line of the order: a part may include earlier parts, never later ones.
 const std::vector<std::vector<std::string>>& Chains() {
   static const std::vector<std::vector<std::string>> chains = {
       {"netns/base", "netns/json", "cni/protocol", "cni/fabric", "cni/state", "cni/nccl", "cni/attachment",
@@ -76,7 +76,7 @@ TEST(DependenciesTest, TheDaemonTheToolsAndTheServicesStayApart) {
   }
 }
 
-// Printed for whoever wants to see the house.
+// Prints the groups and their includes, for readers who want to see the structure.
 TEST(DependenciesTest, GroupsAndArrows) {
   const IncludeCheck check = CheckIncludes(SOURCE_DIR);
   std::set<std::string> groups{"manifests"};

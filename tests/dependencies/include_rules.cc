@@ -21,7 +21,7 @@ Paths Node(const Paths& others) {
       {"netns/", "cni/protocol/", "cni/fabric/", "cni/state/", "cni/nccl/", "deviceplugin/support/"}, others);
 }
 
-// The verbs of the plugins are theirs; their libraries are everybody's.
+// Only the plugins use their verbs; every service may use their libraries.
 Paths Service(const Paths& others) {
   return Joined({"netns/", "cni/protocol/", "cni/fabric/", "cni/state/", "cni/nccl/", "cni/attachment/",
                  "ipam/store/", "ipam/lease/", "deviceplugin/support/", "deviceplugin/node/"},
@@ -33,7 +33,7 @@ struct Part {
   std::vector<std::string_view> may_use;  // beside itself
 };
 
-// The longest path that fits a file is its part.
+// A file belongs to the part with the longest matching path.
 const std::vector<Part>& Parts() {
   static const std::vector<Part> parts = {
       {"netns/base/", {}},
@@ -75,10 +75,10 @@ const std::vector<Part>& Parts() {
       {"deviceplugin/services/reachability/", Service({"deviceplugin/services/health/"})},
       {"deviceplugin/services/reconcile/", Service({})},
       {"deviceplugin/daemon/", Service({"deviceplugin/services/"})},
-      // railctl prints the schema of all that a network configuration may have.
+      // railctl prints the schema of a whole network configuration.
       {"deviceplugin/tools/",
        Service({"deviceplugin/services/", "deviceplugin/tools/migrate/", "ipam/plugin/fields_shape.h"})},
-      // What it has translated is checked by the plugin's own reader.
+      // The plugin's own reader checks what migrate has translated.
       {"deviceplugin/tools/migrate/", Service({"ipam/plugin/"})},
       {"bench/", {"netns/", "cni/", "ipam/", "deviceplugin/", "tests/"}},
       {"tests/", {"netns/", "cni/", "ipam/", "deviceplugin/", "bench/"}},
@@ -146,7 +146,7 @@ std::optional<std::string> CheckLibrary(const std::string& file, const std::stri
   for (const Library& library : Libraries()) {
     if (!included.starts_with(library.prefix)) continue;
     if (!StartsWithAny(file, library.only_in)) return "<" + included + "> is not for this part";
-    // What a header shows, everyone who includes it gets.
+    // Every file that includes a header also gets the header's includes.
     if (library.prefix == "netlink/" && IsHeader(file) && !file.starts_with("netns/nl/")) {
       return "<" + included + "> in a header outside netns/nl/";
     }
@@ -161,7 +161,7 @@ std::string GroupOf(std::string_view file) {
   return std::string(file.substr(0, below));
 }
 
-// "" for what is part of no service.
+// "" for a file outside the services.
 std::string ServiceOf(std::string_view file) {
   constexpr std::string_view kServices = "deviceplugin/services/";
   if (!file.starts_with(kServices)) return {};
@@ -200,7 +200,7 @@ std::optional<std::string> IncludeViolation(const std::string& file, const std::
   const Part* part = PartOf(file);
   if (part == nullptr) return "is in no known part";
   if (auto wrong = CheckLibrary(file, included)) return wrong;
-  // Our own headers by <> would get past the rules.
+  // Without this, our own headers included by <> would get past the rules.
   const bool ours = own || PartOf(included) != nullptr;
   return ours ? CheckOwn(*part, included) : std::nullopt;
 }

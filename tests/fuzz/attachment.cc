@@ -1,5 +1,5 @@
-// A network configuration, all the way: ADD on a fake kernel, the journal's writer and reader, DEL. Whatever
-// the author of a network writes, the entry can be read and DEL restores the node as it was.
+// A network configuration through ADD on a fake kernel, the journal's writer and reader, and DEL. Whatever
+// the author of a network writes, the entry can be read, and DEL restores the node.
 #include <memory>
 #include <string>
 
@@ -74,7 +74,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     std::filesystem::create_directories(railhead::fuzz::ScratchDirectory());
     return new Node;  // NOLINT(cppcoreguidelines-owning-memory): as long as the fuzzer
   }();
-  // The inputs are fields: device and limits of time are for the fuzzer to say, the last value of a name
+  // The inputs are fields. The fuzzer appends the device and the time limits, and the last value of a name
   // counts.
   const std::string fields = railhead::fuzz::TextOf(data, size);
   node->Attach(R"({"cniVersion":"1.0.0","name":"net","type":"railhead",)" + fields +

@@ -1,4 +1,4 @@
-// Records of a cluster store, which other nodes and people write. The first byte says of what kind.
+// Records of a cluster store, which other nodes and people write. The first byte selects the kind of record.
 #include "deviceplugin/services/address_leasing/kube_store.h"
 #include "ipam/lease/cluster_store.h"
 #include "tests/fuzz/fuzz.h"

@@ -1,5 +1,5 @@
-// Files that railheadd reads: what the operator wrote and what an earlier process, perhaps on
-// a disk that lost some of it, has left. The first byte says which file.
+// Files that railheadd reads. The operator wrote some; an earlier process left the others, perhaps on a disk
+// that lost parts. The first byte selects the file.
 #include <filesystem>
 #include <iterator>
 #include <string>

@@ -1,8 +1,8 @@
 // What the fuzzers share.
 //
-// A fuzzer is one translation unit with LLVMFuzzerTestOneInput. It feeds one reader and
-// checks what must hold of everything that the reader accepts; a property that does not
-// hold ends the program like a crash, so that libFuzzer keeps the input.
+// A fuzzer is one translation unit with LLVMFuzzerTestOneInput. It feeds one reader and checks the properties
+// of everything that the reader accepts. If a property does not hold, the program ends like a crash, so that
+// libFuzzer keeps the input.
 #pragma once
 
 #include <unistd.h>
@@ -28,8 +28,8 @@ inline std::string TextOf(const std::uint8_t* data, std::size_t size) {
   return {reinterpret_cast<const char*>(data), size};
 }
 
-// A directory in memory that goes when the fuzzer ends. Made of values only: what has a
-// destructor is gone before that.
+// A directory in memory that is removed when the fuzzer ends. It uses only values, since objects with a
+// destructor are destroyed before that.
 inline std::string ScratchDirectory() {
   [[maybe_unused]] static const int registered = std::atexit([] {
     std::error_code error;

@@ -12,7 +12,7 @@
 namespace railhead::fuzz {
 namespace {
 
-// In memory: what is allocated is written with fsync.
+// In memory, since each allocation is written with fsync.
 const Root& Node() {
   static const Root root(ScratchDirectory());
   return root;

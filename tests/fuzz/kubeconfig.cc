@@ -1,4 +1,4 @@
-// A kubeconfig file: YAML or JSON that somebody else has written.
+// A kubeconfig file: YAML or JSON that another program or a person has written.
 #include "deviceplugin/support/kubernetes/kube_api.h"
 #include "netns/base/files.h"
 #include "tests/fuzz/fuzz.h"

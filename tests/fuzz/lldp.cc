@@ -1,4 +1,4 @@
-// LLDP frames that anybody may have sent, and what becomes of them: railheadd's report.
+// LLDP frames that any host may have sent, and the report that railheadd makes of them.
 #include "netns/packet/lldp.h"
 
 #include <algorithm>

@@ -1,4 +1,4 @@
-// A topology file as NCCL would read it: what passes the rules, NCCL's parser takes.
+// A topology file as NCCL would read it: NCCL's parser takes every file that passes the rules.
 #include <string>
 #include <vector>
 

@@ -1,4 +1,4 @@
-// Ethernet frames that anybody may have sent: ARP and neighbour discovery.
+// Ethernet frames that any host may have sent: ARP and neighbour discovery.
 #include "netns/packet/announce.h"
 #include "netns/packet/conflict.h"
 #include "tests/fuzz/fuzz.h"

@@ -1,4 +1,4 @@
-// What an endpoint hears on its rail: packets of anybody.
+// What an endpoint receives on its rail: packets from any host.
 #include "deviceplugin/services/reachability/udp_socket.h"
 #include "tests/fuzz/fuzz.h"
 

@@ -1,4 +1,4 @@
-// What railctl rdma-test hears over its connection: frames of anybody who connects.
+// What railctl rdma-test receives over its connection: frames from any process that connects.
 #include <sys/socket.h>
 
 #include <chrono>
@@ -13,7 +13,7 @@ namespace {
 
 using fuzz::Require;
 
-// Of the largest test that is allowed.
+// The buffer of the largest test that is allowed.
 constexpr std::uint64_t kLargestBuffer = std::uint64_t{kMaxSize} + kMailBytes;
 
 void CheckBounds(const Hello& hello) {
@@ -41,11 +41,11 @@ void CheckBounds(const Failure& failure) {
 template <typename Other>
 void CheckBounds(const Other&) {}
 
-// As Channel takes a stream apart, but without one. How many messages it holds.
+// Splits a stream as Channel does, but without one. Returns the number of messages.
 std::size_t CheckFrames(std::string_view stream) {
   for (std::size_t count = 0;; ++count) {
     const auto header = DecodeHeader(stream.substr(0, kFrameHeader));
-    // A seal is nobody's who has no key.
+    // A sealed frame needs a key, which the fuzzer does not have.
     if (!header || header->sealed || stream.size() < kFrameHeader + header->length) return count;
     Require(header->length <= kMaxPayload, "a frame has its limit");
     const std::string_view frame = stream.substr(0, kFrameHeader + header->length);
@@ -58,7 +58,7 @@ std::size_t CheckFrames(std::string_view stream) {
   }
 }
 
-// All of it has come and nothing follows, so that nothing may wait.
+// The whole input has arrived and the peer has closed, so that no call may wait.
 std::size_t Hear(const std::string& stream) {
   int ends[2];
   Require(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) == 0, "there are sockets");
@@ -70,7 +70,7 @@ std::size_t Hear(const std::string& stream) {
   }
   const auto limit = std::chrono::steady_clock::now() + std::chrono::minutes(1);
   for (std::size_t count = 0;; ++count) {
-    // Of its failure nothing is left to be received.
+    // After a failure from the peer, no more messages follow.
     if (!channel.CheckPeer()) return count;
     const auto message = channel.Receive(limit);
     if (message) continue;

@@ -1,4 +1,4 @@
-// Recordings of health, as `railctl health replay` is given them by people and by nodes.
+// Recordings of health, as `railctl health replay` gets them from people and from nodes.
 #include "deviceplugin/services/health/recording.h"
 
 #include <nlohmann/json.hpp>
@@ -25,7 +25,7 @@ void CheckOrder(const health::Recording& recording) {
   }
 }
 
-// What a device is can be told by one line.
+// One line can describe a whole device.
 void CheckDelta(const health::RecordedDevice& device) {
   const std::string& id = device.subject.id;
   auto delta = DeviceDelta(health::NewRecordedDevice(id), device);

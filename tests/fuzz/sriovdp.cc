@@ -1,4 +1,4 @@
-// sriov-network-device-plugin's config.json.
+// The config.json of sriov-network-device-plugin.
 #include <set>
 
 #include "cni/fabric/fabric.h"

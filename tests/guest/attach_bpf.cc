@@ -1,6 +1,6 @@
-// attach-bpf NETDEV PLACE: attaches a program that drops every packet, and ends; the device keeps it.
-// PLACE: xdp, xdp-link, tcx-ingress, tcx-egress, tcx-ingress-link. A link is held until the process is
-// killed; it says "attached" before.
+// attach-bpf NETDEV PLACE: attaches a program that drops every packet, and ends; the device keeps it. PLACE
+// is xdp, xdp-link, tcx-ingress, tcx-egress or tcx-ingress-link. For a link, the process prints "attached"
+// and holds the link until it is killed.
 #include <linux/bpf.h>
 #include <linux/if_link.h>
 #include <linux/netlink.h>

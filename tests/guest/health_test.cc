@@ -1,5 +1,5 @@
-// The watch on real PFs and VFs (igb): what sysfs, ethtool and devlink really say while
-// links go down, drivers are unbound and VFs removed.
+// The health watch on real PFs and VFs (igb): what sysfs, ethtool and devlink report when links, drivers and
+// VFs go away.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -14,7 +14,7 @@
 namespace railhead::testing {
 namespace {
 
-// No hysteresis: the tests of the monitor show that; here each look counts.
+// No hysteresis, so that each check counts. The monitor's tests cover hysteresis.
 health::HealthRules AtOnce() {
   health::HealthRules rules;
   for (health::RuleSettings& settings : rules.rules) settings.down_after = settings.up_after = {};
@@ -46,7 +46,7 @@ class HealthGuestTest : public GuestTest {
     function.vf_count = vfs;
     return function;
   }
-  // Reads everything until the device is as wanted.
+  // Repeats the check until the device is as wanted.
   bool Becomes(const std::string& id, bool healthy) {
     return Eventually([&] {
       watch_->ReadAllNow();
@@ -66,7 +66,7 @@ class HealthGuestTest : public GuestTest {
     return std::any_of(reasons.begin(), reasons.end(),
                        [rule](const health::HealthReason& reason) { return reason.rule == rule; });
   }
-  // A VF without an address of the administrator's gets a random one with every bind.
+  // A VF without an address set by the administrator gets a random one with every bind.
   void TakeNewMac() { vf_ = VfLink(); }
   void SetUp(int index, bool up) {
     LinkChange change;
@@ -135,7 +135,7 @@ TEST_F(HealthGuestTest, VfsRemovedAndMadeAgain) {
   TakeNewMac();
 }
 
-// What other tests saw is on file, with reasons.
+// The observations of earlier tests are on file, with reasons.
 TEST_F(HealthGuestTest, TheNextProcessKnows) {
   SetUp(pf_.index, false);
   ASSERT_TRUE(Becomes(kBdf, false));

@@ -1,4 +1,4 @@
-// Endpoints' RDMA on the real kernel: whom it answers, and when it says that it is of no use any more.
+// RDMA of the probe endpoints on the real kernel: whom it answers, and when it reports that it is lost.
 #include <gtest/gtest.h>
 
 #include <atomic>
@@ -20,7 +20,7 @@ class RdmaEchoTest : public ::testing::Test {
   std::unique_ptr<reachability::RdmaEcho> Start(Datagrams datagrams) {
     return Must(reachability::RdmaEcho::Start(std::move(datagrams), [this] { ++lost_; }));
   }
-  // One round from here.
+  // One round of probes from rxe_here.
   reachability::RdmaEcho::Count Probe(seconds limit) {
     here_->SendProbes(++session_, there_->own());
     here_->Await(reachability::RdmaEcho::Clock::now() + limit);
@@ -41,9 +41,9 @@ TEST_F(RdmaEchoTest, AnswersPeersAlone) {
   EXPECT_TRUE(Eventually([&] { return IsAnswered(); }));
 }
 
-// It may just have been told the queue pair, and would take this node for ill.
+// A former peer may just have learned the queue pair. Without answers it would take this node for unhealthy.
 TEST_F(RdmaEchoTest, AnswersAFormerPeerForAWhile) {
-  // Again and again, for this machine may be too slow to ask within that while.
+  // Repeated, since this machine may be too slow to probe within that time.
   EXPECT_TRUE(Eventually([&] {
     there_->SetPeers({here_->own().address});
     there_->SetPeers({});

@@ -13,7 +13,7 @@
 namespace railhead::testing {
 namespace {
 
-// First in this file, since it needs the module not to be loaded yet.
+// First in this file, since the module must not be loaded yet.
 TEST(Rxe, SaysSoWhenTheModuleCannotBeLoaded) {
   LinuxKernel kernel{Root()};
   ASSERT_FALSE(Exists("/sys/module/rdma_rxe"));
@@ -83,7 +83,7 @@ TEST_F(RdmaTest, SoftRoceInThePod) {
   EXPECT_TRUE(Must(rdma_->ListDevices()).empty());
 }
 
-// Shared mode: from the pod and from the node.
+// In shared mode, from the pod and from the node.
 TEST_F(RdmaTest, CountersHaveTheDriversNames) {
   Must(pod_rdma_->AddRxe("rxe_test", "net1"));
   const std::uint32_t index = Must(pod_rdma_->ListDevices()).at(0).index;
@@ -118,7 +118,7 @@ TEST_F(RdmaTest, GidsFollowTheAddresses) {
   Must(pod_route_->AddAddress(link_.index, *IpPrefix::Parse("10.100.0.11/24")));
   Must(pod_route_->AddAddress(link_.index, *IpPrefix::Parse("10.100.0.12/24")));
   ASSERT_TRUE(Eventually([&] { return HasGid("10.100.0.11") && HasGid("10.100.0.12"); })) << Describe(Gids());
-  // A deleted address leaves a hole; the table behind it must still be read.
+  // A deleted address makes a hole. The rest of the table must still be read.
   Must(pod_route_->DeleteAddress(link_.index, *IpPrefix::Parse("10.100.0.11/24")));
   ASSERT_TRUE(Eventually([&] { return !HasGid("10.100.0.11"); })) << Describe(Gids());
   EXPECT_TRUE(HasGid("10.100.0.12")) << Describe(Gids());
@@ -132,7 +132,7 @@ TEST_F(RdmaTest, GidsFollowTheAddresses) {
   EXPECT_EQ(Must(kernel_.WaitGid(pod_, "rxe_test", request, soon)), std::nullopt);
 }
 
-// What exclusive mode would need: the same table through the pod's own sysfs.
+// Exclusive mode would need this: the same table through the pod's own sysfs.
 TEST_F(RdmaTest, GidsThroughThePodsSysfs) {
   Must(pod_rdma_->AddRxe("rxe_test", "net1"));
   ASSERT_TRUE(Eventually([&] { return HasGid("10.100.0.10"); })) << Describe(Gids());

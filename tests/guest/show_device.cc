@@ -1,5 +1,6 @@
-// show-device NETDEV: the settings of a device of this network namespace, a line each: "NAME VALUE".
-// show-device --fields: the names of all that there can be.
+// show-device NETDEV: prints the settings of a device of this network namespace, one "NAME VALUE" per line.
+//
+// show-device --fields: prints the names of all possible settings.
 #include <cstdio>
 #include <string>
 #include <string_view>

@@ -1,5 +1,5 @@
-// Unreliable datagrams on the real kernel, by soft RoCE on a pair of veths: what a stranger on the rail may
-// do to them, and what becomes of the GID that they have.
+// Unreliable datagrams on the real kernel, with soft RoCE on a pair of veths. The tests show what an unknown
+// host on the rail can do to them, and what happens to their GID.
 #include <gtest/gtest.h>
 #include <infiniband/verbs.h>
 #include <unistd.h>
@@ -18,10 +18,10 @@
 namespace railhead::testing {
 namespace {
 
-constexpr std::uint32_t kOurKey = 0x52487270;  // the source of any railheadd tells it
+constexpr std::uint32_t kOurKey = 0x52487270;  // public: railheadd's source contains it
 constexpr std::size_t kNicMtu = 1024;          // of soft RoCE on Ethernet's 1,500 bytes
 
-// A queue pair that sends what it likes to whom it likes.
+// A queue pair of an unknown host, which sends anything to any destination.
 class Stranger {
  public:
   explicit Stranger(const std::string& device, int gid_index)
@@ -98,7 +98,7 @@ class Stranger {
 
 class DatagramsTest : public ::testing::Test {
  protected:
-  // What comes in, up to and including the first of this size.
+  // The datagrams that arrive, up to and including the first of this size.
   static std::vector<Datagrams::Received> UpToOneOf(Datagrams& datagrams, std::size_t size) {
     std::vector<Datagrams::Received> all;
     EXPECT_TRUE(Eventually([&] {
@@ -125,14 +125,15 @@ TEST_F(DatagramsTest, GoBothWays) {
   EXPECT_EQ(UpToOneOf(here, 1).at(0).from, there.Own());
 }
 
-// One that is longer than its room would end a NIC's queue pair (IBV_WC_LOC_LEN_ERR), and anybody on the rail
-// can send it. Soft RoCE passes it over in any case: that there is room enough is for datagrams.cc to assert.
+// Any host on the rail can send a datagram that is longer than its buffer. It would end a NIC's queue pair
+// (IBV_WC_LOC_LEN_ERR). Soft RoCE always ignores it, so datagrams.cc asserts that the buffers are large
+// enough.
 TEST_F(DatagramsTest, AStrangersDatagramsEndNothing) {
   Datagrams here = pair_.OpenHere();
   Stranger stranger("rxe_there", SoftRocePair::GidAt("rxe_there", "10.100.0.2").index);
   constexpr std::array<std::size_t, 5> kSizes = {Datagrams::kMostBytes + 1, kNicMtu, 0, kNicMtu - 1, 500};
   std::set<std::size_t> heard;
-  // More than there is room for without looking.
+  // More than the buffers hold before Take() is called.
   for (std::size_t i = 0; i < 2 * Datagrams::kWaiting; ++i)
     stranger.Send(here.Own(), kSizes[i % kSizes.size()]);
   const auto flood = Must(here.Take());
@@ -158,7 +159,7 @@ TEST_F(DatagramsTest, AGidThatMovesIsMissed) {
   const int index = pair_.link();
   Must(pair_.route().DeleteAddress(index, *IpPrefix::Parse("10.100.0.1/24")));
   EXPECT_TRUE(Eventually([&] { return !here.HasItsGid(); }));
-  // Where it was is free until another one takes the place.
+  // Its slot stays free until another GID takes it.
   Must(pair_.route().AddAddress(index, *IpPrefix::Parse("10.100.0.3/24")));
   EXPECT_EQ(SoftRocePair::GidAt("rxe_here", "10.100.0.3").index, before);
   Must(pair_.route().AddAddress(index, *IpPrefix::Parse("10.100.0.1/24")));
@@ -185,7 +186,8 @@ TEST_F(DatagramsTest, WhoDoesNotAnswerIsNoNeighbour) {
   EXPECT_EQ(sent.error().code, ErrorCode::kNotFound) << sent.error().message;
 }
 
-// In shared mode the node is told of processes in every namespace, and of its own clients of the device not.
+// In shared mode the kernel shows the node the processes of every namespace, but not the kernel's own clients
+// of the device.
 TEST_F(DatagramsTest, TheKernelSaysWhichProcessHasWhatOfADevice) {
   LinuxKernel kernel{Root()};
   const auto rdma = Must(kernel.OpenRdma(Must(kernel.HostNetns())));

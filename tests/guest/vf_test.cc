@@ -12,7 +12,7 @@ namespace {
 
 class VfTest : public GuestTest {
  protected:
-  // Sets, checks what the kernel says afterwards, sets back.
+  // Applies a change, checks what the kernel then reports, and changes it back.
   void RoundTrip(const VfSettings& change, const VfSettings& wanted, const VfSettings& back) {
     Must(route_->SetVf(pf_.index, 0, change));
     EXPECT_EQ(SettingsOfVf(), wanted);
@@ -28,7 +28,7 @@ class VfTest : public GuestTest {
 
 TEST_F(VfTest, StateAsTheDriverReportsIt) {
   ASSERT_TRUE(vf_before_.mac && vf_before_.vlan && vf_before_.rate);
-  // igb reports the MAC that the VF driver has asked for, too.
+  // igb also reports a MAC that the VF driver has asked for.
   EXPECT_TRUE(vf_before_.mac->IsZero()) << vf_before_.mac->ToString();
   EXPECT_EQ(vf_before_.vlan->id, 0);
   EXPECT_EQ(vf_before_.vlan->proto, 0x8100);
@@ -40,7 +40,7 @@ TEST_F(VfTest, StateAsTheDriverReportsIt) {
   EXPECT_EQ(Must(route_->GetVf(vf_.index, 0)), std::nullopt);
 }
 
-// igb counts for itself alone: its VFs are told with zeros.
+// igb counts only the PF's own traffic, so the kernel reports its VFs with zeros.
 TEST_F(VfTest, CountersOfAPfComeWithItsVfs) {
   LinkCounters counters = Must(LinkCounters::Open(host_));
   const PfTraffic pf = Must(counters.Read(pf_.name)).value();
@@ -70,7 +70,7 @@ TEST_F(VfTest, Mac) {
   RoundTrip(change, wanted, back);
 }
 
-// Or every test here depends on when the VF was reset last.
+// Otherwise every test here would depend on the time of the VF's last reset.
 TEST_F(VfTest, ItsOwnAddressIsNoSetting) {
   VfSettings none;
   none.mac = MacAddress{};
@@ -80,7 +80,7 @@ TEST_F(VfTest, ItsOwnAddressIsNoSetting) {
   BringUp(*route_, vf_.index);
   LinkChange down;
   down.up = false;
-  Must(route_->ChangeLink(vf_.index, down));  // igbvf_down resets the VF and asks anew
+  Must(route_->ChangeLink(vf_.index, down));  // igbvf_down resets the VF, which then asks again
   EXPECT_TRUE(Eventually([&] { return Must(route_->GetVf(pf_.index, 0))->mac == vf_.mac; }));
   EXPECT_EQ(SettingsOfVf(), vf_before_);
 }
@@ -190,7 +190,7 @@ TEST_F(VfTest, FailedMovesLeaveItInOneOfBoth) {
   EXPECT_EQ(after, vf_);
 }
 
-// The kernel gives a device back when its namespace ends: under the pod's name.
+// When a namespace ends, the kernel returns its device to the host, under the pod's name for it.
 TEST_F(VfTest, ComesBackWhenItsNamespaceEnds) {
   {
     const NetNs pod = MakeNetns();
@@ -209,7 +209,7 @@ TEST_F(VfTest, CarrierInAPodAndAnnouncement) {
   Must(route_->MoveLink(vf_.index, pod, "net1", std::nullopt));
   const Link link = GetLink(*pod_route, "net1");
   BringPodUp(*pod_route, link.index, "10.100.0.10/24");
-  // pf1 hangs on the same hub; its own VFs and filters do not matter for broadcasts.
+  // pf1 is on the same hub; its own VFs and filters do not matter for broadcasts.
   const Link far = GetLink(*route_, "pf1");
   ASSERT_TRUE(Must(route_->WaitCarrier(far.index, NetDeadline())));
   Capture capture(host_, far.index);

@@ -1,6 +1,6 @@
-// with-capabilities NAME[,NAME...] PROGRAM [ARG...]: runs a program of root's with these
-// capabilities and no others, as a service manager or a container runtime would.
-// exit status: the program's; 125 when it was not run.
+// with-capabilities NAME[,NAME...] PROGRAM [ARG...]: runs a program as root with only these capabilities, as
+// a service manager or a container runtime would.
+// Exit status: the program's; 125 when it was not run.
 #include <linux/capability.h>
 #include <sys/prctl.h>
 #include <unistd.h>
@@ -15,7 +15,7 @@
 
 namespace {
 
-// Those that Railhead is about, and some that it must not need.
+// The capabilities that Railhead needs, and some that it must not need.
 constexpr std::array<std::pair<const char*, int>, 8> kNames = {{
     {"NET_ADMIN", CAP_NET_ADMIN},
     {"NET_RAW", CAP_NET_RAW},
@@ -55,7 +55,7 @@ int main(int argc, char** argv) {
     }
     kept.insert(Number(name));
   }
-  // What root gains by execve() is what the bounding set lets through: execve(2), capabilities(7).
+  // On execve(), root gains only the capabilities of the bounding set: execve(2), capabilities(7).
   for (int number = 0; ::prctl(PR_CAPBSET_READ, number, 0, 0, 0) >= 0; ++number) {
     if (!kept.contains(number) && ::prctl(PR_CAPBSET_DROP, number, 0, 0, 0) != 0)
       return Fail("PR_CAPBSET_DROP");

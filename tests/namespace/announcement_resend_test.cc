@@ -1,6 +1,6 @@
-// Resent announcements by the real plugin in real namespaces: a veth stands in for the
-// NIC, and its other end sees what is sent. The children of the plugin become this
-// process's own, so that they are found and waited for.
+// Announcements that the real plugin resends in real namespaces. A veth stands in for the NIC, and its other
+// end sees the frames. The plugin's children become this process's own, so that it can find and wait for
+// them.
 #include "cni/attachment/announcement_resend.h"
 
 #include <arpa/inet.h>
@@ -43,7 +43,7 @@ namespace {
 using Clock = std::chrono::steady_clock;
 using std::chrono::milliseconds;
 
-// What arrives on a link, with the time at which the kernel had it.
+// The ARP frames that arrive on a link, with the kernel's receive times.
 class ArpWatch {
  public:
   using Time = std::chrono::nanoseconds;
@@ -156,7 +156,7 @@ class World {
   World(const World&) = delete;
   World& operator=(const World&) = delete;
 
-  // The plugin's exit status, when its output has come to its end.
+  // Returns the plugin's exit status once its output has ended.
   int Run(const std::string& command) {
     std::array<int, 2> in{};
     std::array<int, 2> out{};
@@ -176,7 +176,7 @@ class World {
     ::close(in[1]);
     output_.clear();
     std::array<char, 4096> buffer{};
-    // Everyone who has the other end must have closed it for this to end.
+    // This ends only when every process that holds the other end has closed it.
     for (ssize_t n = 0; (n = ::read(out[0], buffer.data(), buffer.size())) > 0;)
       output_.append(buffer.data(), static_cast<std::size_t>(n));
     ::close(out[0]);
@@ -231,12 +231,12 @@ void ExpectSpaced(const std::vector<ArpWatch::Time>& times) {
 TEST(RepeatProcessTest, TheRuntimeWaitsForNothingAndThreeAreSent) {
   World world;
   ASSERT_EQ(world.Run("ADD"), 0) << world.output();
-  // Its output has ended, and yet:
+  // The plugin's output has ended, but its child still runs.
   const auto children = Children();
   ASSERT_EQ(children.size(), 1U);
   const pid_t child = children[0];
   EXPECT_EQ(world.Announcements(1).size(), 1U);
-  // It ended its start-up when it is in a session of its own and waits.
+  // The child's start-up is over once it has its own session.
   ASSERT_TRUE(Eventually([&] { return ::getsid(child) == child; }));
   const std::string proc = "/proc/" + std::to_string(child);
   ASSERT_TRUE(Eventually([&] { return std::filesystem::read_symlink(proc + "/cwd") == "/"; }));
@@ -260,7 +260,7 @@ TEST(RepeatProcessTest, TheRuntimeWaitsForNothingAndThreeAreSent) {
   EXPECT_EQ(world.Run("DEL"), 0) << world.output();
 }
 
-// Not at once on a machine that is busy enough; but a child that does not notice never does.
+// A busy machine may delay this; a child that does not notice DEL never ends early.
 TEST(RepeatProcessTest, DelEndsTheChild) {
   bool noticed = false;
   for (int round = 0; round < 10 && !noticed; ++round) {
@@ -271,7 +271,7 @@ TEST(RepeatProcessTest, DelEndsTheChild) {
     ASSERT_EQ(children.size(), 1U);
     ASSERT_EQ(world.Run("DEL"), 0) << world.output();
     EXPECT_EQ(AwaitEnd(children[0]), 0);
-    // Before it would have looked for itself.
+    // Earlier than the child's own next check.
     noticed = Clock::now() - begun < attachment::kResendInterval;
     EXPECT_LT(world.Announcements(0).size(), 3U);
   }
@@ -327,7 +327,7 @@ TEST(RepeatProcessTest, TheDaemonRepeatsWhereThereIsOne) {
   EXPECT_EQ(world.Run("DEL"), 0) << world.output();
 }
 
-// What a daemon that was killed had not taken.
+// A request that a killed daemon had not taken.
 TEST(RepeatProcessTest, ADaemonThatStartsTakesWhatIsThere) {
   World world;
   {
@@ -344,7 +344,7 @@ TEST(RepeatProcessTest, ADaemonThatStartsTakesWhatIsThere) {
   EXPECT_TRUE(FilesBelow(paths::Announcements(world.root())).empty());
 }
 
-// With repeats ahead of it, too.
+// Even if the daemon still has announcements to resend.
 TEST(RepeatProcessTest, TheDaemonStopsAtOnce) {
   World world;
   LinuxKernel kernel(world.root());

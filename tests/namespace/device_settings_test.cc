@@ -36,7 +36,7 @@ class DeviceKernelTest : public ::testing::Test {
   void TearDown() override { DeleteLink(ns_, link_.index); }
 };
 
-// Another value of the same form; the same for what a veth has no other of.
+// Another value of the same form; the same value where a veth has no other.
 std::string OtherValue(const DeviceField& field, const std::string& value) {
   if (field.name == "link.flags") return value == "4096" ? "4224" : "4096";  // MULTICAST, and NOARP
   if (field.name == "features.wanted") {
@@ -53,7 +53,7 @@ std::string OtherValue(const DeviceField& field, const std::string& value) {
   return value == "1" ? "2" : "1";
 }
 
-// Each field that can be changed is changed, and by its first value all of the device is as before.
+// Changes each changeable field. Writing its first value again restores the whole device.
 TEST_F(DeviceKernelTest, EveryWriteCanBeUndone) {
   const DeviceState before = Read();
   std::vector<std::string> changed;
@@ -85,7 +85,7 @@ TEST_F(DeviceKernelTest, AllAtOnce) {
   EXPECT_EQ(Read().values, before.values);
 }
 
-// The kernel kills the calling process when it calls bpf(2), as systemd's filter of railheadd does.
+// From here the kernel kills this process if it calls bpf(2), like systemd's filter for railheadd.
 void DieOfBpf() {
   sock_filter code[] = {BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(seccomp_data, nr)),
                         BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, __NR_bpf, 0, 1),
@@ -97,7 +97,7 @@ void DieOfBpf() {
     ::_exit(2);
 }
 
-// What railheadd restores: read by an ADD that saw TCX programs, with a program of the host besides.
+// railheadd restores settings that an ADD has read, including TCX programs, next to a program of the host.
 TEST_F(DeviceKernelTest, ADaemonCallsNoBpf) {
   DeviceState before = Read();
   for (const char* programs : {"tcx.ingress", "tcx.egress", "xdp.generic"}) {

@@ -1,4 +1,4 @@
-// Restoring a NIC on the real kernel, out of a pod whose namespace goes on. Needs root.
+// Restoring a NIC on the real kernel, out of a pod whose namespace stays. Needs root.
 #include "cni/attachment/restore.h"
 
 #include <gtest/gtest.h>
@@ -68,7 +68,7 @@ TEST_F(RestoreTest, WhatThePodHasPutOnItsNicIsNotLeftBehind) {
   EXPECT_TRUE(InPod("br0"));
 }
 
-// It was killed when the NIC was on the host and the macvlan still there.
+// The earlier restore was killed when the NIC was already on the host and the macvlan still existed.
 TEST_F(RestoreTest, WhatWasLeftBehindIsFoundByTheNextTry) {
   AddMacvlan(pod_, "mv0", nic_);
   Must(pod_route_->MoveLink(nic_, Must(NetNs::Current()), "pf0v0", std::nullopt));

@@ -6,7 +6,7 @@
 
 namespace railhead::testing {
 
-// Whether `condition` holds within two minutes; looks every few milliseconds.
+// Whether `condition` holds within two minutes; checks it every few milliseconds.
 template <typename Condition>
 bool Eventually(const Condition& condition) {
   const auto end = std::chrono::steady_clock::now() + std::chrono::minutes(2);

@@ -1,5 +1,5 @@
-// What is read once for all test programs instead of once for each of their files; see tests/CMakeLists.txt
-// and netns/json/precompiled.h, which it adds gtest to.
+// The precompiled header of all test programs. It adds gtest to netns/json/precompiled.h; see
+// tests/CMakeLists.txt.
 #pragma once
 
 #include <gtest/gtest.h>

@@ -1,6 +1,6 @@
-// A program as a child of the test: what it gets, how it ends, and what it says.
+// A program as a child of the test: its input, its end, and its output.
 //
-// Threads: of the thread that made it. A failure to start it ends the test program.
+// Threads: only the thread that made it. A failure to start it ends the test program.
 #pragma once
 
 #include <sys/types.h>
@@ -18,15 +18,15 @@ namespace railhead::testing {
 
 struct ProcessSpec {
   std::vector<std::string> arguments;  // the program is found along PATH
-  // "NAME=VALUE": all that it gets; nullopt: what the test has.
+  // "NAME=VALUE": its whole environment. nullopt: the test's environment.
   std::optional<std::vector<std::string>> environment = std::nullopt;
-  std::string input = {};  // a file: nothing ever waits for a reader or a writer
-  // Files that output is appended to. "": kept in memory.
+  std::string input = {};  // a file, so that neither side ever waits
+  // Files to which output is appended. "": kept in memory.
   std::string out = {};
   std::string err = {};
-  // It is killed when this thread ends, however that ends.
+  // Kills it when this thread ends for any reason.
   bool ends_with_test = false;
-  // Runs before the program does; only system calls there.
+  // Runs before the program does; it may only make system calls.
   std::function<void()> in_child = {};
 };
 
@@ -37,14 +37,14 @@ class Process {
   Process(const Process&) = delete;
   Process& operator=(const Process&) = delete;
 
-  // Exit status; -signal when killed. What it was at last, if it was waited for before.
+  // Exit status; -signal when killed. A further call returns the same status.
   int Wait();
   int Stop();  // SIGTERM
   void Kill();
   void Signal(int signal) const;
   [[nodiscard]] pid_t pid() const { return pid_; }
   [[nodiscard]] bool HasEnded() const;
-  // What it has open of that path. While a read of it waits, it is open.
+  // Whether the process has this path open. A path is also open while a read waits.
   [[nodiscard]] bool HasOpen(const std::string& path) const;
   // The most memory that it has had so far.
   [[nodiscard]] std::size_t PeakBytes() const;
@@ -68,7 +68,7 @@ struct ProcessOutput {
   std::size_t taken = 0;  // how much of its input it has read
 };
 
-// To its end. `environment` is all that the program gets.
+// Runs it to its end. `environment` is the program's whole environment.
 ProcessOutput RunProcess(const std::vector<std::string>& arguments,
                          const std::map<std::string, std::string>& environment, const std::string& input);
 

@@ -3,9 +3,8 @@
 //   using Records = ::testing::Types<Tenant, OwnNames>;
 //   INSTANTIATE_TYPED_TEST_SUITE_P(State, RecordTest, Records);
 //
-// A record that is wrong in more than one field (Shape<T>::Check) is not written; of the others whatever is
-// written is read again as it was, no value of a wrong type is accepted, and no part of the text.
-// RAILHEAD_SEED repeats a run.
+// A record that is wrong across fields (Shape<T>::Check) is not written. Any other record is read back as it
+// was written. A value of a wrong type and a cut text are refused. RAILHEAD_SEED repeats a run.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -28,7 +27,7 @@ inline std::uint64_t RecordSeed() {
   return seed;
 }
 
-// Values that a record may have, the ends of their ranges more often than others.
+// Random values that a record may have. The ends of a range come more often than other values.
 class AnyRecord {
  public:
   explicit AnyRecord(std::uint64_t seed) : random_(seed) {}
@@ -69,7 +68,7 @@ class AnyRecord {
     void Part(M C::*member) {
       Part(member, [](auto& part) { Shape<record::TypeIn<M>>::List(part); });
     }
-    // What is only pointed to stays as it is.
+    // Does not change values that the record only points to.
     template <typename C, typename M, typename List>
     void Part(M C::*member, List list) {
       if constexpr (record::kIsOptional<M>) {
@@ -138,7 +137,7 @@ class AnyRecord {
         record::AddTo(list, Value<typename T::value_type>(rules));
       }
     }
-    // It is read in the order of its keys.
+    // A dictionary is read in the order of its keys.
     if constexpr (record::kIsDictionary<T> && requires { std::ranges::sort(list); }) std::ranges::sort(list);
     return list;
   }
@@ -158,7 +157,7 @@ class AnyRecord {
     } else if constexpr (record::kIsDuration<T>) {
       return T(static_cast<typename T::rep>(Int(rules.min, rules.max)));
     } else if constexpr (std::same_as<T, record::WallTime>) {
-      // What the clock counts to, and years of four digits.
+      // Within the clock's range, with years of four digits.
       return record::WallTime(std::chrono::seconds(Below(9'000'000'000)));
     } else if constexpr (HasNames<T>) {
       return Names<T>::kAll[Below(Names<T>::kAll.size())].second;
@@ -228,7 +227,7 @@ TYPED_TEST_P(RecordTest, NoValueOfAWrongTypeIsAccepted) {
       place = good.is_structured() ? nlohmann::ordered_json(7) : nlohmann::ordered_json::object();
       const auto read = ParseRecord<TypeParam>(record::Dump(json), "text");
       if (read) {
-        // What is only shown is passed over.
+        // The reader ignores fields that are only shown.
         EXPECT_EQ(*read, value) << at << " is taken for something else";
       } else {
         EXPECT_NE(read.error().message.find(at.substr(at.rfind('/'))), std::string::npos)

@@ -1,5 +1,5 @@
-// A Root in a temporary directory that goes with the object, with a boot id of its
-// own, and what tests do with files there.
+// A Root in a temporary directory that is removed with the object. It has its own boot id, and functions for
+// files there.
 #pragma once
 
 #include <filesystem>
@@ -13,7 +13,7 @@ namespace railhead::testing {
 
 class TempRoot {
  public:
-  // kMemory: where there is a file system in memory; programs may not be run there.
+  // kMemory: on a file system in memory, if there is one. Programs may not be run there.
   enum class Where { kDisk, kMemory };
 
   explicit TempRoot(Where where = Where::kDisk);

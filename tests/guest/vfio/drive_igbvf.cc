@@ -1,10 +1,11 @@
-// What a program in a container does with a VF of an Intel 82576 that it was given by VFIO: it asks the PF
-// who it is, and sends.
+// What a program in a container does with a VF of an Intel 82576 that it got by VFIO. It asks the PF for its
+// MAC address, and sends.
 //
-// usage: drive-igbvf BDF CONTROL GROUP
-//   prints the MAC address that the PF answers, sends one frame to everybody from it (EtherType 0x88b5, for
-//   experiments), says "sent", and holds the device until its standard input ends.
-// exit status: 0; 1, with the reason, for a device that cannot be used so; 2 for a wrong command line.
+// Usage: drive-igbvf BDF CONTROL GROUP. It prints the MAC address that the PF answers. From this address it
+// broadcasts one frame (EtherType 0x88b5, for experiments) and prints "sent". Then it holds the device until
+// its standard input ends.
+//
+// Exit status: 0; 1, with the reason, if the device cannot be used so; 2 for a wrong command line.
 // Source: Intel 82576 datasheet, 7.8.3 (mailbox), 7.2.2 (transmit descriptors); the kernel's igbvf driver.
 #include <fcntl.h>
 #include <linux/pci_regs.h>
@@ -39,23 +40,24 @@ using Mac = std::array<std::uint8_t, 6>;
   std::exit(1);
 }
 
-// A PCI function in a program's hands, by VFIO: its registers, and memory that it may read and write.
+// A PCI function that a program drives by VFIO: its registers, and memory that the function may read and
+// write.
 //
-// Ownership: group, device and mappings end with it. Threads: one. Errors end the process: a program that
-// shows what a container can do has nothing to fall back on. Source: Documentation/driver-api/vfio.rst,
+// Ownership: group, device and mappings end with it. Threads: one. Errors end the process: this program has
+// no other way to show what a container can do. Source: Documentation/driver-api/vfio.rst,
 // include/uapi/linux/vfio.h.
 class VfioDevice {
  public:
   static constexpr std::uint64_t kMemoryAt = 0x100000;  // where the device sees memory()
   static constexpr std::size_t kMemorySize = 0x4000;
 
-  // `control` and `group`: the nodes that the container was given; bdf: which of the group's functions.
+  // `control` and `group`: the device nodes that the container got. `bdf`: which of the group's functions.
   VfioDevice(const std::string& control, const std::string& group, const std::string& bdf);
   ~VfioDevice();
   VfioDevice(const VfioDevice&) = delete;
   VfioDevice& operator=(const VfioDevice&) = delete;
 
-  // Of BAR 0, 32 bits.
+  // A register of BAR 0, 32 bits.
   [[nodiscard]] std::uint32_t Read(std::size_t offset) const { return registers_[offset / 4]; }
   void Write(std::size_t offset, std::uint32_t value) { registers_[offset / 4] = value; }
   [[nodiscard]] volatile std::uint8_t* memory() const { return memory_; }
@@ -86,7 +88,7 @@ VfioDevice::VfioDevice(const std::string& control, const std::string& group, con
   vfio_group_status status{};
   status.argsz = sizeof status;
   if (::ioctl(group_.get(), VFIO_GROUP_GET_STATUS, &status) != 0) GiveUp("asking for the state of " + group);
-  errno = EBUSY;  // what the ioctl that comes next would say
+  errno = EBUSY;  // what the next ioctl would report
   if ((status.flags & VFIO_GROUP_FLAGS_VIABLE) == 0) GiveUp(group + " has functions of the host, too");
   const int container = container_.get();
   if (::ioctl(group_.get(), VFIO_GROUP_SET_CONTAINER, &container) != 0) GiveUp("using " + group);
@@ -183,7 +185,7 @@ class Igbvf {
  public:
   explicit Igbvf(VfioDevice* device) : device_(*device) {}
 
-  // The PF takes a VF into service that has been reset, and tells it its address.
+  // After a VF's reset, the PF puts it into service and sends it its MAC address.
   Mac Reset() {
     device_.Write(kCtrl, device_.Read(kCtrl) | kCtrlReset);
     Await("waiting for the PF", [&] { return Saw(kResetDone); });

@@ -1,11 +1,11 @@
-// A node of partition_test: leases blocks as railheadd does, allocates and releases addresses as
-// railhead-ipam does, and writes down what it holds from when to when. Runs until it is killed;
-// a new process goes on from the node's store.
+// A node of partition_test. It leases blocks as railheadd does, and allocates and releases addresses as
+// railhead-ipam does. It records which addresses it holds, and from when to when. It runs until it is killed;
+// a new process continues from the node's store.
 //
 // usage: leasing_partition_node NAME ROOT HISTORY STORE-SETTINGS SEED
 //
 // Lines of the history: MILLISECONDS NODE hold|release|excuse ADDRESS. A hold is written after its
-// transaction and a release before, so that no line claims more than was true.
+// transaction and a release before it, so that no line claims more than was true.
 #include <fcntl.h>
 #include <sys/file.h>
 #include <unistd.h>
@@ -139,7 +139,7 @@ class Node {
     return pool;
   }
 
-  // Others may have taken this node's blocks since: the documented exception, and the only one.
+  // Other nodes may have taken this node's blocks since then. This is the only documented exception.
   void WriteExcuse() {
     const ipam::ClockReading now = Now();
     const auto since = leaser_->Status(now).since_renewal_ms;
@@ -156,8 +156,8 @@ class Node {
     }
     if (outcome.problem) std::printf("problem: %s\n", Describe(*outcome.problem).c_str());
     (void)std::fflush(stdout);
-    // What is held changes all the time here; railheadd is woken by that. But who has no answer waits as long
-    // as it is told: a store that is late is not asked more often for it.
+    // The held addresses change all the time here, and railheadd wakes up on such changes. But without an
+    // answer the node waits for the leaser's full time: a slow store must not get more requests.
     constexpr std::uint64_t kLongest = 200;
     const auto told = static_cast<std::uint64_t>(outcome.wait.count());
     next_step_ms_ = Now().boottime_ms + (outcome.problem ? told : std::min(kLongest, told));

@@ -1,6 +1,6 @@
-// Eight nodes in network namespaces of their own lease blocks from one etcd of three members and
-// allocate addresses, while members and nodes are killed, stopped and cut off; the history of
-// what was held is checked afterwards. See partition.sh, and partition_node.cc for the nodes.
+// Eight nodes, each in its own network namespace, lease blocks from one etcd of three members and allocate
+// addresses. During this, the test kills, stops and cuts off members and nodes. Afterwards it checks the
+// history of held addresses. See partition.sh, and partition_node.cc for the nodes.
 #include "tests/namespace/cluster_store/partition.h"
 
 #include <fcntl.h>
@@ -104,7 +104,7 @@ class PartitionTest : public ::testing::Test {
     return all;
   }
 
-  // How many addresses several nodes have had, one after the other.
+  // The number of addresses that more than one node has had in turn.
   [[nodiscard]] std::size_t Moved() const {
     std::map<std::string, std::set<std::string>> nodes;
     for (const PartitionLine& line : ReadPartitionHistory(History())) {
@@ -114,7 +114,7 @@ class PartitionTest : public ::testing::Test {
         std::count_if(nodes.begin(), nodes.end(), [](const auto& one) { return one.second.size() > 1; }));
   }
 
-  // How often a node has taken an address that was that node's before.
+  // How often another node has taken an address that this node had before.
   [[nodiscard]] int InheritedFrom(int node) const {
     std::map<std::string, std::string> last;
     int inherited = 0;
@@ -131,7 +131,7 @@ class PartitionTest : public ::testing::Test {
     for (const auto& node : nodes_) node->Signal(signal);
   }
 
-  // Until every node but `without` has taken some more addresses.
+  // Waits until every node but `without` has taken `more` addresses.
   void AwaitHolds(const std::string& during, int more, int without = -1) {
     auto before = Holds();
     const bool done = Eventually([&] {
@@ -199,7 +199,7 @@ TEST_F(PartitionTest, NoAddressIsHeldTwice) {
   AwaitHolds("a member is cut off", kSome);
   const int other = (cut + 1) % kMembers;
   cluster_.Signal(other, SIGSTOP);
-  // Nobody answers: what is leased has to do, as long as it may.
+  // No member answers, so the nodes go on with the blocks that they have leased.
   const int before = AllHolds();
   EXPECT_TRUE(Eventually([&] { return AllHolds() >= before + kNodes; })) << Logs();
   cluster_.Signal(other, SIGCONT);
@@ -220,7 +220,7 @@ TEST_F(PartitionTest, NoAddressIsHeldTwice) {
     return record && !*record;
   });
   EXPECT_TRUE(taken) << "the blocks of a node that is away are not taken\n" << Logs();
-  // The others need so much that they get what it had.
+  // The other nodes need so many blocks that they get those of this node.
   SignalNodes(SIGUSR1);
   EXPECT_TRUE(Eventually([&] { return InheritedFrom(alone) > inherited; })) << Logs();
   SignalNodes(SIGUSR2);
@@ -239,7 +239,7 @@ TEST_F(PartitionTest, NoAddressIsHeldTwice) {
   for (const std::string& finding : CheckHistory(history, reuse_delay_ms)) ADD_FAILURE() << finding;
   std::printf("%zu events, %zu addresses of several nodes\n", history.size(), Moved());
 
-  // The check would have found one.
+  // A planted violation: the check must find it.
   const auto hold = std::find_if(history.begin(), history.end(), [](const HistoryEvent& event) {
     return event.kind == HistoryEvent::Kind::kHold;
   });

@@ -56,7 +56,7 @@ class LldpWatchTest : public ::testing::Test {
     const lldp::RailNeighbor found = Rail(rail);
     return found.neighbor ? found.neighbor->neighbor.SwitchName() : "";
   }
-  // The switch says it until it is heard: nobody waits for who begins to listen.
+  // The switch repeats its frame until it is received, since the listener may start later.
   bool Says(int number, const std::string& leaf) {
     return Holds([&] {
       wires_.Send(number, LldpFrameOf(leaf, "Ethernet4"));
@@ -157,12 +157,12 @@ TEST_F(LldpWatchTest, TheNextStartKnowsItAtOnce) {
   watch_.reset();
   Start();
   EXPECT_TRUE(Holds([&] { return SwitchOf("rail0") == "leaf0"; })) << "without a frame";
-  // A PF that is not there any more is forgotten.
+  // The report omits a PF that has disappeared.
   watch_->Update(std::make_shared<inventory::Inventory>(), kFabric);
   EXPECT_TRUE(Holds([&] { return SwitchOf("rail0").empty(); }));
 }
 
-// A flood of others' frames does not keep it from hearing the next rail's.
+// A flood of other frames on one rail does not hide the frames of the next rail.
 TEST_F(LldpWatchTest, AFloodOnOneRailLeavesTheOtherHeard) {
   Start();
   std::atomic<bool> over{false};
@@ -203,8 +203,8 @@ class Lldpd {
 
 TEST_F(LldpWatchTest, UnderstandsLldpd) {
   Start();
-  // Before its first frame: a neighbor that calls itself otherwise later is another one until the first is
-  // over.
+  // Set before its first frame: lldpd under a new name counts as another neighbor until the first one
+  // expires.
   const Lldpd lldpd(wires_.the_switch(),
                     "configure system hostname leaf0.dc1\n"
                     "configure lldp tx-interval 1\n"

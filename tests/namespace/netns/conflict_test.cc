@@ -20,9 +20,9 @@ namespace {
 using Frame = std::vector<std::uint8_t>;
 using std::chrono::milliseconds;
 
-// Far longer than any answer takes; a test that waits for all of it has failed.
+// Far longer than any answer takes. A test that waits for the full time has failed.
 constexpr milliseconds kUntilFound{6'000};
-// What tests without a conflict wait for.
+// How long tests without a conflict wait.
 constexpr milliseconds kShort{250};
 
 // Sends the same frames over and over while it lives.
@@ -118,7 +118,7 @@ TEST_F(ConflictTest, ANeighbourHasTheIpv6Address) {
   EXPECT_EQ(found, (std::vector<AddressConflict>{{Target(v6_), wires_[0].far.mac, wires_[0].far.mac}}));
 }
 
-// ADD probes with the address configured already and its own answers held back.
+// ADD probes when the address is already configured and its own answers are suppressed.
 TEST_F(ConflictTest, TheAddressMayBeConfiguredHere) {
   GivePeer("10.100.0.7/24");
   LinkChange silent;
@@ -130,7 +130,7 @@ TEST_F(ConflictTest, TheAddressMayBeConfiguredHere) {
 
 TEST_F(ConflictTest, AllTargetsAtOnceEachOnItsOwnLink) {
   Connect("net2", "far2");
-  // On far2 it is no conflict of net1; Linux itself would answer for any of its links.
+  // An address on far2 does not conflict with net1. By default Linux would answer for it on every link.
   LinkChange strict;
   strict.ipv4 = {{Ipv4Conf::kArpIgnore, 1}};
   for (const Wire& wire : wires_) Must(peer_route_->ChangeLink(wire.far.index, strict));
@@ -142,7 +142,7 @@ TEST_F(ConflictTest, AllTargetsAtOnceEachOnItsOwnLink) {
                                                  {targets[2], wires_[0].far.mac, wires_[0].far.mac}}));
 }
 
-// Whoever hears the other gives way; one of the two always does.
+// The side that hears the other gives way. At least one of the two always does.
 TEST_F(ConflictTest, TwoProbeAtTheSameTime) {
   for (const IpAddress& address : {v4_, v6_}) {
     const ProbeTarget theirs{wires_[0].far.index, wires_[0].far.mac, address};
@@ -156,7 +156,7 @@ TEST_F(ConflictTest, TwoProbeAtTheSameTime) {
   }
 }
 
-// What a sender writes into ARP is its own choice; where the NIC refuses forged sources, the frame's is not.
+// A sender can write any address into ARP. It cannot forge the frame's source where the NIC refuses that.
 TEST_F(ConflictTest, TheFrameTellsWhoSentIt) {
   const MacAddress sender = wires_[0].far.mac;
   Frame frame = GratuitousArp(stranger_, v4_);
@@ -196,8 +196,7 @@ TEST_F(ConflictTest, GarbageIsNoConflictAndHidesNone) {
   std::vector<Frame> garbage;
   for (int i = 0; i < 200; ++i) {
     Frame frame = i % 2 == 0 ? GratuitousArp(stranger_, v4_) : UnsolicitedAdvertisement(stranger_, v6_);
-    // Not an address or a length that would make it good again: the ARP header, or
-    // the ICMPv6 checksum.
+    // Damages the ARP header or the ICMPv6 checksum: with another address or length the frame could be valid.
     if (i % 2 == 0) {
       frame[14 + random() % 6] ^= static_cast<std::uint8_t>(1 + random() % 255);
     } else {
@@ -218,7 +217,7 @@ TEST_F(ConflictTest, SendsThreeProbesOfEach) {
   Capture arp(peer_, wires_[0].far.index);
   Capture ipv6(peer_, wires_[0].far.index);
   Must(ProbeAddresses(pod_, {Target(v4_), Target(v6_)}, milliseconds(70)));
-  // The end of what is looked at.
+  // Marks the end of the frames that the test reads.
   Must(Announce(pod_, wires_[0].near.index, wires_[0].near.mac, {v4_, v6_}));
   const auto count = [](Capture& capture, std::uint16_t type, const Frame& wanted, const Frame& last) {
     int seen = 0;

@@ -168,8 +168,7 @@ TEST_F(LinkTest, MoveWithoutMtuKeepsIt) {
   EXPECT_EQ(GetLink(*pod_route_, "net1").kind, "macvlan");
 }
 
-// After a failed move the device can be anywhere: exactly one of the two
-// namespaces has it, and its MAC tells it.
+// After a failed move exactly one of the two namespaces has the device. Its MAC address identifies it.
 int CountByMac(RouteApi& route, const MacAddress& mac) {
   int count = 0;
   for (const Link& link : Must(route.ListLinks())) count += link.mac == mac ? 1 : 0;
@@ -192,7 +191,7 @@ TEST_F(LinkTest, MoveWithRefusedMtuLeavesTheDeviceInTheTarget) {
   const int lower = AddVeth(host_, "low0", host_, "far0");
   const int index = AddMacvlan(host_, "nic0", lower);
   const Link before = GetLink(*host_route_, index);
-  // A macvlan's MTU cannot exceed that of the link below it.
+  // A macvlan's MTU cannot exceed its lower link's MTU.
   const auto refused = host_route_->MoveLink(index, pod_, "net1", 9000);
   ASSERT_FALSE(refused);
   EXPECT_EQ(refused.error().code, ErrorCode::kInvalid);
@@ -208,7 +207,7 @@ std::vector<std::string> NamesOf(const std::vector<Link>& links) {
   return names;
 }
 
-// What the kernel does with a macvlan whose lower device it moves is why there is ListUppers().
+// ListUppers() exists because of what the kernel does with a macvlan when its lower device moves.
 TEST_F(LinkTest, UppersStayWhereTheyAreWhenTheirLowerMoves) {
   const int nic = AddVeth(pod_, "net1", pod_, "peer");
   AddMacvlan(pod_, "mv0", nic);
@@ -329,7 +328,7 @@ TEST_F(LinkSettingsTest, QueueLength) {
   EXPECT_EQ(Get().tx_queue_len, before + 7);
 }
 
-// One flag is changed and no other: each message names the flags it means.
+// Only the named flag changes, since each message lists its flags.
 TEST_F(LinkSettingsTest, FlagsOneByOne) {
   LinkChange up;
   up.up = true;

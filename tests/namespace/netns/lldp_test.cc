@@ -145,7 +145,7 @@ TEST(LldpFrames, WhatIsNoneIsRefused) {
   EXPECT_FALSE(ParseLldp(arp));
 }
 
-// Whatever is cut or changed: never more than texts of printable characters.
+// However a frame is cut or changed, the parser returns only printable text.
 TEST(LldpFrames, DamagedFramesGiveNothingThatIsNotPrintable) {
   std::mt19937 random(20240901);  // NOLINT(cert-msc32-c,cert-msc51-cpp): the same bytes each time
   const Bytes whole =

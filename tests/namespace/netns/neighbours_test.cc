@@ -67,7 +67,7 @@ TEST_P(NeighbourTest, ResolvesOneThatIsThere) {
   GivePeerTheAddress();
   Must(pod_route_->ResolveNeighbour(index_, address_));
   EXPECT_EQ(Must(pod_route_->WaitNeighbour(index_, address_, NetDeadline())), far_.mac);
-  // Known by now: no wait.
+  // Already known, so it does not wait.
   EXPECT_EQ(Must(pod_route_->WaitNeighbour(index_, address_, std::chrono::steady_clock::now())), far_.mac);
 }
 
@@ -97,7 +97,7 @@ TEST_P(NeighbourTest, AsksAgainWhileItWaits) {
     Must(route->ResolveNeighbour(index_, address_));
     found = Must(route->WaitNeighbour(index_, address_, NetDeadline()));
   });
-  // Each time that it is told to, the kernel asks once.
+  // The kernel sends one request for each ResolveNeighbour().
   int asked = 0;
   while (asked < 3) {
     const auto frame = wire.Next(GetParam() ? 0x0806 : 0x86dd);
@@ -110,8 +110,8 @@ TEST_P(NeighbourTest, AsksAgainWhileItWaits) {
   EXPECT_EQ(found, far_.mac);
 }
 
-// As ADD prepares it: without a link-local address, from which alone the kernel would
-// ask for an IPv6 neighbour that it has nothing to send to.
+// ADD prepares the link without a link-local address. Only from such an address would the kernel ask for an
+// IPv6 neighbour to which it has nothing to send.
 TEST_P(NeighbourTest, NeedsNoLinkLocalAddress) {
   NetNs pod = MakeNetns();
   auto route = OpenRoute(pod);
@@ -129,7 +129,7 @@ TEST_P(NeighbourTest, NeedsNoLinkLocalAddress) {
   EXPECT_EQ(Must(route->WaitNeighbour(index, address_, NetDeadline())), far.mac);
 }
 
-// ARP requests the kernel repeats every second, these solicitations only we.
+// The kernel repeats ARP requests every second. It does not repeat these solicitations, so we do.
 TEST_P(NeighbourTest, AsksEverySecond) {
   NetNs pod = MakeNetns();
   auto route = OpenRoute(pod);
@@ -162,7 +162,7 @@ TEST_P(NeighbourTest, AsksEverySecond) {
   EXPECT_EQ(found, far.mac);
 }
 
-// Nobody can ask; a later address makes it possible.
+// Without an address the kernel cannot ask; a later address makes it possible.
 TEST_P(NeighbourTest, WithoutAnyAddressItIsNoError) {
   NetNs pod = MakeNetns();
   auto route = OpenRoute(pod);
@@ -185,7 +185,7 @@ TEST_P(NeighbourTest, APermanentEntryCounts) {
   EXPECT_EQ(Must(pod_route_->WaitNeighbour(index_, address_, std::chrono::steady_clock::now())), set.mac);
 }
 
-// What a socket has sent to a neighbour that is not there.
+// Packets that a socket sends to a neighbour that does not exist.
 TEST_P(NeighbourTest, KeepsNoMoreForAnUnknownOneThanIsSaid) {
   constexpr std::uint32_t kLimit = 16'384;
   const auto kept_of = [&](int packets) {

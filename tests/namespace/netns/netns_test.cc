@@ -57,7 +57,7 @@ TEST(NetNs, PathThatDoesNotExist) {
   EXPECT_FALSE(gone.error().hint.empty());
 }
 
-// What is left of /var/run/netns/NAME when the namespace was unmounted.
+// The remains of /var/run/netns/NAME after the namespace was unmounted.
 TEST(NetNs, EmptyFileInItsPlace) {
   const std::string path = TemporaryFile("");
   const auto gone = NetNs::Open(path);
@@ -117,7 +117,7 @@ TEST(OpenSocketsIn, WhatIsNoNamespaceIsRefused) {
   EXPECT_FALSE(called);
 }
 
-// The nearest mount counts, the latest of several at one place, whatever is above or beside it.
+// The nearest mount counts, and the latest of several at one place. Mounts above or beside it do not.
 TEST(PropagationTest, ByTheMountThatHasTheDirectory) {
   const auto line = [](const std::string& at, const std::string& tags) {
     return "36 35 98:0 /x " + at + " rw,noatime" + tags + " - ext4 /dev/root rw\n";
@@ -177,7 +177,7 @@ TEST_F(RunInNamespaceTest, SeesThatNamespacesSysfs) {
     return RH_TRY(ReadAttribute("/sys/class/net/net1/mtu")).value_or("absent");
   });
   EXPECT_EQ(Must(mtu), "1500");
-  // Nothing of it shows here.
+  // This namespace's sysfs does not show it.
   EXPECT_EQ(Must(ReadAttribute("/sys/class/net/net1/mtu")), std::nullopt);
   EXPECT_FALSE(Must(NetNs::Current()).SameAs(ns_));
 }
@@ -203,7 +203,7 @@ TEST_F(RunInNamespaceTest, LargeAndOddResults) {
             "");
 }
 
-// What the child has open: its three standard ones, the namespace, the pipe and the directory that it reads.
+// The child has open its three standard descriptors, the namespace, the pipe and the directory that it reads.
 Result<std::string> DescriptorsOfChild() {
   const auto names = RH_TRY(ListDirectory("/proc/self/fd"));
   return std::to_string(names.value_or(std::vector<std::string>{}).size());
@@ -225,7 +225,7 @@ TEST_F(RunInNamespaceTest, HasNoDescriptorOfItsParentsThreads) {
   std::vector<UniqueFd> open_here;
   for (int i = 0; i < 40; ++i) {
     open_here.emplace_back(open("/dev/null", O_RDONLY | O_CLOEXEC));
-    // At odd places, so that those to keep are in between.
+    // Makes gaps, so that the descriptors that the child keeps lie between the others.
     if (i % 3 == 0) open_here[static_cast<std::size_t>(i / 2)].Reset();
   }
   EXPECT_EQ(Must(RunInNamespace(ns_, NetDeadline(), DescriptorsOfChild)), "6");
@@ -242,8 +242,8 @@ TEST_F(RunInNamespaceTest, HasNoDescriptorOfItsParentsThreads) {
   EXPECT_EQ(WEXITSTATUS(status), 6);
 }
 
-// A lock belongs to the open file description, which a child shares. Another thread's lock is free when that
-// thread gives it up, however long the child still works.
+// A lock belongs to the open file description, which a child shares. Still, when another thread releases its
+// lock, the lock is free, however long the child runs.
 TEST_F(RunInNamespaceTest, KeepsNoLockOfAnotherThread) {
   const std::string path = TemporaryFile("");
   const std::string begun = path + ".begun";
@@ -319,7 +319,7 @@ TEST(LinuxKernel, LeavesNoDescriptorBehind) {
   EXPECT_EQ(CountDescriptors(), before);
 }
 
-// Guests load ib_core; the machines that build rarely have it. sysfs tells which of them this is.
+// Guests load ib_core; build machines rarely have it. sysfs shows which kind this machine is.
 TEST(LinuxKernel, RdmaIsThereOrSaidToBeMissing) {
   LinuxKernel kernel{Root()};
   const auto rdma = kernel.OpenRdma(MakeNetns());

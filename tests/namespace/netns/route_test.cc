@@ -216,7 +216,7 @@ TEST_F(RouteTest, Rules) {
     EXPECT_EQ(twice.error().code, ErrorCode::kExists);
   }
   EXPECT_EQ(Must(route_->ListRules(AF_INET)).size(), before + 2);
-  // Same rule, other table: not this one.
+  // The same rule with another table is another rule.
   Rule other = source;
   other.table = 101;
   EXPECT_FALSE(Must(route_->DeleteRule(other)));
@@ -245,7 +245,7 @@ TEST_F(RouteTest, Neighbours) {
   Must(route_->SetNeighbour(neighbour));
   listed = Must(route_->ListNeighbours(index_));
   EXPECT_EQ(std::count(listed.begin(), listed.end(), neighbour), 1);
-  // The other link's own (of multicast groups, perhaps), none of these.
+  // The other link has its own neighbours (perhaps of multicast groups), but not these.
   const int far_index = GetLink(*route_, "far1").index;
   for (const Neighbour& other : Must(route_->ListNeighbours(far_index))) {
     EXPECT_EQ(other.link, far_index);

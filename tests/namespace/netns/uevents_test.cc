@@ -1,4 +1,4 @@
-// Which of the kernel's device events are worth a look.
+// Which of the kernel's device events start a check.
 #include "netns/nl/uevents.h"
 
 #include <gtest/gtest.h>

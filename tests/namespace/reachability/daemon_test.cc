@@ -1,5 +1,5 @@
-// railheadd as a process that probes real links: kubelet gives no VF of a rail that reaches nothing to new
-// pods, where health's rule "unreachable" is switched on, and the others all the same.
+// railheadd as a process that probes real links. Where health's rule "unreachable" is on, kubelet gives new
+// pods no VF of a rail that reaches nothing. The other rails are not affected.
 #include <gtest/gtest.h>
 
 #include <atomic>
@@ -35,7 +35,7 @@ class ReachabilityDaemonTest : public KubeletTest {
       {"name": "rail0", "pf": "pf0", "subnet": "10.100.0.0/24", "gateway": "10.100.0.254"},
       {"name": "rail1", "pf": "pf1", "subnet": "10.200.0.0/24", "gateway": "10.200.0.254"}]})");
   }
-  // Of kubelet's view.
+  // The number of healthy devices that kubelet sees.
   std::size_t Healthy() {
     const auto devices = kubelet_.Devices(kResource, 1, Soon());
     if (!devices) return 0;
@@ -85,7 +85,7 @@ TEST_F(ReachabilityDaemonTest, ByDefaultItIsToldOnly) {
   const auto daemon = RunDaemon();
   ASSERT_TRUE(Eventually([&] { return daemon->err().find("a rail reaches nothing") != std::string::npos; }))
       << daemon->err();
-  // A look at its health that knows of it: what is recorded of it says so.
+  // Waits for a health check that has seen the dead rail: its recording says so.
   ASSERT_TRUE(Eventually([&] {
     return Railctl({"health", "--recording"}).out.find(R"("rail":{"state":"dead")") != std::string::npos;
   })) << Railctl({"health", "--recording"}).out;
@@ -93,7 +93,7 @@ TEST_F(ReachabilityDaemonTest, ByDefaultItIsToldOnly) {
   EXPECT_EQ(daemon->Stop(), 0) << daemon->err();
 }
 
-// The cluster has a store: only so many nodes may be out of use at once by what probes say.
+// With a cluster store, probe results may take only `maxUnavailable` nodes out of use at once.
 class BudgetDaemonTest : public ReachabilityDaemonTest {
  protected:
   BudgetDaemonTest() {
@@ -139,7 +139,7 @@ TEST_F(BudgetDaemonTest, ABadRailStaysInUseUntilTheNodeHasAPlaceInTheBudget) {
   ASSERT_EQ(Places().size(), 1U);
   EXPECT_NE(Places().front().value.find("node0"), std::string::npos);
 
-  // The next process has the place, and gives it back.
+  // The next process takes over the node's place in the budget, and returns it.
   EXPECT_EQ(daemon->Stop(), 0) << daemon->err();
   daemon = RunDaemon();
   ASSERT_TRUE(Eventually([&] { return daemon->err().find("has a place") != std::string::npos; }))

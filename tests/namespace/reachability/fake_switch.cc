@@ -53,8 +53,8 @@ bool IsUdp6(const std::vector<std::uint8_t>& frame) {
   return frame.size() >= 62 && Word(frame, 12) == ETH_P_IPV6 && frame[20] == IPPROTO_UDP;
 }
 
-// The kernel leaves UDP's checksum to a NIC that there is not. IPv4 goes without one, IPv6 does not (RFC
-// 8200, 8.1): the sum of addresses, length, protocol and what follows.
+// The kernel expects a NIC to fill in the UDP checksum, but a veth does not. IPv4 works without it. IPv6
+// needs it (RFC 8200, 8.1): the sum of addresses, length, protocol and what follows.
 void SumUdp6(std::vector<std::uint8_t>* frame) {
   const std::size_t end = std::min(frame->size(), std::size_t{54} + Word(*frame, 18));
   (*frame)[60] = (*frame)[61] = 0;

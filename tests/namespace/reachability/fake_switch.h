@@ -1,8 +1,8 @@
 // A switch in user space between the PFs of several nodes, whose faults a test chooses.
 //
-// Every frame that comes in at one port goes out at all others, unless `drops` says that it is lost on that
-// way. It answers ARP for addresses of its own. One node is one PF: pf0, pf1, ...
-// (tests/support/netns/wires.h). Threads: a thread forwards; rules may be changed at any time.
+// Every frame that arrives at one port goes out at all others, unless `drops` returns true for that way. It
+// answers ARP for addresses of its own. One node is one PF: pf0, pf1, ... (tests/support/netns/wires.h).
+// Threads: a thread forwards; rules may be changed at any time.
 #pragma once
 
 #include <atomic>
@@ -37,7 +37,7 @@ class FakeSwitch {
   FakeSwitch(const FakeSwitch&) = delete;
   FakeSwitch& operator=(const FakeSwitch&) = delete;
 
-  // From now on; nullptr: nothing is lost. ARP goes by the same rule.
+  // Applies from now on. nullptr: no frame is lost. The rule also applies to ARP.
   void Drop(std::function<bool(const Passing&)> drops);
   // Whether the switch itself answers ARP for an address at a port, in a VLAN (0: untagged).
   using Owns = std::function<bool(int port, int vlan, const IpAddress& address)>;

@@ -1,6 +1,6 @@
-// Faults of a rail, one after the other: what is found, where, after how many rounds, what is not blamed, and
-// when it is well again. docs/operate/reachability.md has the table that this prints, which is compared with
-// it.
+// Faults of a rail, one after the other: what each node reports, after how many rounds, and when the rail
+// recovers. Healthy peers must not be blamed. The test prints a table and compares it with
+// docs/operate/reachability.md.
 #include <gtest/gtest.h>
 
 #include <cstdio>
@@ -12,15 +12,16 @@
 namespace railhead::testing {
 namespace {
 
-// So many rounds at most until it is found, and until it is forgotten again.
+// The most rounds until a fault is found, and until it is cleared again.
 constexpr int kFound = 4;
 constexpr int kWell = 5;
 
 struct Fault {
   std::string what;
   std::function<void(ReachabilityCluster&)> begin;
-  std::function<void(ReachabilityCluster&)> end;  // beside what Drop and Own do
-  // Node 0's word of node 1, node 1's of node 0, and of the rails: all others have to be reachable.
+  std::function<void(ReachabilityCluster&)> end;  // in addition to resetting Drop and Own
+  // Node 0's state of node 1, node 1's state of node 0, and the rails' states. All others have to be
+  // reachable.
   std::string of_1;
   std::string of_0;
   std::string rail_0;
@@ -69,7 +70,7 @@ std::vector<Fault> Faults() {
 
 class FaultTable {
  public:
-  // How many rounds it took until it was found, and until all was well.
+  // Counts the rounds until the fault is found, and until everything is reachable again.
   void Run(const Fault& fault) {
     fault.begin(cluster_);
     const int found = RoundsUntil(kFound, [&] { return IsFound(fault); });
@@ -128,7 +129,7 @@ TEST(FaultTableTest, IsWhatTheDocumentationSays) {
                                                         << table.rows();
 }
 
-// Six hours of rounds without a fault, with a packet lost now and then: nobody is blamed at any time.
+// Six hours of rounds without a fault, in which single packets get lost: no node is ever blamed.
 TEST(FaultTableTest, QuietHoursHaveNoAlarm) {
   std::map<std::string, IpAddress> nodes;
   for (int i = 0; i < 200; ++i)

@@ -1,5 +1,4 @@
-// Pods that flood a node's probe responder, on the real kernel: what other senders lose by it, and what it
-// costs.
+// Pods that flood a node's probe responder, on the real kernel: what other senders lose, and what it costs.
 #include <arpa/inet.h>
 #include <gtest/gtest.h>
 #include <linux/rtnetlink.h>
@@ -37,7 +36,7 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-// Flood: a pod that sends probes as if from many addresses, as fast as it is asked to.
+// Flood: a pod that sends probes as if from many addresses, at a given rate.
 //
 // It is a process of its own, so that its CPU time is not counted as this process's. It has raw sockets in
 // the namespace `from` (CAP_NET_RAW, as pods may have), and ends with this object or with this process.
@@ -108,7 +107,7 @@ class Batch {
     }
   }
 
-  // How many were sent, of kBatch.
+  // Returns how many of kBatch were sent.
   std::uint64_t Send(int socket) {
     for (Packet& packet : packets_) {
       packet.ip.saddr = htonl(plan_.first.ToV4() + next_);
@@ -248,7 +247,7 @@ class FloodTest : public ::testing::Test {
     Must(OpenRaw(wires_.the_switch()).Request(message));
   }
 
-  // A peer's burst, as RailProber has them; how many of its probes were not answered.
+  // Sends a peer's burst as RailProber does. Returns how many of its probes were not answered.
   std::size_t Lost(int rail, std::uint32_t peer) {
     // Nodes know each other's endpoints on rails without a VLAN by their MAC addresses.
     LinkChange peers;
@@ -280,7 +279,7 @@ class FloodTest : public ::testing::Test {
     }
   }
 
-  // CPU time of this process, which the flood is not part of, for one packet of it.
+  // CPU time of this process for one packet of the flood. The flood is a process of its own.
   double MicrosecondsPerPacket(std::uint32_t senders) {
     const Flood flood(wires_.the_switch(), {EndpointOf(0), kStrangersPrefix.First(), senders, 15'000});
     const auto cpu = [] {
@@ -289,7 +288,7 @@ class FloodTest : public ::testing::Test {
       return 1e6 * static_cast<double>(usage.ru_utime.tv_sec + usage.ru_stime.tv_sec) +
              static_cast<double>(usage.ru_utime.tv_usec + usage.ru_stime.tv_usec);
     };
-    // Once all have sent.
+    // Measures only after every sender has sent.
     EXPECT_TRUE(Holds([&] { return flood.Sent() > kStrangers; }));
     const double before = cpu();
     const std::uint64_t first = flood.Sent();
@@ -326,7 +325,7 @@ class FloodFromTest : public FloodTest, public ::testing::WithParamInterface<Att
     const Attack& attack = GetParam();
     auto flood = std::make_unique<Flood>(wires_.the_switch(),
                                          FloodPlan{EndpointOf(0), attack.first, attack.senders, per_second});
-    // Whatever it can exhaust is exhausted: neighbour table, send buffer, limits.
+    // The flood exhausts everything that it can: neighbour table, send buffer, limits.
     EXPECT_TRUE(Holds([&] { return flood->Sent() > kModest; }));
     return flood;
   }
@@ -343,7 +342,7 @@ INSTANTIATE_TEST_SUITE_P(
 TEST_P(FloodFromTest, CostsAnotherRailNothing) {
   const auto flood = Begin(0);
   ExpectNothingLost(1, *flood, 100'000);
-  // Nor does it keep a rail's prober from its turn.
+  // A flood does not stop a rail's prober from ending either.
   Prober(0).reset();
   Prober(1).reset();
 }

@@ -1,5 +1,5 @@
-// Three nodes on one rail, each a PF of tests/support/netns/wires.h on one switch, and their rounds by hand:
-// nobody waits for intervals.
+// Three nodes on one rail, each a PF of tests/support/netns/wires.h on one switch. Tests start the rounds, so
+// that nothing waits for intervals.
 #pragma once
 
 #include <memory>
@@ -25,7 +25,7 @@ class ReachabilityNode {
   reachability::RailProber& rail() { return *rail_; }
   // Another description of the rail, from the next round on.
   void Set(const reachability::RailPort& port);
-  // As a railheadd that is killed and started again.
+  // Like a railheadd that is killed and started again.
   void Restart();
 
  private:
@@ -42,17 +42,17 @@ class ReachabilityCluster {
  public:
   static constexpr int kNodes = 3;
   explicit ReachabilityCluster(bool v6 = false);
-  // Of all nodes, one after the other.
+  // Runs rounds of all nodes, one after the other.
   void Rounds(int count);
   ReachabilityNode& Node(int number) { return *nodes_[static_cast<std::size_t>(number)]; }
   FakeSwitch& Switch() { return switch_; }
   Wires& Cables() { return wires_; }
-  // Of a node, plugged in at the switch or not.
+  // Plugs a node's cable into the switch, or pulls it.
   void Cable(int node, bool in);
   Kernel& kernel() { return kernel_; }
   // The switch is the rail's gateway, and nothing else.
   static bool IsGateway(int port, int vlan, const IpAddress& address);
-  // Of node FROM, of node TO: state by name.
+  // The name of the state that node FROM reports for node TO.
   std::string State(int from, int to) { return std::string(WordOf(Node(from).Peer(to).state)); }
   std::string Rail(int node) { return std::string(WordOf(Node(node).Report().state)); }
 

@@ -1,4 +1,4 @@
-// Rails with faults, on the real kernel: what a node says of them, and that it says nothing of what is well.
+// Rails with faults, on the real kernel: what a node reports about them, and that it blames nothing healthy.
 #include <gtest/gtest.h>
 
 #include <atomic>
@@ -17,7 +17,7 @@ class RailProberTest : public ::testing::Test {
       ASSERT_EQ(cluster_.Rail(node), "reachable") << cluster_.Node(node).Report().because;
     }
   }
-  // All of it, after some rounds more.
+  // Everything is reachable after `rounds` more rounds without loss.
   void ExpectWell(int rounds = 3) {
     cluster_.Switch().Drop(nullptr);
     cluster_.Rounds(rounds);
@@ -46,7 +46,8 @@ TEST_F(RailProberTest, KnowsItsGatewayAndItsPeers) {
   EXPECT_EQ(next.probes - reach.probes, next.answers - reach.answers);
 }
 
-// Senders that are no peers share a limit, and pods are none: else all pods would ask the same two endpoints.
+// Unknown senders share a rate limit, and pods are unknown senders. So pods of different nodes must not all
+// probe the same two endpoints.
 TEST_F(RailProberTest, PodsProbeTheEndpointsOfTheNextNodes) {
   for (int node = 0; node < ReachabilityCluster::kNodes; ++node) {
     const auto endpoint = [&](int steps) {
@@ -110,7 +111,7 @@ TEST_F(RailProberTest, DoesNotTakeAnAddressThatAnotherHas) {
   ExpectWell(4);
 }
 
-// The attack: somebody answers ARP for the other endpoints, before they do.
+// The attack: a host answers ARP for the other endpoints before they do.
 TEST_F(RailProberTest, ForgedArpAnswersDoNotHideEndpoints) {
   cluster_.Switch().Own([](int port, int vlan, const IpAddress& address) {
     const bool others =
@@ -124,7 +125,7 @@ TEST_F(RailProberTest, ForgedArpAnswersDoNotHideEndpoints) {
   }
 }
 
-// A node that leaves the fabric and one that takes its address: entries follow.
+// A node is removed from the fabric and another one takes its address: the neighbour entries follow.
 TEST_F(RailProberTest, KnownMacAddressesFollowTheFabric) {
   reachability::RailPort port = cluster_.Node(0).port();
   const reachability::RailPort before = port;
@@ -178,8 +179,8 @@ TEST_F(RailProberTest, APfThatIsGivenToPodsHasNoEndpoint) {
   EXPECT_EQ(cluster_.Node(0).Report().because, "its PF is given to pods as a whole");
 }
 
-// So that what is done to RoCE on the way is done to probes and answers. The priority in a VLAN's tag:
-// tests/system/faults/faults_guest.sh.
+// So that switches treat probes and answers like RoCE. tests/system/faults/faults_guest.sh checks the
+// priority in a VLAN's tag.
 TEST(RailProberClassTest, SendsAsRoceDoes) {
   for (const bool v6 : {false, true}) {
     ReachabilityCluster cluster(v6);
@@ -214,7 +215,7 @@ TEST_F(RailProberTest, TakesUpAnotherTrafficClass) {
   ExpectWell();
 }
 
-// What differs is the kernel's part: neighbours, and addresses that it would look for itself.
+// Only the kernel's part differs: neighbours, and addresses that the kernel would resolve itself.
 TEST(RailProberIpv6Test, KnowsItsPeersAndFindsAFault) {
   ReachabilityCluster cluster(true);
   cluster.Rounds(3);

@@ -166,7 +166,7 @@ class ReachabilityOfPodsTest : public ReachabilityWatchTest {
     attached.addressing.addresses = {*IpPrefix::Parse("10.100.0.50/24")};
     entry.devices = {attached};
     Must(Journal(sysfs_.root()).Write(entry));
-    // A sandbox of the same pod that was before.
+    // An earlier sandbox of the same pod.
     entry.key.container_id = "before";
     Must(Journal(sysfs_.root()).Write(entry));
   }
@@ -193,7 +193,7 @@ TEST_F(ReachabilityOfPodsTest, AreLookedAtFromInside) {
   EXPECT_EQ(reach.pod_namespace + "/" + reach.pod + " " + reach.interface, "ml/trainer-0 rail0");
   EXPECT_EQ(reach.gateway_answers, true);
   EXPECT_TRUE(reach.stale.empty()) << "that the gateway answers no echo request is no sign of that";
-  // The VF is silent, the node is well.
+  // The VF is silent; the node is reachable.
   LinkChange down;
   down.up = false;
   Must(route_->ChangeLink(link_, down));
@@ -203,8 +203,8 @@ TEST_F(ReachabilityOfPodsTest, AreLookedAtFromInside) {
   EXPECT_TRUE(PodBecomes(reachability::ReachabilityState::kReachable));
 }
 
-// The gateway and another node are the switch's end of the cable. They take the pod's address for another
-// MAC address's, as when it was another pod's before: it is found, told and mended at one look.
+// The switch's end of the cable plays the gateway and another node. Their entries for the pod's address have
+// another MAC address, as if another pod had had it before. One check finds, reports and fixes this.
 TEST_F(ReachabilityOfPodsTest, StaleNeighboursAreFixed) {
   switch_.Own(nullptr);
   const auto far = OpenRoute(wires_.the_switch());
@@ -221,7 +221,7 @@ TEST_F(ReachabilityOfPodsTest, StaleNeighboursAreFixed) {
               Must(reachability::OpenUdp(wires_.the_switch(), "swp0",
                                          {endpoint, reachability::ReachabilitySettings().port}, 0)));
   Describe(R"({"intervalSeconds": 1, "podSeconds": 1})", R"(, "gpu-002": "10.100.0.2")");
-  // Else a broadcast of the pod's may come first, and mend it as well.
+  // Otherwise a broadcast of the pod may come first and fix it too.
   const MacAddress far_mac = GetLink(*far, wires_.Far(0)).mac;
   for (const IpAddress& one : {gateway, endpoint})
     Must(route_->SetNeighbour({one, far_mac, link_, NUD_PERMANENT}));

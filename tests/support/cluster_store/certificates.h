@@ -1,4 +1,4 @@
-// Certificates for TLS tests, made anew: see make_certificates.sh.
+// New certificates for TLS tests: see make_certificates.sh.
 #pragma once
 
 #include <string>

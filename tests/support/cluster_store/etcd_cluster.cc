@@ -53,7 +53,7 @@ void EtcdCluster::Start(int member) {
       "etcd", "--name=" + Name(member), "--data-dir=" + directory_ + "/" + Name(member),
       "--listen-client-urls=" + client, "--advertise-client-urls=" + client, "--listen-peer-urls=" + peer,
       "--initial-advertise-peer-urls=" + peer, "--initial-cluster=" + cluster,
-      // A busy machine would answer a dozen logins later than they wait.
+      // Without this, a dozen logins on a busy machine would take longer than the clients wait.
       "--bcrypt-cost=4", "--logger=zap", "--log-level=warn"};
   if (options_.tls) {
     const std::string& at = options_.certificates;

@@ -1,4 +1,4 @@
-// etcd as tests need it: one member or several, on loopback, with TLS and users or without.
+// etcd for tests: one member or several, on loopback, with or without TLS and users.
 #pragma once
 
 #include <functional>
@@ -17,16 +17,16 @@ struct EtcdOptions {
   bool users = false;              // railhead/secret may use the prefix /railhead/ only
   std::string certificates;        // directory; with tls
   std::vector<std::string> hosts;  // of the members; default: 127.0.0.1
-  // In member N's process before etcd starts.
+  // Runs in member N's process before etcd starts.
   std::function<void(int)> in_child;
 };
 
 class EtcdCluster {
  public:
-  // `directory` has to be there; everything is kept in it. Serves when this returns.
+  // `directory` must exist; it keeps all files. etcd serves when this returns.
   EtcdCluster(std::string directory, EtcdOptions options);
 
-  // For all members; with their user's files when there are users.
+  // The settings for all members, with the user's files when there are users.
   [[nodiscard]] address_leasing::EtcdConfig Config() const;
   [[nodiscard]] address_leasing::EtcdConfig RootConfig() const;
   [[nodiscard]] address_leasing::EtcdConfig ConfigOf(int member) const;
@@ -34,7 +34,7 @@ class EtcdCluster {
   void Signal(int member, int signal) { members_.at(static_cast<std::size_t>(member))->Signal(signal); }
   void Kill(int member) { members_.at(static_cast<std::size_t>(member))->Kill(); }
   void Start(int member);
-  // Every member answers linearizable reads.
+  // Waits until every member answers linearizable reads.
   void AwaitAll() const;
   [[nodiscard]] std::string Log(int member) const;
 

@@ -1,6 +1,5 @@
-// The Kubernetes API for tests: a real kube-apiserver on an etcd where there is one (in the
-// directory that KUBEBUILDER_ASSETS names), and kube_standin.py. Both with TLS, with our
-// manifest applied, and with the same users.
+// The Kubernetes API for tests: kube_standin.py, and a real kube-apiserver on an etcd if KUBEBUILDER_ASSETS
+// names its directory. Both use TLS, have our manifest applied, and know the same users.
 #pragma once
 
 #include <memory>
@@ -20,20 +19,20 @@ class KubeServer {
  public:
   enum class Kind { kStandIn, kReal };
 
-  // Where kube-apiserver is; "": nowhere.
+  // The path of kube-apiserver; "": it is not installed.
   static std::string RealServer();
 
-  // Serves when this returns.
+  // The server serves when this returns.
   explicit KubeServer(Kind kind);
 
   // railheadd's service account, by a token file below root().
   [[nodiscard]] KubeAccess Access() const;
-  // Somebody who may do nothing.
+  // A user without any permission.
   [[nodiscard]] KubeAccess StrangersAccess() const;
   // The cluster's administrator, by a client certificate.
   [[nodiscard]] KubeAccess AdminAccess() const;
 
-  // No records are left.
+  // Removes all records.
   void Clear();
   // A request as the administrator; its status must be 2xx.
   http::HttpAnswer Admin(const std::string& method, const std::string& target, const std::string& body = "",

@@ -12,7 +12,7 @@
 namespace railhead::testing {
 namespace {
 
-// False: the test is over.
+// False: the test has ended.
 bool Readable(int fd, int stop) {
   std::array<pollfd, 2> waited{pollfd{fd, POLLIN, 0}, pollfd{stop, POLLIN, 0}};
   ::poll(waited.data(), waited.size(), -1);

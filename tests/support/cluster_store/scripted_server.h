@@ -1,5 +1,4 @@
-// A server on loopback that answers each request with the next piece of its script, however
-// wrong that is.
+// A server on loopback that answers each request with the next piece of its script, even a wrong one.
 #pragma once
 
 #include <atomic>
@@ -17,7 +16,7 @@ class ScriptedServer {
     std::string bytes;          // sent when a whole request is there
     bool close = false;         // and then closed
     bool close_unread = false;  // closed as soon as it is accepted
-    bool hang = false;          // nothing more is sent, nor closed, till the server goes
+    bool hang = false;          // sends nothing more and does not close until the server ends
   };
   explicit ScriptedServer(std::vector<Step> steps);
   ~ScriptedServer();
@@ -25,10 +24,10 @@ class ScriptedServer {
   ScriptedServer& operator=(const ScriptedServer&) = delete;
 
   [[nodiscard]] std::string url() const { return "http://127.0.0.1:" + std::to_string(port_); }
-  // Of those that came in so far, head and body.
+  // The number of whole requests (head and body) so far.
   [[nodiscard]] int requests() const { return requests_; }
   [[nodiscard]] int connections() const { return connections_; }
-  // The latest one; ask when its answer is there.
+  // The latest request; valid once its answer has arrived.
   [[nodiscard]] const std::string& last() const { return last_; }
 
   // "HTTP/1.1 STATUS X" with a body of known length.

@@ -11,18 +11,18 @@
 
 namespace railhead::testing {
 
-// Ends with the test, also when the test is killed. Output is appended to `log`. `in_child` runs before the
-// program does; only system calls there.
+// The server ends with the test, also when the test is killed. Its output is appended to `log`. `in_child`
+// runs before the program does; it may only make system calls.
 std::unique_ptr<Process> StartServer(std::vector<std::string> arguments, const std::string& log,
                                      std::function<void()> in_child = {});
 
-// A TCP port of 127.0.0.1 that nobody else is given while this lives; refuses connections until a server
+// A TCP port of 127.0.0.1 that no other process gets while this lives. It refuses connections until a server
 // listens there.
 //
-// The kernel gives a bound port to no one that asks for any port (net/ipv4/inet_connection_sock.c,
-// inet_csk_find_open_port) nor to a connection as its own end (inet_hashtables.c, __inet_hash_connect). A
-// server that asks for this very one and sets SO_REUSEADDR, as Go's do, has it all the same, and may come
-// back to it.
+// The kernel does not give a bound port to a process that asks for any port (net/ipv4/inet_connection_sock.c,
+// inet_csk_find_open_port). Nor does it use the port as the local end of a connection (inet_hashtables.c,
+// __inet_hash_connect). A server that asks for this port with SO_REUSEADDR, as Go's servers do, still gets
+// it, and may take it again later.
 class ReservedPort {
  public:
   ReservedPort();

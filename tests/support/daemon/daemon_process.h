@@ -13,10 +13,10 @@ namespace railhead::testing {
 
 inline constexpr const char* kResource = "railhead.io/roce";
 
-// Generous: the machine may be busy.
+// A generous deadline, since the machine may be busy.
 std::chrono::steady_clock::time_point Soon();
 
-// A program on that root. `environment`: "NAME=VALUE" each, beside RAILHEAD_ROOT.
+// Starts a program on that root. `environment`: "NAME=VALUE" each, in addition to RAILHEAD_ROOT.
 std::unique_ptr<Process> StartOn(const std::string& root, std::vector<std::string> arguments,
                                  std::vector<std::string> environment = {});
 
@@ -28,7 +28,7 @@ class ProcessTest : public TwoRails {
   std::vector<std::string> environment_;  // of the programs that Run() starts
 };
 
-// With kubelet's directory.
+// A process test with kubelet's directory.
 class KubeletTest : public ProcessTest {
  protected:
   KubeletTest();
@@ -36,7 +36,7 @@ class KubeletTest : public ProcessTest {
   std::unique_ptr<Process> RunDaemon(std::vector<std::string> more = {});
 
   const std::string directory_ = root_.Path("/kubelet");
-  std::string sockets_ = directory_;  // where railheadd's are
+  std::string sockets_ = directory_;  // where railheadd's sockets are
 };
 
 }  // namespace railhead::testing

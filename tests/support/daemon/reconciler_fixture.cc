@@ -34,14 +34,14 @@ std::string ReconcilerFixture::Did() {
 bool ReconcilerFixture::KillPass(int nth, int passes, const reconcile::ReconcileOptions& options) {
   kernel_.ParkAt(nth);
   const auto done = std::make_shared<std::atomic<bool>>(false);
-  // The thread may outlive the test, so it borrows nothing but the kernel, as others do.
+  // The thread may outlive the test, so it borrows only the kernel, like other parked threads.
   std::thread([this, done, passes, options, root = sysfs_.root()] {
     reconcile::Reconciler reconciler(root, kernel_, options);
     for (int pass = 0; pass < passes; ++pass) (void)reconciler.Run();
     *done = true;
   }).detach();
   const bool parked = kernel_.AwaitParked([&] { return done->load(); });
-  // A killed process has no locks any more.
+  // A killed process holds no locks, so this releases those of the parked thread.
   std::error_code error;
   for (const auto& entry : fs::directory_iterator("/proc/self/fd")) {
     const std::string target = fs::read_symlink(entry.path(), error);

@@ -13,9 +13,9 @@ class ReconcilerFixture : public RailsFixture {
  protected:
   using Clock = reconcile::Reconciler::Clock;
 
-  // One pass by a reconciler of its own: as --reconcile-once.
+  // Runs one pass by a new reconciler, like --reconcile-once.
   reconcile::ReconcileReport Once();
-  // "what name: reason" a line, with "!" and the message behind those that failed.
+  // One line "what name: reason" per action; a failed one ends with "!" and the message.
   static std::string Told(const reconcile::ReconcileReport& report);
   // Once(), which has to succeed.
   std::string Did();
@@ -28,10 +28,10 @@ class ReconcilerFixture : public RailsFixture {
   [[nodiscard]] bool IsThere(const std::string& path) const;
   void Remove(const std::string& path) const;
   [[nodiscard]] std::string EntryOf(const Call& call) const;
-  // Its journal entry without the file, so that its other files are without owner.
+  // Removes the call's journal file, so that its other files have no owner.
   void ForgetEntry(const Call& call) const;
 
-  // Call with the pod UID that kubelet gives.
+  // A call with the pod UID that kubelet gives.
   [[nodiscard]] Call OfPod(const std::string& uid) const;
   void KubeletHas(const std::string& uid) const;
 };

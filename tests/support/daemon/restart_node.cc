@@ -81,7 +81,7 @@ std::unique_ptr<DeviceManager> RestartNode::MakeKubelet(KubeletOptions options) 
   return std::make_unique<DeviceManager>(directory_, std::move(options));
 }
 
-// Every list that railheadd ever sends.
+// Checks every list that railheadd sends.
 void RestartNode::Check(const TraceEvent& event) {
   if (event.from != "plugin" || event.call != "ListAndWatch") return;
   const auto* devices = Field(event.response, "devices");
@@ -123,8 +123,8 @@ void RestartNode::ExpectWhole(DeviceManager* kubelet, const std::string& when) {
   for (const std::string& list : wrong_lists_) ADD_FAILURE() << when << ": railheadd has told of " << list;
 }
 
-// kubelet knows of exactly these pods, railheadd has a record for each of their devices, and
-// admitting them once more, as kubelet does after its restart, neither fails nor allocates.
+// Expects that kubelet knows exactly these pods, and that railheadd has a record for each of their devices.
+// Admitting the pods again, as kubelet does after its restart, must neither fail nor allocate.
 void RestartNode::ExpectPods(DeviceManager* kubelet, const std::string& when) {
   std::map<std::string, std::string> holder;
   for (const auto& [uid, pod] : pods_) {

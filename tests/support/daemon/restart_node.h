@@ -1,7 +1,7 @@
-// A node with three resources, kubelet's device manager on it, and what must hold whatever was
-// restarted: no device lost, doubled or unhealthy, allocated ones stay, one live server each.
+// A node with three resources and kubelet's device manager, and what must hold after any restart. No device
+// is lost, doubled or unhealthy; allocated devices stay allocated; each resource has one live server.
 //
-// Threads: At() hooks come from the stand-in's; everything else from the test's.
+// Threads: At() hooks run on the stand-in's threads, everything else on the test's.
 #pragma once
 
 #include <map>
@@ -25,27 +25,27 @@ class RestartNode : public KubeletTest {
 
   RestartNode();
 
-  // From now on kubelet finds the sockets of railheadd, instead of being called.
+  // From now on kubelet finds railheadd's sockets itself; railheadd does not call Register.
   void UseRegistry();
   std::unique_ptr<Process> RunDaemon(std::vector<std::string> more = {});
 
-  // A stand-in that looks at all that railheadd says.
+  // Makes a stand-in for kubelet that checks everything that railheadd sends.
   std::unique_ptr<DeviceManager> MakeKubelet(KubeletOptions options = {});
 
-  // Every resource has all of its devices, and one stream.
+  // Whether every resource has all its devices, and one stream.
   bool IsWhole(DeviceManager* kubelet) const;
-  // Waits for that; then the rest must hold at once.
+  // Waits for IsWhole(); then all other conditions must hold at once.
   void ExpectWhole(DeviceManager* kubelet, const std::string& when);
 
-  // A pod of one or two containers that want some of some resources; "" when nothing is free. The
-  // pod is removed again when it is refused.
+  // Admits a pod whose one or two containers want devices of some resources; "" when no device is free. A
+  // refused pod is removed again.
   std::string AdmitSomePod(DeviceManager* kubelet);
   void RemoveSomePod(DeviceManager* kubelet);
   [[nodiscard]] std::size_t Free(const std::string& resource) const;
 
   unsigned Random(unsigned below);
 
-  // Who asks kubelet again without being dropped has two streams.
+  // A plugin that registers again before kubelet drops it has two streams.
   int most_streams_ = 1;
 
   std::map<std::string, std::set<std::string>> devices_;  // of each resource
@@ -62,7 +62,7 @@ class RestartNode : public KubeletTest {
   void ExpectPods(DeviceManager* kubelet, const std::string& when);
   void ExpectOneServerEach(DeviceManager* kubelet, const std::string& when);
 
-  std::map<std::string, Pod> pods_;  // that were admitted
+  std::map<std::string, Pod> pods_;  // the admitted pods
   int pods_so_far_ = 0;
   std::mutex mutex_;
   std::set<std::string> wrong_lists_;

@@ -27,7 +27,7 @@ class TwoRails : public ::testing::Test {
 
   [[nodiscard]] std::shared_ptr<const inventory::Inventory> Discover(
       const inventory::HostNetwork& host = {}) const;
-  // Of fabric.json's text; the failure of a test when it is refused.
+  // The pools of a fabric.json text. The test fails when the text is refused.
   [[nodiscard]] std::vector<std::shared_ptr<const resources::ResourcePool>> PoolsOf(
       const std::string& fabric) const;
   // The default pool over both rails, with further keys of the pool as JSON.

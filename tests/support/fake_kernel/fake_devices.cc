@@ -15,7 +15,7 @@ std::vector<std::string> ElementsOf(const std::string& list) {
   return list.empty() ? std::vector<std::string>{} : Split(list, ',');
 }
 
-// The queue that an RSS table names last but not least: its entries are 32 bits, little-endian.
+// The highest queue that an RSS table names. Its entries are 32 bits, little-endian.
 int HighestQueue(const std::string& table) {
   int highest = 0;
   for (std::size_t at = 0; at + 8 <= table.size(); at += 8)
@@ -27,8 +27,8 @@ const std::string* ValueOf(const FakeNetdev& netdev, const char* name) {
   return netdev.device.Find(name);
 }
 
-// What drivers and ethtool's core check across settings (ethtool_check_max_channel, and mlx5's and others'
-// set_channels with XDP).
+// Checks that drivers and ethtool's core make across settings (ethtool_check_max_channel; set_channels with
+// XDP in mlx5 and others).
 int CheckQueues(const FakeNetdev& netdev, const std::string& name, const std::string& value) {
   const std::string* table = ValueOf(netdev, "rss.table");
   const std::string* queues = ValueOf(netdev, "channels.combined");

@@ -58,7 +58,7 @@ void FakeKernel::NewNamespace(const std::string& name, const std::string& path) 
               {AF_INET6, 0, {}, "", kTableLocal},
               {AF_INET6, 32766, {}, "", kTableMain}};
   ns.has_processes = name == kHost;
-  // net.core.devconf_inherit_init_net 0: what is said of IPv4 in the first one.
+  // net.core.devconf_inherit_init_net is 0: IPv4 settings are inherited from the first namespace.
   if (const FakeNamespace* host = state_.Namespace(kHost); host != nullptr) {
     for (const auto& [sysctl, value] : host->sysctls) {
       if (sysctl.rfind("net/ipv4/conf/", 0) == 0) ns.sysctls[sysctl] = value;
@@ -312,7 +312,7 @@ Result<void> FakeKernel::Announce(const NetNs& ns, const Link& link,
   const FakeNetdev* netdev = name ? state_.Find(*name, link.index) : nullptr;
   if (netdev == nullptr) return FailSys(ENODEV, what);
   if (!netdev->link.up) return FailSys(ENETDOWN, what);
-  // Without carrier the kernel drops it without a word.
+  // Without carrier the kernel drops it without an error.
   if (state_.HasCarrier(*netdev)) announcements_.push_back({*name, netdev->link.name, addresses});
   return {};
 }

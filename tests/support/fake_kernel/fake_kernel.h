@@ -3,19 +3,18 @@
 //   FakeSysfs sysfs;
 //   FakeKernel kernel(sysfs);
 //   const auto vfs = kernel.AddPf({.address = "0000:43:00.0", .netdev = "pf0"}, {.count = 4});
+//
 //   kernel.AddNamespace("/run/netns/a");       // a real file
 //   const std::string before = kernel.Snapshot();
 //   ... kernel.HostNetns(), kernel.OpenRoute(ns), ...
 //   EXPECT_EQ(kernel.Snapshot(), before);
 //
-// It behaves as Linux does where that matters (rules: fake_state.h)
-// and keeps the tree of `sysfs` in step: a VF in a pod has no net/ directory there,
-// uverbs nodes come and go. It expects nothing: tests look at the state, at
-// Snapshot(), and at Log() for messages.
+// It behaves as Linux does where that matters (rules: fake_state.h). It updates the tree of `sysfs`: a VF in
+// a pod has no net/ directory there, uverbs nodes come and go. It has no expectations of its own: tests check
+// the state, Snapshot(), and Log() for messages.
 //
-// Every call of Kernel, RouteApi and RdmaApi counts; Fail*() makes calls fail and
-// ParkAt() stops the calling thread for good within a call, which is what a killed
-// process looks like from the kernel.
+// It counts every call of Kernel, RouteApi and RdmaApi. Fail*() makes calls fail. ParkAt() stops the calling
+// thread within a call for good: to the kernel this looks like a killed process.
 // Threads: one at a time (a parked thread does not count). `sysfs` must outlive it.
 #pragma once
 
@@ -71,18 +70,18 @@ struct Probe {
 
 class FakeKernel final : public Kernel {
  public:
-  // kPartly: what the kernel did before it refused stays (a move without the new
-  // name, the first of several settings); for calls that are one step as kRefused.
+  // kPartly: the steps before the refused one stay (a move without the new name, the first of several
+  // settings). For calls of one step it is the same as kRefused.
   enum class Fault { kRefused, kPartly };
 
   explicit FakeKernel(FakeSysfs& sysfs);
   ~FakeKernel() override = default;
 
-  // A PF with its VFs; the VFs' addresses.
+  // Adds a PF with its VFs. Returns the VFs' addresses.
   std::vector<std::string> AddPf(const FakeNicSpec& pf, const FakeVfSpec& vfs = {});
-  // The path of a file that stands for the namespace, made below sysfs' directory.
+  // Returns the path of a file that stands for the namespace. The file is made below sysfs' directory.
   std::string AddNamespace(const std::string& name);
-  // As the kernel does: physical devices go back to the host, the file goes too.
+  // Does what the kernel does: physical devices return to the host. The file is removed too.
   void RemoveNamespace(const std::string& path);
   void AddVeth(const std::string& ns, const std::string& name, const std::string& peer_ns,
                const std::string& peer);
@@ -92,22 +91,22 @@ class FakeKernel final : public Kernel {
   void AddAddress(const std::string& ns, const std::string& link, const std::string& prefix);
   void AddDefaultRoute(const std::string& ns, const std::string& link, const std::string& gateway);
   void SetUp(const std::string& ns, const std::string& link, bool up);
-  // A station elsewhere in the network of the PF `pf` (a BDF; "": of every link): it
-  // answers ARP and neighbour solicitations, so it is a neighbour and a conflict.
+  // Adds a host to the network of the PF `pf` (a BDF; "": of every link). It answers ARP and neighbour
+  // solicitations, so it is a neighbour and a conflict.
   void AddForeignHost(const std::string& pf, const std::string& address, const std::string& mac);
-  // Somebody who answers every probe in the network of `pf`.
+  // Adds a host that answers every probe in the network of `pf`.
   void AddResponder(const std::string& pf, const std::string& mac);
   void SetHasProcesses(const std::string& ns, bool has);
 
   FakeState& state() { return state_; }
   void SetRdmaMode(RdmaNetnsMode mode) { state_.mode = mode; }
-  // After changes made through state().
+  // Call it after changes made through state().
   void Sync() { mirror_.Sync(state_); }
 
-  // From now on a PF resets a VF whose MAC it sets: that many changes of the MAC or of the state of the VF's
-  // link are refused with `error` before it is back.
+  // From now on a PF resets a VF when it sets the VF's MAC. Until the VF is back, this many changes of its
+  // MAC or link state fail with `error`.
   void ResetVfs(int refusals, int error) { vf_reset_ = {refusals, error}; }
-  // For the handles: what a change of this function's link meets.
+  // For the handles: begins the reset, and the error of the next change of this function's link.
   void BeginReset(const std::string& bdf) {
     if (vf_reset_.refusals > 0) resetting_[bdf] = vf_reset_.refusals;
   }
@@ -127,16 +126,16 @@ class FakeKernel final : public Kernel {
   // Every call of that name ("SetVf") whose log line contains `text`.
   void FailEvery(const std::string& call, int error, const std::string& text = {});
   void StopFailing();
-  // The nth call from now never returns; AwaitParked() returns when it got there.
+  // The nth call from now never returns; AwaitParked() returns when a thread has reached it.
   void ParkAt(int nth);
   // false: `done` became true first.
   bool AwaitParked(const std::function<bool()>& done);
 
-  // Is called before each call does anything, with its name and what of: "FindLink pf0".
+  // Runs before each call does anything, with the call's name and object: "FindLink pf0".
   std::function<void(const std::string&)> before;
 
   [[nodiscard]] int calls() const { return calls_; }
-  // Of calls since the last Fail*() or ClearLog(), one a line.
+  // The calls since the last Fail*() or ClearLog(), one per line.
   [[nodiscard]] std::string Log() const;
   void ClearLog() { log_.clear(); }
   [[nodiscard]] const std::vector<Announcement>& announcements() const { return announcements_; }
@@ -149,7 +148,7 @@ class FakeKernel final : public Kernel {
   Result<std::unique_ptr<DeviceApi>> OpenDevices(const NetNs& ns) override;
   Result<std::optional<std::vector<GidEntry>>> ReadGids(const NetNs& ns, const std::string& device) override;
   Result<void> Announce(const NetNs& ns, const Link& link, const std::vector<IpAddress>& addresses) override;
-  // Does not wait: answers are there or do not come.
+  // Does not wait: an answer is available at once or never.
   Result<std::vector<AddressConflict>> ProbeAddresses(const NetNs& ns,
                                                       const std::vector<ProbeTarget>& targets,
                                                       std::chrono::milliseconds budget) override;
@@ -161,7 +160,7 @@ class FakeKernel final : public Kernel {
   Result<void> BindDriver(const std::string& bdf, const std::string& driver) override;
   Result<void> ResetFunction(const std::string& bdf) override;
 
-  // For the handles: counts and logs a call; what it is to fail with, if so.
+  // For the handles: counts and logs a call. Returns the injected failure, if any.
   struct Injected {
     int error = 0;
     Fault fault = Fault::kRefused;
@@ -169,9 +168,9 @@ class FakeKernel final : public Kernel {
     [[nodiscard]] bool Refused() const { return error != 0 && fault == Fault::kRefused; }
   };
   Injected Begin(const std::string& call, const std::string& what);
-  // The namespace's name; nullopt when it is gone.
+  // The namespace's name; nullopt when the namespace has ended.
   std::optional<std::string> NameOf(const NetNs& ns);
-  // What a call that changes something ends with.
+  // The end of every call that changes the state.
   Result<void> Finish(int error, const std::string& what);
 
  private:
@@ -202,7 +201,7 @@ class FakeKernel final : public Kernel {
   std::map<std::string, Every> every_;
   std::vector<std::string> log_;
 
-  // Shared with parked threads, which outlive the kernel.
+  // Parked threads share this and outlive the kernel.
   struct Parking {
     std::mutex mutex;
     std::condition_variable changed;

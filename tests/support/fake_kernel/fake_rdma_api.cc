@@ -49,7 +49,7 @@ class FakeRdmaApi final : public RdmaApi {
     if (const auto injected = Begin("AddRxe", name + " on " + netdev)) return FailSys(injected.error, what);
     const int error = state().AddRxe(ns_, name, netdev);
     auto done = kernel_.Finish(error, what);
-    // As the netlink layer tells these two.
+    // The netlink layer maps these two errors to the same codes.
     if (error == ENFILE) done.error().code = ErrorCode::kExists;
     if (error == EINVAL) done.error().code = ErrorCode::kUnsupported;
     return done;

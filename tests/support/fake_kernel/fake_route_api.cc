@@ -49,7 +49,7 @@ std::string TextOf(const VfSettings& change) {
   return text;
 }
 
-// The first of several settings alone: what is left when a later one is refused.
+// Only the first of several settings: the result when the kernel refuses a later one.
 VfSettings FirstOf(const VfSettings& change) {
   VfSettings first;
   ForEachVfSetting([&](const char* /*key*/, auto setting) {
@@ -271,7 +271,7 @@ class FakeRoute final : public RouteApi {
     return known()->mac.IsZero() ? std::nullopt : std::optional(known()->mac);
   }
 
-  // Nothing changes by itself here: what is not there now does not come.
+  // The fake changes nothing by itself, so waiting for carrier would not help.
   Result<bool> WaitCarrier(int index, Deadline) override {
     const std::string what = "waiting for carrier of " + Text(index);
     if (const auto injected = Begin("WaitCarrier", Text(index))) return FailSys(injected.error, what);

@@ -1,5 +1,5 @@
-// FakeKernel::Snapshot(): the state as text, sorted, without numbers that a kernel
-// hands out anew each time.
+// FakeKernel::Snapshot(): the state as text, sorted, without numbers that a kernel assigns differently each
+// time.
 #include <algorithm>
 
 #include "netns/base/text.h"

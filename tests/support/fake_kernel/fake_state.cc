@@ -158,7 +158,7 @@ void FakeState::Bind(FakeFunction& function) {
   MacAddress mac = function.burnt_in;
   if (function.state) {
     mac = MacOf(*function.state);
-    // Without a MAC from its PF a VF makes one up, another one every time.
+    // Without a MAC from its PF a VF chooses one, a different one every time.
     if (mac.IsZero()) mac.bytes = {0x06, 0, 0, 0, 0, next_random_++};
   }
   netdev.link.mac = mac;
@@ -193,11 +193,11 @@ void FakeState::RemoveNetdev(int id) {
 }
 
 void FakeState::ReturnToHost(FakeNetdev& netdev) {
-  // The name it has, or devINDEX when the host has such a device already.
+  // The device keeps its name, or becomes devINDEX if the host already uses that name.
   std::string name = netdev.link.name;
   if (Find(kHost, name) != nullptr) name = "dev" + std::to_string(netdev.link.index);
   for (int n = 0; Find(kHost, name) != nullptr; ++n) name = "dev" + std::to_string(n);
-  // Unlike a move, which is refused.
+  // Here the kernel drops alternative names that the host already uses; it would refuse a move.
   std::erase_if(netdev.link.alt_names,
                 [&](const std::string& other) { return Find(kHost, other) != nullptr; });
   Enter(netdev, kHost);
@@ -232,7 +232,7 @@ void FakeState::RemoveNamespace(const std::string& name) {
 int FakeState::MoveRdma(FakeRdma& rdma, const std::string& target) {
   if (mode == RdmaNetnsMode::kShared || rdma.rxe) return EOPNOTSUPP;
   rdma.ns = target;
-  // Its clients leave and come again: the number is the lowest free one by then.
+  // Its clients are removed and added again, so it gets the lowest free number.
   rdma.uverbs = -1;
   rdma.uverbs = LowestUverbs();
   return 0;

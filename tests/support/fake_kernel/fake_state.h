@@ -1,6 +1,6 @@
-// The state of a kernel that FakeKernel pretends to be, and what the kernel does
-// with it: links and their moves, VF settings, addresses, routes, rules, neighbours,
-// sysctls, RDMA devices. Functions answer 0 or an errno, as the kernel does.
+// The state of FakeKernel, and the kernel's operations on it. It covers links and their moves, VF settings,
+// addresses, routes, rules, neighbours, sysctls and RDMA devices. Functions return 0 or an errno, as the
+// kernel does.
 //
 // Source of the rules: net/core/dev.c (__dev_change_net_namespace, dev_change_name,
 // default_device_exit_net), net/core/rtnetlink.c (do_setlink, do_setvfinfo),
@@ -33,29 +33,28 @@ IpAddress LinkLocalOf(const MacAddress& mac);
 
 // The GID table of one RoCE port, by the kernel's rules.
 //
-// Source: drivers/infiniband/core/cache.c and roce_gid_mgmt.c. The first K slots
-// are kept for the default GIDs, K being the number of RoCE types of the port; the
-// GIDs of addresses take the lowest free slots above them, RoCE v1 before v2; a GID
-// that is there already is not added again. What is removed leaves a hole.
+// Source: drivers/infiniband/core/cache.c and roce_gid_mgmt.c. The first K slots are reserved for the default
+// GIDs, where K is the number of the port's RoCE types. The GIDs of addresses take the lowest free slots
+// above them, RoCE v1 before v2. A GID that already exists is not added again. Removing a GID makes a hole.
 class FakeGidTable {
  public:
   struct Slot {
     IpAddress gid;
     GidType type = GidType::kRoceV2;
     int netdev = 0;        // FakeNetdev::id
-    int hidden_reads = 0;  // the kernel's workqueue has not got to it yet
+    int hidden_reads = 0;  // reads until the kernel's workqueue would have added it
   };
 
   explicit FakeGidTable(std::vector<GidType> types) : types_(std::move(types)), slots_(kSize) {}
 
   void AddDefaults(int netdev, const MacAddress& mac);
   void Add(int netdev, const IpAddress& address, int hidden_reads);
-  // Entries of the address, not the default GIDs.
+  // Removes the entries of the address, but not the default GIDs.
   void Remove(int netdev, const IpAddress& address);
   void Clear() { slots_.assign(kSize, std::nullopt); }
 
   [[nodiscard]] const std::vector<std::optional<Slot>>& slots() const { return slots_; }
-  // One look at the table: what was hidden comes one look nearer.
+  // Counts one read of the table: each hidden entry becomes visible one read sooner.
   void CountRead();
 
  private:
@@ -74,7 +73,7 @@ struct FakeNamespace {
   std::vector<Route> routes;
   std::vector<Rule> rules;
   std::vector<Neighbour> neighbours;
-  std::map<std::string, std::string> sysctls;  // by path, those that were set; not of interfaces
+  std::map<std::string, std::string> sysctls;  // by path; only changed ones, and none of interfaces
   bool has_processes = false;
 };
 
@@ -84,39 +83,38 @@ struct FakeNetdev {
   std::string ns;
   std::string bdf;  // PCI function; empty: virtual
   int peer = 0;     // id of a veth's other end
-  int lower = 0;    // id of what a VLAN is on; a move of that leaves it where it is
+  int lower = 0;    // id of a VLAN's lower device; the VLAN stays when that device moves
   bool wire = true;
   int max_mtu = 9978;
   std::vector<IpPrefix> addresses;
-  // Its sysctls that were set: those that netlink sets too, and the others by
-  // "ipv4/conf/accept_local".
+  // Its changed sysctls: those that netlink can also set, and the others by path ("ipv4/conf/accept_local").
   std::map<Ipv4Conf, int> ipv4;
   std::map<std::string, std::string> sysctls;
-  // Its settings, as far as the driver has them, and the programs among them that a link holds: nobody but
-  // the link's owner can detach those.
+  // Its settings, as far as the driver has them. Only a link's owner can detach the programs in
+  // `linked_programs`.
   DeviceState device;
   std::set<std::string> linked_programs;
 };
 
-// A station of the network that is no netdev here.
+// A host on the network that has no netdev here.
 struct FakeHost {
   std::string pf;                    // BDF of the PF whose network it is in; "": in all
   std::optional<IpAddress> address;  // nullopt: it answers for every address
   MacAddress mac;
 };
 
-// What the PF's driver can do, beyond what every driver can.
+// What the PF's driver can do in addition to what every driver can.
 struct FakeDriver {
   std::string name = "mlx5_core";
   bool min_tx_rate = true;
   bool link_state = true;
   bool s_vlan = true;  // 802.1ad
-  // The VF's driver reads the MAC set by the PF only when it binds, and refuses
-  // another one then (igbvf).
+  // The VF's driver reads the MAC set by the PF only when it binds. From then on it refuses any other MAC
+  // (igbvf).
   bool mac_at_bind = false;
-  // Host name of a netdev that appears by binding: "" is the one it had.
+  // Host name of a netdev that appears by binding; "": its earlier name.
   std::string bind_name;
-  // What a device that is bound begins with (AllSettings(): everything that there is).
+  // The settings of a newly bound device (AllSettings(): all possible settings).
   DeviceState settings;
 };
 
@@ -137,13 +135,13 @@ struct FakeFunction {
 struct FakeRdma {
   std::uint32_t index = 0;
   std::string name;
-  std::string ns;  // of use in exclusive mode
+  std::string ns;  // used in exclusive mode
   int netdev = 0;  // FakeNetdev::id
   bool rxe = false;
   bool port_down = false;  // whatever the netdev does
   int uverbs = 0;
   FakeGidTable gids;
-  std::vector<RdmaUser> users = {};  // whom an unbinding of the driver disassociates
+  std::vector<RdmaUser> users = {};  // the users that unbinding the driver disassociates
 };
 
 class FakeState {
@@ -151,7 +149,7 @@ class FakeState {
   FakeNamespace* Namespace(const std::string& name);
   FakeNetdev* Netdev(int id);
   FakeNetdev* Find(const std::string& ns, int index);
-  // Alternative names are names too.
+  // Also finds links by alternative names.
   FakeNetdev* Find(const std::string& ns, const std::string& name);
   FakeNetdev* OfFunction(const std::string& bdf);
   FakeFunction* Function(const std::string& bdf);
@@ -162,11 +160,11 @@ class FakeState {
   Link LinkOf(const FakeNetdev& netdev);
   bool HasCarrier(const FakeNetdev& netdev);
   bool PortActive(const FakeRdma& rdma);
-  // netdev and RDMA device of a function whose driver binds.
+  // Makes the netdev and RDMA device of a function whose driver binds.
   void Bind(FakeFunction& function);
   void Unbind(FakeFunction& function);
   FakeNetdev& AddNetdev(const std::string& ns, const std::string& name);
-  // With all that hangs on it.
+  // Also removes everything that depends on it.
   void RemoveNetdev(int id);
   void RemoveNamespace(const std::string& name);
 
@@ -183,15 +181,16 @@ class FakeState {
   int AddRoute(const std::string& ns, Route route);
   int DeleteRoute(const std::string& ns, const Route& route);
 
-  // Who answers on the netdev's network for an address: a foreign host, or another
-  // netdev on the same wire (veth peer, or same PF and VLAN) that has it and may answer.
+  // The MAC that answers for an address on the netdev's network. It belongs to a foreign host, or to a netdev
+  // on the same wire that has the address and may answer. The same wire is a veth peer, or the same PF and
+  // VLAN.
   std::optional<MacAddress> AnswerFor(const FakeNetdev& netdev, const IpAddress& address);
   void Resolve(const FakeNetdev& netdev, const IpAddress& address);
 
   // Paths as for Kernel::ReadSysctls.
   std::optional<std::string> ReadSysctl(const std::string& ns, const std::string& path);
   int WriteSysctl(const std::string& ns, const std::string& path, const std::string& value);
-  // Those that are not as in a new namespace or of a new link, as "path=value".
+  // The sysctls that differ from a new namespace's or a new link's, as "path=value".
   [[nodiscard]] std::vector<std::string> ChangedSysctls();
 
   int MoveRdma(FakeRdma& rdma, const std::string& target);
@@ -207,11 +206,11 @@ class FakeState {
   bool has_rxe = true;
   AddrGenMode default_addr_gen_mode = AddrGenMode::kEui64;
   int gid_delay = 0;  // reads until a new GID is seen
-  // BPF programs that somebody holds, by number: the others cannot be attached again.
+  // BPF programs that a process holds, by number. Other programs cannot be attached again.
   std::set<std::string> programs;
 
  private:
-  // As the namespace's "default" says (and the kernel where it does not).
+  // Sets them to the namespace's "default", or to the kernel's where that is not set.
   void ResetSysctls(FakeNetdev& netdev);
   void SetLinkSysctl(FakeNetdev& netdev, const std::string& key, const std::string& value);
   bool OnOneWire(const FakeNetdev& one, const FakeNetdev& other);

@@ -32,7 +32,7 @@ int FakeState::AddAddress(FakeNetdev& netdev, const IpPrefix& address) {
 
 void FakeState::DropAddress(FakeNetdev& netdev, const IpPrefix& address) {
   std::erase(netdev.addresses, address);
-  // The connected route, and every route that prefers the address as source.
+  // Removes the connected route, and every route that prefers the address as source.
   std::erase_if(Namespace(netdev.ns)->routes, [&](const Route& route) {
     const bool connected =
         route.link == netdev.link.index && route.protocol == 2 && route.destination == address.Network();
@@ -78,7 +78,7 @@ int FakeState::AddRoute(const std::string& ns, Route route) {
   return 0;
 }
 
-// What a request does not name matches anything (fib_table_delete).
+// A field that the request omits matches anything (fib_table_delete).
 int FakeState::DeleteRoute(const std::string& ns, const Route& route) {
   auto& routes = Namespace(ns)->routes;
   const auto found = std::find_if(routes.begin(), routes.end(), [&](const Route& other) {

@@ -22,7 +22,7 @@ bool IsValidName(const std::string& name) {
 void FakeState::GoDown(FakeNetdev& netdev) {
   if (netdev.link.up) {
     netdev.link.up = false;
-    // IPv6 addresses go, IPv4 addresses stay; routes over the link go.
+    // IPv6 addresses and routes over the link are removed; IPv4 addresses stay.
     const auto addresses = netdev.addresses;
     for (const auto& address : addresses) {
       if (address.address.IsV6()) DropAddress(netdev, address);
@@ -39,7 +39,7 @@ void FakeState::GoUp(FakeNetdev& netdev) {
   for (const auto& address : netdev.addresses) AddConnectedRoute(netdev, address);
   const AddrGenMode mode_now = netdev.link.addr_gen_mode.value_or(AddrGenMode::kEui64);
   if (mode_now == AddrGenMode::kNone || netdev.link.name == "lo" || !HasIpv6(netdev)) return;
-  // A stable or random identifier gives an address that the default GID is not.
+  // With a stable or random identifier, the address differs from the default GID.
   IpAddress local = LinkLocalOf(netdev.link.mac);
   if (mode_now != AddrGenMode::kEui64) {
     local = IpAddress::Parse("fe80::5ab1:e000:0:0")->Plus(static_cast<std::uint64_t>(netdev.id));
@@ -72,8 +72,8 @@ int FakeState::Rename(FakeNetdev& netdev, const std::string& name) {
 int FakeState::Change(FakeNetdev& netdev, const LinkChange& change) {
   if (change.mac) {
     const FakeFunction* function = Function(netdev.bdf);
-    // The PF refuses a VF's own MAC while it has set one; the VF's driver then
-    // falls back to the one that it read when it was bound.
+    // While the PF has set a MAC, it refuses the VF's own. The VF's driver then uses the MAC that it read
+    // when it was bound.
     const bool fixed = function != nullptr && function->driver.mac_at_bind && function->state &&
                        !MacOf(*function->state).IsZero();
     if (fixed && *change.mac != netdev.link.permanent_mac) return EADDRNOTAVAIL;
@@ -120,8 +120,8 @@ int FakeState::DeleteAltName(FakeNetdev& netdev, const std::string& name) {
   return 0;
 }
 
-// What every change of namespace does: down, without addresses, sysctls, qdiscs, DCB applications
-// (dcbnl_netdevice_event) or soft RoCE device.
+// A device that changes its namespace is down, without addresses, sysctls, qdiscs, DCB applications
+// (dcbnl_netdevice_event) and soft RoCE device.
 void FakeState::Enter(FakeNetdev& netdev, const std::string& ns) {
   GoDown(netdev);
   const auto addresses = netdev.addresses;
@@ -146,7 +146,7 @@ int FakeState::Move(FakeNetdev& netdev, const std::string& target, const std::st
   if (name.size() >= IFNAMSIZ) return ERANGE;  // the attribute's policy
   if (target != netdev.ns) {
     std::string arrives_as = netdev.link.name;
-    // The new name counts here only when the present one is taken there.
+    // The kernel uses the new name only if the target namespace already has the present one.
     if (Find(target, arrives_as) != nullptr) {
       if (!IsValidName(name)) return EINVAL;
       if (Find(target, name) != nullptr) return EEXIST;
@@ -166,7 +166,7 @@ int FakeState::Move(FakeNetdev& netdev, const std::string& target, const std::st
 
 namespace {
 
-// What a driver answers to one setting; 0: it takes it.
+// The driver's answer to one setting; 0: it accepts it.
 int Refusal(const FakeDriver& /*driver*/, const MacAddress& mac) {
   return mac.IsMulticast() ? EINVAL : 0;
 }

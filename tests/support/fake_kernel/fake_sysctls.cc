@@ -1,5 +1,4 @@
-// sysctls: of a namespace, and of its links, which have the namespace's "default" values
-// whenever they enter one.
+// sysctls of a namespace and of its links. A link that enters a namespace gets its "default" values.
 #include <algorithm>
 #include <array>
 #include <cerrno>
@@ -119,7 +118,7 @@ std::string TextOf(std::string ns, const std::string& path, const std::string& v
   return ns.append(" sysctl ").append(path).append("=").append(value);
 }
 
-// What LinuxKernel refuses before it looks.
+// LinuxKernel refuses other paths before it reads anything.
 bool IsOfNamespace(const std::string& path) {
   return path.rfind("net/", 0) == 0 && path.find("..") == std::string::npos;
 }
@@ -152,7 +151,7 @@ std::optional<std::string> FakeState::ReadSysctl(const std::string& ns, const st
     const auto set = space->sysctls.find(path);
     return set == space->sysctls.end() ? first : set->second;
   }
-  // Below /proc/sys there is no alternative name.
+  // /proc/sys does not show alternative names.
   const FakeNetdev* netdev = Find(ns, of_link->scope);
   if (!first || netdev == nullptr || netdev->link.name != of_link->scope) return std::nullopt;
   return ValueOfLink(*netdev, of_link->key, *first);
@@ -187,7 +186,7 @@ int FakeState::WriteSysctl(const std::string& ns, const std::string& path, const
     return 0;
   }
   std::string kept = value;
-  // proc_do_intvec in kernel/sysctl.c separates what it prints with tabs.
+  // proc_do_intvec in kernel/sysctl.c separates the values with tabs.
   if (present->find('\t') != std::string::npos) std::replace(kept.begin(), kept.end(), ' ', '\t');
   Namespace(ns)->sysctls[path] = std::move(kept);
   // This one's "all" is a command (addrconf_disable_ipv6 in net/ipv6/addrconf.c).
@@ -255,7 +254,7 @@ Result<void> FakeKernel::WriteSysctls(const NetNs& ns, const std::vector<Sysctl>
   if (injected.Refused()) return FailSys(injected.error, what);
   const auto name = NameOf(ns);
   if (!name) return Finish(EINVAL, what);
-  // An unknown one is noticed before any is written.
+  // An unknown path fails before any value is written.
   for (const auto& [path, value] : values) {
     if (!IsOfNamespace(path)) return Finish(EINVAL, "setting sysctl " + path);
     if (!state_.ReadSysctl(*name, path)) return Finish(ENOENT, "setting sysctl " + path);

@@ -1,4 +1,4 @@
-// What answers on the network: neighbours, and stations that use an address already.
+// The answers on the network: from neighbours, and from hosts that already use an address.
 #include <linux/neighbour.h>
 
 #include <algorithm>
@@ -55,7 +55,7 @@ std::optional<MacAddress> FakeState::AnswerFor(const FakeNetdev& netdev, const I
   return std::nullopt;
 }
 
-// What it finds stays as the kernel's neighbour entry, what it does not as a failed one.
+// The result stays as the kernel's neighbour entry: resolved, or failed.
 void FakeState::Resolve(const FakeNetdev& netdev, const IpAddress& address) {
   auto& neighbours = Namespace(netdev.ns)->neighbours;
   const auto known = std::find_if(neighbours.begin(), neighbours.end(), [&](const Neighbour& one) {

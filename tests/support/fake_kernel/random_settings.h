@@ -1,5 +1,5 @@
-// Values of device settings, at random, of the form that the kernel's have.
-// Threads: as the generator.
+// Random values of device settings, in the kernel's form.
+// Threads: those of the generator.
 #pragma once
 
 #include <random>
@@ -13,7 +13,7 @@ namespace railhead::testing {
 std::mt19937 SeededGenerator();
 
 std::string RandomValue(const DeviceField& field, std::mt19937& random);
-// One that is not `present`.
+// A value other than `present`.
 std::string AnotherValue(const DeviceField& field, const std::string& present, std::mt19937& random);
 
 }  // namespace railhead::testing

@@ -1,5 +1,5 @@
-// Keeps a FakeSysfs in step with a FakeState: network devices of the host, RDMA
-// devices that the host sees, character devices (sysfs and /dev/infiniband), drivers.
+// Updates a FakeSysfs from a FakeState: network devices of the host, RDMA devices that the host sees,
+// character devices (sysfs and /dev/infiniband), drivers.
 // Threads: not thread-safe. The tree must outlive it.
 #pragma once
 
@@ -17,7 +17,7 @@ class SysfsMirror {
   void Sync(FakeState& state);
 
  private:
-  // What is to be seen, as paths: files with their content, links with their target.
+  // The paths that the tree has to show: files with their content, links with their target.
   struct Tree {
     std::map<std::string, std::string> files;
     std::map<std::string, std::string> links;

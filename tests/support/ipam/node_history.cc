@@ -24,7 +24,7 @@ NodeHistory::NodeHistory(Root root, std::uint64_t seed, std::size_t rails, std::
     rails_.push_back(MakePool("10." + std::to_string(rail) + ".0.0/20", {}, kReuseDelayMs / kMsPerSecond));
 }
 
-// A runtime's ids are random: entries come anywhere in the tree.
+// A runtime's ids are random, so entries are spread over the whole tree.
 int NodeHistory::NewPod() {
   std::string id;
   while (id.size() < 64) id += "0123456789abcdef"[Below(16)];
@@ -66,7 +66,7 @@ Result<void> NodeHistory::Step(const std::function<Result<void>(StoreAt&)>& oper
     StoreAt store = RH_TRY_WRAP(StoreAt::Open(root_), where);
     RH_TRY_WRAP(operation(store), where);
   }
-  // Pods come in bursts, and long after them the next.
+  // Pods come in bursts, with long pauses between them.
   uptime_ms_ += Below(8) == 0 ? Below(kLongMs) : Below(kShortMs);
   return WithContext(Compare(), "behind " + where);
 }
@@ -149,7 +149,7 @@ Result<void> NodeHistory::Delete(StoreAt& store, int pod, bool in_use) {
   return {};
 }
 
-// GC: a third of the pods is gone.
+// GC after a third of the pods has gone.
 Result<void> NodeHistory::Collect(StoreAt& store) {
   EnterBoot();
   std::set<std::string> gone;
@@ -170,7 +170,7 @@ Result<void> NodeHistory::Collect(StoreAt& store) {
   return {};
 }
 
-// The store is opened again, and holds what the model holds.
+// Opens the store again and compares its content with the model.
 Result<void> NodeHistory::Compare() const {
   const StoreAt store = RH_TRY(StoreAt::Open(root_));
   const auto records = RH_TRY(store.List());

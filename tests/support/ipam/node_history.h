@@ -1,6 +1,6 @@
-// The address store of a node over its years: boots, rails, pods that come and go, addresses found in
-// use. Each operation opens the store anew, as the plugin does, and is compared with a plain model:
-// who holds what, and until when an address may not be given to another.
+// The address store of a node over years: boots, rails, pods that come and go, addresses found in use. Each
+// operation opens the store again, as the plugin does. Its result is compared with a plain model: which pod
+// holds which address, and until when an address must stay unused.
 //
 // Threads: one.
 #pragma once
@@ -24,8 +24,8 @@ class NodeHistory {
  public:
   NodeHistory(Root root, std::uint64_t seed, std::size_t rails, std::size_t pods);
 
-  // A boot: the node's pods start, a few of them as the containers that they were, and so many
-  // operations follow. Errors: those of the store; kConflict: not as the model.
+  // A boot: the node's pods start, a few of them as the same containers as before, and `operations` follow.
+  // Errors: the store's; kConflict: the result differs from the model.
   Result<void> Boot(int operations);
   [[nodiscard]] int operations() const { return operations_; }
 
@@ -46,7 +46,7 @@ class NodeHistory {
   int AnyPod();
   [[nodiscard]] ipam::AddressOwner OwnerOf(int pod, std::size_t rail) const;
   [[nodiscard]] ipam::ClockReading Now() const;
-  // Goes on with the uptime, from where the last commit before this boot left it.
+  // Advances with the uptime, from the time of the last commit before this boot.
   [[nodiscard]] std::uint64_t store_ms() const { return before_boot_ms_ + uptime_ms_; }
   void Committed() { committed_ms_ = store_ms(); }
   std::uint64_t Below(std::uint64_t limit) { return random_() % limit; }

@@ -1,5 +1,5 @@
-// RapidCheck within GoogleTest. Steps are random each time; how many, and which to repeat after a
-// failure, is said by RC_PARAMS in the environment: what fails prints its `reproduce=...`.
+// RapidCheck within GoogleTest. Steps are random each time. RC_PARAMS in the environment sets their number,
+// and repeats a failure: a failing test prints its `reproduce=...`.
 // Threads: none.
 #pragma once
 
@@ -12,7 +12,7 @@
 
 namespace railhead::testing {
 
-// As RC_GTEST_PROP, for a property that a test makes for itself.
+// Like RC_GTEST_PROP, for a property that a test makes itself.
 template <typename Property>
 void ExpectProperty(Property&& property) {
   rc::detail::checkGTest(std::forward<Property>(property));

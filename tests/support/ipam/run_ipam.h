@@ -14,12 +14,12 @@ struct Answer {
   std::string out;
   std::string err;
 
-  // What was printed, as JSON; null when it is none.
+  // The output as JSON; null when the output is not JSON.
   [[nodiscard]] nlohmann::json Json() const;
   // "10.0.0.2/24", or the status and message of the error.
   [[nodiscard]] std::string Address() const;
-  // "0 10.0.0.2/24 via 10.0.0.1, 1 ...": of each the link, the address and its
-  // gateway; else as Address().
+  // "0 10.0.0.2/24 via 10.0.0.1, 1 ...": the link, the address and the gateway of each. After an error, the
+  // same text as Address().
   [[nodiscard]] std::string Addresses() const;
   // "7: message; details"
   [[nodiscard]] std::string Error() const;
@@ -36,9 +36,9 @@ struct Call {
 
 // `root` becomes RAILHEAD_ROOT.
 Answer RunIpam(const std::string& root, const Call& call);
-// All at once.
+// Runs all calls at the same time.
 std::vector<Answer> RunIpamAtOnce(const std::string& root, const std::vector<Call>& calls);
-// By command line.
+// Runs it with a command line.
 Answer RunIpamWith(std::vector<std::string> arguments);
 
 }  // namespace railhead::testing

@@ -17,21 +17,21 @@ namespace railhead::testing {
 
 inline constexpr std::size_t kPageSize = 4096;
 
-// What LMDB itself says of a file that is whole: how many pages it counts, and which of them are in
-// use. Its database 0 is the list of the free ones (mdb_stat.c reads it so).
+// LMDB's own view of a whole file: the number of pages, and which of them are in use. Its database 0 lists
+// the free pages (mdb_stat.c reads it so).
 struct StorePages {
   std::size_t counted = 0;
   std::set<std::uint64_t> used;
 
-  // Up to the last page that is in use: what a file needs at least.
+  // The pages up to the last one in use: a file needs at least these.
   [[nodiscard]] std::size_t needed() const { return static_cast<std::size_t>(*used.rbegin()) + 1; }
 };
 StorePages PagesOf(const std::string& path);
 
-// All that the store keeps, by key.
+// All entries of the store, by key.
 Result<std::vector<ipam::KeyValue>> StoreEntries(const std::string& path);
 
-// Makes stores of nodes below `root` until one has pages behind those in use, and cuts these off.
+// Makes stores of nodes below `root` until one has unused pages at its end, and cuts these off.
 void MakeShortStore(const Root& root, std::uint64_t seed);
 
 }  // namespace railhead::testing

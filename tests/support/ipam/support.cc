@@ -81,7 +81,7 @@ std::string LockPath(const Root& root) {
   return root.Path("/var/lib/railhead/ipam/lock");
 }
 
-// Those of this process.
+// Counts this process's descriptors of `path`.
 int CountDescriptors(const std::string& path) {
   const fs::path wanted = fs::weakly_canonical(path);
   int count = 0;

@@ -1,4 +1,4 @@
-// What the tests of ipam/ share: a scratch root, short ways to values, a clock.
+// What the tests of ipam/ share: a scratch root, short constructors of values, a clock.
 // Threads: none. A failure to set up ends the test program.
 #pragma once
 
@@ -16,8 +16,8 @@
 
 namespace railhead::testing {
 
-// A directory of its own, removed with everything in it at the end. In memory
-// where there is /dev/shm: what is tested is not the speed of a disk.
+// A new directory, removed with its content at the end. It is in memory if /dev/shm exists, since the tests
+// do not measure a disk.
 class ScratchRoot {
  public:
   ScratchRoot();
@@ -39,14 +39,14 @@ IpAddress Ip(const std::string& text);
 IpPrefix Prefix(const std::string& text);
 IpRange Range(const std::string& text);
 
-// A pool over all of `subnet`, or the given ranges of it.
+// A pool over the whole `subnet`, or over the given ranges.
 ipam::AddressPool MakePool(const std::string& subnet, const std::vector<std::string>& ranges,
                            int reuse_delay_seconds, const std::vector<std::string>& exclusions = {});
 
 // The owner number `i`.
 ipam::AddressOwner OwnerNumber(int i);
 
-// A clock that stands where it was set last.
+// A clock that changes only when it is set.
 class TestClock {
  public:
   void Set(const ipam::ClockReading& now) { *now_ = now; }
@@ -111,13 +111,13 @@ class StoreAt {
   TestClock clock_;
 };
 
-// Makes `call` in a thread while the store's lock is held, does `meanwhile` once it waits for the lock,
-// and lets it go on. Nobody else of this process may use the store.
+// Makes `call` in a thread while the store's lock is held. Runs `meanwhile` once the call waits for the lock,
+// then releases the lock. No other thread of this process may use the store.
 void WhileItWaits(const Root& root, const std::function<void()>& call,
                   const std::function<void()>& meanwhile);
-// Until so many calls of this process wait for the store's lock, which it holds.
+// Waits until `count` calls of this process wait for the store's lock, which this process holds.
 void AwaitWaiters(const Root& root, int count);
-// Whether anybody holds the store's lock.
+// Whether any process holds the store's lock.
 bool IsStoreLocked(const Root& root);
 
 // `seconds` after the boot `boot`.

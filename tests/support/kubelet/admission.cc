@@ -1,4 +1,4 @@
-// Pods: which devices they are given, and what is remembered of it.
+// Pods: which devices they get, and what the stand-in remembers about them.
 #include <algorithm>
 #include <iterator>
 #include <optional>
@@ -34,7 +34,7 @@ tl::unexpected<Error> Gone() {
 
 }  // namespace
 
-// Only where the socket is where kubelet has it, for /var/lib/kubelet/pods is beside it.
+// Only for kubelet's own directory, since /var/lib/kubelet/pods is beside it.
 std::optional<std::string> DeviceManager::Impl::DirectoryOfPod(const std::string& pod_uid) const {
   constexpr std::string_view kOwn = "/device-plugins";
   if (!directory_.ends_with(kOwn)) return std::nullopt;
@@ -49,7 +49,7 @@ Result<DeviceManager::Allocations> DeviceManager::Impl::Admit(const std::string&
     if (stopped_) return Gone();
     life = life_;
   }
-  // Before there is a sandbox (makePodDataDirs in pkg/kubelet/kubelet.go, SyncPod).
+  // kubelet does this before the sandbox exists (makePodDataDirs in pkg/kubelet/kubelet.go, SyncPod).
   if (const auto directory = DirectoryOfPod(pod_uid)) RH_TRY(MakeDirectories(*directory));
   Allocations given;
   std::map<std::string, Ids> reusable;
@@ -106,7 +106,7 @@ Result<void> DeviceManager::Impl::AdmitContainer(const std::string& pod_uid, con
   return {};
 }
 
-// Empty when the container has all of it already.
+// Empty when the container already has all its devices.
 Result<Ids> DeviceManager::Impl::DevicesToAllocate(const Request& request, const Ids& reusable) {
   std::unique_lock<std::mutex> lock(mutex_);
   if (life_ != request.life) return Gone();
@@ -174,7 +174,7 @@ Result<Ids> DeviceManager::Impl::Choose(const Request& request, const Ids& reusa
               "unexpectedly allocated less resources than required of " + request.resource);
 }
 
-// kubelet releases its lock for the call, too.
+// kubelet also releases its lock for the call.
 Result<Ids> DeviceManager::Impl::Prefer(const Request& request, const Ids& available, const Ids& must_include,
                                         std::unique_lock<std::mutex>* lock) {
   const Client endpoint = RH_TRY(Endpoint(request.resource));
@@ -190,7 +190,7 @@ Result<Ids> DeviceManager::Impl::Prefer(const Request& request, const Ids& avail
   return Ids(answer->begin(), answer->end());
 }
 
-// What lies on the nodes that the topology manager has chosen; without such a choice nothing.
+// The devices on the nodes that the topology manager has chosen; empty without such a choice.
 Ids DeviceManager::Impl::Aligned(const std::string& resource, const Ids& available) const {
   Ids aligned;
   const auto& all = resources_.at(resource).all;

@@ -1,8 +1,8 @@
 // kubelet's file kubelet_internal_checkpoint
 // (pkg/kubelet/cm/devicemanager/checkpoint/checkpoint.go, Kubernetes 1.36).
 //
-// The checksum is one of the stand-in's own: kubelet's is a hash over how Go prints its structures.
-// Threads: values. Errors: kMalformed for a file that is no checkpoint, or another one than was written.
+// The checksum is the stand-in's own: kubelet's is a hash over Go's printed structures.
+// Threads: values. Errors: kMalformed for a file that is not a checkpoint, or whose checksum is wrong.
 #pragma once
 
 #include <map>
@@ -29,12 +29,12 @@ struct CheckpointData {
   std::map<std::string, std::vector<std::string>> registered;  // resource: healthy devices
 };
 
-// As Go writes bytes into JSON.
+// The form in which Go writes bytes into JSON.
 std::string Base64(const std::string& bytes);
 
 std::string CheckpointPath(const std::string& directory);
 Result<void> WriteCheckpoint(const std::string& directory, const CheckpointData& data);
-// nullopt when there is none.
+// nullopt when the file does not exist.
 Result<std::optional<CheckpointData>> ReadCheckpointFile(const std::string& directory);
 
 }  // namespace railhead::testing

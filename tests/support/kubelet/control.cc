@@ -28,7 +28,7 @@ Result<sockaddr_un> AddressOf(const std::string& path) {
   return address;
 }
 
-// Everything until the peer has shut down its side.
+// Reads until the peer shuts down its side.
 Result<std::string> ReadAll(int fd) {
   std::string text;
   std::array<char, 4096> buffer{};

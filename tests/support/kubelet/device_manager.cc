@@ -16,7 +16,7 @@ namespace {
 
 constexpr std::chrono::minutes kStopGracePeriod{5};
 
-// v1helper.IsExtendedResourceName, as far as a device plugin may get it wrong.
+// v1helper.IsExtendedResourceName, limited to the mistakes that a device plugin can make.
 bool IsExtendedResourceName(const std::string& name) {
   const auto slash = name.find('/');
   return slash != std::string::npos && slash > 0 && slash + 1 < name.size() &&
@@ -31,7 +31,7 @@ DeviceManager::Impl::Impl(std::string directory, KubeletOptions options)
 
 Result<void> DeviceManager::Impl::Start() {
   const std::lock_guard<std::mutex> life(life_mutex_);
-  if (server_) return {};  // two wanted a restart at once
+  if (server_) return {};  // two callers wanted a restart at once
   RH_TRY(ReadState());
   RH_TRY(CleanDirectory());
   int number = 0;
@@ -40,7 +40,8 @@ Result<void> DeviceManager::Impl::Start() {
     stopped_ = false;
     number = life_;
   }
-  // gRPC removes the path that it was told, some time after its end and whoever has it by then.
+  // gRPC removes the path of its socket some time after its end, even if another server uses the path. So it
+  // gets a path of its own.
   const std::string path = directory_ + "/kubelet.sock";
   const std::string own = path + "." + std::to_string(number);
   grpc::ServerBuilder builder;
@@ -68,7 +69,7 @@ void DeviceManager::Impl::StartWatcher() {
         At(Step::kRegisterAnswered, resource);
         return status;
       },
-      // DeRegisterPlugin: by the resource's name, whoever has it now.
+      // DeRegisterPlugin goes by the resource's name, whichever plugin has it now.
       [this](const std::string& resource) {
         const std::lock_guard<std::mutex> lock(mutex_);
         const auto found = clients_.find(resource);
@@ -76,7 +77,7 @@ void DeviceManager::Impl::StartWatcher() {
       });
 }
 
-// The memory of a kubelet that has just begun.
+// The memory of a kubelet that has just started.
 Result<void> DeviceManager::Impl::ReadState() {
   auto data = RH_TRY(ReadCheckpointFile(directory_));
   const std::lock_guard<std::mutex> lock(mutex_);
@@ -103,7 +104,7 @@ Result<void> DeviceManager::Impl::CleanDirectory() const {
   for (const std::string& name : *names) {
     struct stat status {};
     const std::string path = directory_ + "/" + name;
-    // The stand-in's own control socket is not part of the play.
+    // kubelet does not have the stand-in's control socket.
     if (name == "control.sock" || ::lstat(path.c_str(), &status) != 0 || !S_ISSOCK(status.st_mode)) continue;
     RH_TRY(RemoveFile(path));
     if (name != "kubelet.sock") Record("SocketRemoved");
@@ -188,7 +189,7 @@ grpc::Status DeviceManager::Impl::ConnectClient(const Client& client) {
   return grpc::Status::OK;
 }
 
-// genericDeviceUpdateCallback: by the resource's name, whichever client it came from.
+// genericDeviceUpdateCallback goes by the resource's name, whichever client sent the list.
 void DeviceManager::Impl::ListTaken(const std::string& resource, const std::vector<SeenDevice>& devices) {
   {
     const std::lock_guard<std::mutex> lock(mutex_);
@@ -209,7 +210,7 @@ void DeviceManager::Impl::ListTaken(const std::string& resource, const std::vect
   At(Step::kListTaken, resource);
 }
 
-// runClient's end: what it disconnects is whoever has the name now.
+// The end of runClient: it disconnects the plugin that has the name now.
 void DeviceManager::Impl::StreamEnded(PluginClient* client) {
   const std::lock_guard<std::mutex> lock(mutex_);
   --streams_[client->resource()];
@@ -277,7 +278,7 @@ int DeviceManager::Impl::OpenStreams(const std::string& resource) const {
   return found == streams_.end() ? 0 : found->second;
 }
 
-// GetCapacity, which also forgets what has been without a plugin for too long.
+// GetCapacity, which also forgets a resource that was without a plugin for too long.
 std::optional<Capacity> DeviceManager::Impl::NodeStatus(const std::string& resource) {
   const std::lock_guard<std::mutex> lock(mutex_);
   const auto found = resources_.find(resource);
@@ -297,7 +298,7 @@ void DeviceManager::Impl::WriteState() {
   for (const auto& [resource, known] : resources_) {
     if (known.listed) data.registered[resource] = {known.healthy.begin(), known.healthy.end()};
   }
-  // As kubelet: the next one tries again.
+  // Like kubelet, it ignores an error: the next write tries again.
   (void)WriteCheckpoint(directory_, data);
 }
 

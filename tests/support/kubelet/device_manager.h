@@ -1,25 +1,27 @@
 // DeviceManager: kubelet's device manager as far as a device plugin can see it.
 //
 // Faithful to Kubernetes 1.36, pkg/kubelet/cm/devicemanager:
-//   - at start it reads its checkpoint, makes the file DEPRECATION, removes every socket in its
-//     directory, then serves kubelet.sock;
-//   - Register dials the plugin back before it answers (10 s limit), asks for its options (those in
-//     the request are not used) and then opens ListAndWatch;
-//   - each message replaces the whole list. When a stream ends, all devices of the resource become
-//     unhealthy: none are allocatable, the capacity stays for 5 minutes, then the resource is gone;
-//   - of two plugins with one name the last wins, but the first is not disconnected: its lists go
-//     on to count, and the end of its stream disconnects the *second* (handler.go, runClient), unless
-//     `mended_handover`;
-//   - devices and resources of a request are taken in random order; what a pod's init container had
-//     is used again; GetPreferredAllocation's answer is cut down to what is available, an error of
-//     it or of Allocate fails the pod;
-//   - what was allocated stays so over a restart, by the checkpoint. A pod that is admitted again
-//     needs its resource registered and its devices healthy.
-// Not played: NUMA alignment unless `affinity` is given, DRA, pods' other resources.
+//
+//   - At start it reads its checkpoint, makes the file DEPRECATION and removes every socket in its
+//     directory. Then it serves kubelet.sock.
+//   - Register dials the plugin back before it answers (10 s limit). It asks the plugin for its options and
+//     ignores those in the request. Then it opens ListAndWatch.
+//   - Each message replaces the whole list. When a stream ends, all devices of the resource become
+//     unhealthy and none is allocatable. The capacity stays for 5 minutes.
+//   - If two plugins have one name, the last one wins, but the first is not disconnected. Its lists still
+//     count. Unless `mended_handover`, the end of its stream disconnects the *second* (handler.go,
+//     runClient).
+//   - It takes devices and resources of a request in random order. It reuses those of a pod's init
+//     container. It drops unavailable devices from GetPreferredAllocation's answer. An error of that call or
+//     of Allocate fails the pod.
+//   - Allocations survive a restart by the checkpoint. A pod that is admitted again needs its resource
+//     registered and its devices healthy.
+//
+// Not included: NUMA alignment unless `affinity` is given, DRA, pods' other resources.
 //
 // Stop() and Start() is a restart of kubelet. Threads: thread-safe; Options::at is called from many
-// threads, without a lock held, and may block. Errors: kTimeout, kNotFound, kExhausted; what the plugin
-// answers is kConflict with its status code and message.
+// threads, without a lock held, and may block. Errors: kTimeout, kNotFound, kExhausted; an error of the
+// plugin is kConflict with its status code and message.
 #pragma once
 
 #include <chrono>
@@ -42,7 +44,7 @@ enum class Step {
   kRegisterCalled,    // nothing done yet
   kDialledBack,       // and the options are known
   kRegisterAnswered,  // the answer is about to go out
-  kListTaken,         // a message of ListAndWatch has been worked in
+  kListTaken,         // a message of ListAndWatch has been processed
   kPreferring,        // about to call GetPreferredAllocation; the same for what follows
   kPreferred,         // it has answered
   kAllocating,
@@ -57,14 +59,15 @@ struct KubeletOptions {
   std::function<std::chrono::steady_clock::time_point()> now = std::chrono::steady_clock::now;
   std::function<void(Step, const std::string& resource)> at = {};
   std::function<void(TraceEvent)> record = {};
-  // The end of a stream concerns its own client only (what later kubelets are to do).
+  // The end of a stream disconnects only its own client, as planned for later kubelets.
   bool mended_handover = false;
   std::chrono::milliseconds register_delay{0};  // between the options and the answer
   std::chrono::milliseconds list_delay{0};      // between the answer and ListAndWatch
   bool deaf = false;                            // never reads what ListAndWatch sends
-  std::string registry_directory = {};          // where a plugin watcher looks for sockets; empty: none does
-  std::function<std::string(const std::string& resource)> refuse = {};  // of what that finds; "": does not
-  std::set<int> affinity = {};  // NUMA nodes that the topology manager has chosen; none: no choice
+  std::string registry_directory = {};  // where a plugin watcher searches for sockets; empty: no watcher
+  std::function<std::string(const std::string& resource)> refuse =
+      {};                       // for the watcher's sockets: the error text; "": accepts
+  std::set<int> affinity = {};  // NUMA nodes that the topology manager has chosen; empty: no choice
 };
 
 struct Capacity {
@@ -89,43 +92,44 @@ class DeviceManager {
   DeviceManager& operator=(const DeviceManager&) = delete;
 
   Result<void> Start();
-  // Ends every stream and removes kubelet.sock, as a kubelet that stops.
+  // Ends every stream and removes kubelet.sock, like a kubelet that stops.
   void Stop();
-  // Ends every stream and leaves kubelet.sock, as a kubelet that is killed.
+  // Ends every stream and keeps kubelet.sock, like a kubelet that is killed.
   void Kill();
 
   // Waits for at least `count` healthy devices, allocated or not.
   Result<std::vector<SeenDevice>> Devices(const std::string& resource, std::size_t count, Deadline deadline);
-  // As of now, also those that are unhealthy; and how many lists have come since the resource was registered
-  // last.
+  // The present devices, including unhealthy ones; and the number of lists since the resource's last
+  // registration.
   [[nodiscard]] std::vector<SeenDevice> Present(const std::string& resource) const;
   [[nodiscard]] int Lists(const std::string& resource) const;
-  // What the node's status says; nullopt: it does not name the resource.
+  // The resource in the node's status; nullopt: it is not there.
   std::optional<Capacity> NodeStatus(const std::string& resource);
   // How often the resource was registered since this object was made.
   [[nodiscard]] int Registrations(const std::string& resource) const;
-  // ListAndWatch calls that are open, of all plugins that ever registered the resource.
+  // The open ListAndWatch calls of all plugins that ever registered the resource.
   [[nodiscard]] int OpenStreams(const std::string& resource) const;
 
-  // Admits a pod: allocates for each container what it does not have yet. By container, then resource.
+  // Admits a pod: allocates for each container the devices that it does not have yet. By container, then
+  // resource.
   using Allocations = std::map<std::string, std::map<std::string, SeenAllocation>>;
   Result<Allocations> Admit(const std::string& pod_uid, const std::vector<PodContainer>& containers);
-  // Calls PreStartContainer for all that the pod's container has.
+  // Calls PreStartContainer for all devices of the pod's container.
   Result<void> PreStartPod(const std::string& pod_uid, const std::string& container);
   void RemovePod(const std::string& pod_uid);
   // By pod and container.
   [[nodiscard]] std::map<std::pair<std::string, std::string>, std::set<std::string>> Allocated(
       const std::string& resource) const;
 
-  // Makes one call of a trace (GetPreferredAllocation, Allocate, PreStartContainer) with the ids that it
-  // names, and remembers nothing; Options::record gets the answer.
+  // Makes one call of a trace (GetPreferredAllocation, Allocate, PreStartContainer) with the call's ids. It
+  // remembers nothing; Options::record gets the answer.
   void Say(const TraceEvent& event);
 
   // Admission without pods: each allocation is a pod of its own.
   Result<SeenAllocation> Allocate(const std::string& resource, std::size_t count);
-  // What kubelet does when the pod is gone.
+  // Does what kubelet does after a pod's end.
   void Release(const std::string& resource, const std::vector<std::string>& ids);
-  // Nothing is called when the plugin did not ask for it.
+  // Calls nothing if the plugin did not ask for PreStartContainer.
   Result<void> PreStart(const std::string& resource, const std::vector<std::string>& ids);
 
  private:

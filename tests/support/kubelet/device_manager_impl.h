@@ -52,7 +52,7 @@ class DeviceManager::Impl final : public v1beta1::Registration::Service {
     std::map<std::string, SeenDevice> all;
     Ids healthy;
     Ids unhealthy;
-    bool listed = false;  // "registered" in the words of admission
+    bool listed = false;  // admission calls this "registered"
     Client endpoint;      // nullptr: known from the checkpoint only
     std::optional<std::chrono::steady_clock::time_point> stopped;
     int lists = 0;
@@ -64,7 +64,7 @@ class DeviceManager::Impl final : public v1beta1::Registration::Service {
     std::string container;
     std::string resource;
     std::size_t count;
-    int life;  // of kubelet's lives
+    int life;  // the number of kubelet's life
   };
 
   [[nodiscard]] Result<void> ReadState();
@@ -98,7 +98,7 @@ class DeviceManager::Impl final : public v1beta1::Registration::Service {
   std::unique_ptr<grpc::Server> server_;
   std::unique_ptr<PluginWatcher> watcher_;
 
-  std::mutex life_mutex_;  // of Start, Stop and what is done between lives; before mutex_
+  std::mutex life_mutex_;  // for Start, Stop and work between lives; locked before mutex_
   mutable std::mutex mutex_;
   std::condition_variable changed_;
   std::mt19937 random_;
@@ -111,7 +111,7 @@ class DeviceManager::Impl final : public v1beta1::Registration::Service {
   std::map<std::string, int> registrations_;
   std::map<std::string, int> streams_;
   std::vector<PodDevicesEntry> pods_;
-  std::map<std::string, Ids> allocated_;  // with what is being admitted
+  std::map<std::string, Ids> allocated_;  // including devices of a pod that is being admitted
 };
 
 }  // namespace railhead::testing

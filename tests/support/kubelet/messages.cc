@@ -49,7 +49,7 @@ Json ToJson(const v1beta1::DevicePluginOptions& message) {
 
 Json ToJson(const v1beta1::RegisterRequest& message) {
   return {{"version", message.version()},
-          {"endpoint", "E"},  // made up anew by every process
+          {"endpoint", "E"},  // every process chooses a new one
           {"resourceName", message.resource_name()},
           {"options", ToJson(message.options())}};
 }

@@ -1,5 +1,5 @@
-// Messages of the device plugin API as JSON (proto3 JSON, names of kubelet's api.proto) and as
-// what the stand-in knows. Only for the stand-in's own files: it brings gRPC along.
+// Messages of the device plugin API as JSON (proto3 JSON, names of kubelet's api.proto) and as the stand-in's
+// types. Only for the stand-in's own files, since it includes gRPC.
 // Threads: pure functions.
 #pragma once
 

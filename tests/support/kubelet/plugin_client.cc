@@ -12,7 +12,7 @@ using std::chrono::milliseconds;
 using std::chrono::seconds;
 constexpr seconds kDialLimit{10};
 constexpr seconds kPreStartLimit{30};
-constexpr seconds kCallLimit{60};  // kubelet has none here; a test must end
+constexpr seconds kCallLimit{60};  // kubelet has no limit here, but a test must end
 constexpr milliseconds kLook{20};  // how soon a Cancel() is noticed while dialling
 
 Error StatusError(const std::string& what, const grpc::Status& status) {

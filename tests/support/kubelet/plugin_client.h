@@ -1,9 +1,9 @@
 // PluginClient: kubelet's end of one device plugin's socket
 // (pkg/kubelet/cm/devicemanager/plugin/v1beta1/client.go and endpoint.go).
 //
-// Ownership: owns connection and thread. Threads: thread-safe, except that Connect() and Run() are
-// called once and by whoever made it; `on_list` and `on_end` come from its own thread. Errors: gRPC's
-// statuses as kConflict, with code and message in the text.
+// Ownership: owns connection and thread. Threads: thread-safe, except that the thread that made it calls
+// Connect() and Run(), once each. `on_list` and `on_end` run on its own thread. Errors: gRPC's statuses as
+// kConflict, with code and message in the text.
 #pragma once
 
 #include <atomic>
@@ -32,10 +32,10 @@ class PluginClient {
 
   // Dials, for 10 s at most, and asks for the plugin's options.
   grpc::Status Connect();
-  // Opens ListAndWatch, once `delay` is over. With `deaf` no message is taken from it.
+  // Opens ListAndWatch after `delay`. With `deaf` it reads no message.
   void Run(std::chrono::milliseconds delay, bool deaf, std::function<void(std::vector<SeenDevice>)> on_list,
            std::function<void()> on_end);
-  // Ends all that is under way; what comes after fails. Does not wait.
+  // Cancels all calls in progress; later calls fail. Does not wait.
   void Cancel();
   // Waits for the end of the thread. Not from `on_list` or `on_end`.
   void Join();
@@ -50,7 +50,7 @@ class PluginClient {
   [[nodiscard]] bool preferred() const { return options_.get_preferred_allocation_available(); }
 
  private:
-  // Calls with a context that Cancel() knows.
+  // Makes a call with a context that Cancel() knows.
   grpc::Status Call(std::chrono::seconds limit,
                     const std::function<grpc::Status(grpc::ClientContext*)>& call);
   void Stream(bool deaf, const std::function<void(std::vector<SeenDevice>)>& on_list);
@@ -66,7 +66,7 @@ class PluginClient {
   std::thread thread_;
   std::atomic<bool> cancelled_{false};
   std::mutex mutex_;
-  std::set<grpc::ClientContext*> contexts_;  // of what is under way
+  std::set<grpc::ClientContext*> contexts_;  // of the calls in progress
 };
 
 }  // namespace railhead::testing

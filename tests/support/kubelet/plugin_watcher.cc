@@ -61,7 +61,7 @@ void PluginWatcher::Stop() {
   plugins_.clear();
 }
 
-// reconciler.go: who has gone first, then who has come.
+// As in reconciler.go: first the sockets that have gone, then the new ones.
 void PluginWatcher::Look() {
   const auto sockets = Sockets();
   for (auto at = plugins_.begin(); at != plugins_.end();) {
@@ -101,7 +101,7 @@ std::map<std::string, ino_t> PluginWatcher::Sockets() const {
   return sockets;
 }
 
-// operation_generator.go, GenerateRegisterPluginFunc.
+// As in operation_generator.go, GenerateRegisterPluginFunc.
 void PluginWatcher::Try(const std::string& path, Plugin* plugin) {
   plugin->next_attempt = Clock::now() + plugin->pause;
   plugin->pause = std::min(plugin->pause * 2, kLongestPause);

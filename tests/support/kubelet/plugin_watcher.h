@@ -1,14 +1,14 @@
 // PluginWatcher: kubelet's plugin manager as far as a device plugin can see it
 // (pkg/kubelet/pluginmanager, Kubernetes 1.36).
 //
-// Every socket of the directory that has not been dialled yet is asked who it is (1 s limit), handed to
-// `connect`, and told how that went; a failure is tried again with growing pauses. A socket that has gone
-// is handed to `disconnect` with the resource's name, when what was under way with it is over. What becomes
-// of a connection later is of no interest here: a socket is dialled once. Files that begin with a dot are
-// passed over. kubelet watches with inotify and works once a second; here a look every 20 ms is both.
+// The watcher dials every new socket of the directory and asks for the plugin's name (1 s limit). It passes
+// the socket to `connect` and reports the result to the plugin. It repeats a failed attempt with growing
+// pauses. For a removed socket it calls `disconnect` with the resource's name, once the attempt in progress
+// has ended. It dials a socket once, whatever happens to the connection later. It ignores files that begin
+// with a dot. kubelet watches with inotify and works once a second; a check every 20 ms replaces both here.
 //
-// Ownership: owns its threads. Threads: `connect` and `disconnect` come from them, for different sockets at
-// once. Stop() waits for them.
+// Ownership: owns its threads. Threads: its threads call `connect` and `disconnect`, for several sockets at
+// the same time. Stop() waits for them.
 #pragma once
 
 #include <atomic>
@@ -36,11 +36,11 @@ class PluginWatcher {
 
  private:
   using Clock = std::chrono::steady_clock;
-  // One path; when a new file has it, it is dialled anew.
+  // One path. If a new file appears there, the watcher dials it again.
   struct Plugin {
     explicit Plugin(ino_t file) : inode(file) {}
     const ino_t inode;
-    std::atomic<bool> busy{false};  // the rest is its thread's meanwhile
+    std::atomic<bool> busy{false};  // while true, only its thread uses the other fields
     std::string resource;           // empty: not registered
     Clock::time_point next_attempt;
     std::chrono::milliseconds pause{20};

@@ -32,7 +32,7 @@ struct SeenAllocation {
   std::vector<Device> devices;
   std::map<std::string, std::string> annotations;
   std::vector<std::string> cdi_devices;
-  std::string message;  // as it came
+  std::string message;  // as received
 };
 
 }  // namespace railhead::testing

@@ -10,8 +10,8 @@ namespace {
 
 using Json = nlohmann::json;
 
-// "devicesIDs", "devices_ids" and "deviceIds" are one name: both of kubelet's own
-// spellings and protobuf's lower camel case are about.
+// "devicesIDs", "devices_ids" and "deviceIds" are one name: traces contain kubelet's two spellings and
+// protobuf's lower camel case.
 std::string Folded(const std::string& name) {
   std::string folded;
   folded.reserve(name.size());

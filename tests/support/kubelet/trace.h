@@ -1,4 +1,4 @@
-// What was said between a kubelet and a device plugin, as lines of JSON: README.md has the format.
+// A recorded exchange between kubelet and a device plugin, as lines of JSON. README.md has the format.
 // Threads: values. Errors: kMalformed with the line's number.
 #pragma once
 
@@ -39,8 +39,7 @@ Result<Trace> ParseTrace(const std::string& text, const std::string& what);
 Result<Trace> ReadTrace(const std::string& path);
 std::string TraceAsText(const Trace& trace);
 
-// Messages, written by others in one of several spellings of their fields' names.
-// nullptr when `object` has no such field.
+// Finds a field whose name other programs spell in several ways. nullptr when `object` has no such field.
 const nlohmann::json* Field(const nlohmann::json& object, const std::string& name);
 // The ids of a list of devices ("ID"), or of a list of texts.
 std::vector<std::string> IdsIn(const nlohmann::json* list);

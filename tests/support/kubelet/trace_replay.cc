@@ -13,7 +13,7 @@ using Json = nlohmann::json;
 
 constexpr int kUnavailable = 14;  // gRPC's
 
-// With every device of `names` under another name, in keys and within texts, too.
+// Renames every device of `names`, also in keys and within texts.
 Json Renamed(const Json& json, const std::map<std::string, std::string>& names) {
   std::string text = json.dump();
   for (const auto& [from, to] : names) {
@@ -28,8 +28,7 @@ Json Renamed(const Json& json, const std::map<std::string, std::string>& names) 
   return Json::parse(text);
 }
 
-// Lists in an order of their own, fields by their folded names, and nothing where there is nothing:
-// proto3 JSON leaves out what is empty.
+// Sorts lists and drops empty values, since proto3 JSON omits them.
 Json Comparable(const Json& json) {
   if (json.is_array()) {
     std::vector<Json> items;
@@ -90,7 +89,7 @@ Result<void> TraceReplay::PlayEvent(const TraceEvent& event) {
     return {};
   }
   if (event.call == "StreamEnd" || event.call == "SocketRemoved") return {};
-  // Nobody was there to hear it.
+  // Nothing listened, so the call reached no one.
   if (event.call == "Register" && event.error && event.error->code == kUnavailable) return {};
   if (event.call == "KubeletStop") {
     kubelet_.Kill();

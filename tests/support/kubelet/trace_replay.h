@@ -1,9 +1,9 @@
-// TraceReplay: says kubelet's part of a trace to railheadd, and compares what railheadd answers.
+// TraceReplay: plays kubelet's part of a trace to railheadd, and compares railheadd's answers.
 //
-// kubelet's reactions (dialling back, opening ListAndWatch, dropping a client) are the stand-in's own; its
-// calls during admission are the trace's, word for word but for the devices. Devices are compared by their
-// rank in a resource's first list, errors by their code. What ended when (StreamEnd) is not compared:
-// that follows from what does.
+// The stand-in makes kubelet's reactions itself: dialling back, opening ListAndWatch, dropping a client. The
+// calls during admission come from the trace, with only the devices replaced. Devices are compared by their
+// rank in a resource's first list, errors by their code. The order of ends (StreamEnd) is not compared, since
+// it follows from the calls.
 // Threads: one. Errors: kConflict for an answer that differs, kTimeout for one that does not come; both name
 // the event.
 #pragma once
@@ -23,12 +23,12 @@ namespace railhead::testing {
 
 class TraceReplay {
  public:
-  // Who starts and stops things on the node.
+  // Starts and stops things on the node.
   struct Host {
     std::function<void(int plugin)> start;
     std::function<void(int plugin)> stop;
     std::function<void(int plugin)> kill;
-    // The resource has these devices from now on.
+    // Gives the resource these devices from now on.
     std::function<void(const std::string& resource, const std::set<std::string>& ids)> set_devices;
   };
 

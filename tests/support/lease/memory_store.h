@@ -1,8 +1,7 @@
-// A cluster store in memory, and one node's way to it, on which requests get lost.
+// A cluster store in memory, and one node's connection to it, which can lose requests.
 //
-// MemoryCluster is the store: linearizable, with copies that it can be put back to.
-// MemoryStore is what a node sees of it: cut off, slow, or with answers that do not arrive,
-// whether or not what was asked for was done.
+// MemoryCluster is the store: linearizable, with copies for a later restore. MemoryStore is a node's view: it
+// can be cut off or slow, or lose an answer with or without making the change.
 // Ownership: a MemoryStore borrows its cluster. Threads: one.
 #pragma once
 
@@ -35,7 +34,7 @@ class MemoryCluster {
   [[nodiscard]] const Records& records() const { return records_; }
   void Restore(Records earlier) { records_ = std::move(earlier); }
 
-  // A broken store: lists no blocks, and tells a block's second creator that it was the first.
+  // A broken store: it lists no blocks, and confirms a block's creation to a second creator.
   bool two_creators = false;
 
  private:
@@ -50,7 +49,7 @@ class MemoryStore : public ipam::ClusterStore {
  public:
   enum class Fault : std::uint8_t {
     kNone,
-    kUnavailable,    // was not asked
+    kUnavailable,    // the store did not get the request
     kTimeoutBefore,  // the request was lost
     kTimeoutAfter,   // the answer was lost
     kDelayed,        // the request arrives later: see DeliverDelayed()
@@ -67,9 +66,9 @@ class MemoryStore : public ipam::ClusterStore {
   Result<std::vector<ipam::LeaseEntry>> Nodes(const std::string& after, std::size_t limit) override;
   [[nodiscard]] std::uint64_t calls() const override { return calls_; }
 
-  // Asked before each request.
+  // Called before each request; decides whether it fails.
   std::function<Fault()> fault = [] { return Fault::kNone; };
-  // Called behind each change that was made, before it is answered.
+  // Called after each change, before the answer.
   std::function<void()> changed = [] {};
   void DeliverDelayed();
 

@@ -1,5 +1,5 @@
-// A node of a leasing cluster as tests have it: a real address store in a scratch directory,
-// a leaser on a cluster store in memory, and a clock that the test sets.
+// A node of a leasing cluster for tests. It has a real address store in a scratch directory, a leaser on a
+// cluster store in memory, and a clock that the test sets.
 // Threads: one.
 #pragma once
 
@@ -30,7 +30,7 @@ class TestNode {
  public:
   TestNode(MemoryCluster& cluster, std::string name, TestPools pools, std::uint64_t seed);
 
-  // A new process of the daemon.
+  // Starts a new process of the daemon.
   void StartDaemon();
   void KillDaemon() { leaser_.reset(); }
   [[nodiscard]] bool running() const { return leaser_ != nullptr; }
@@ -43,14 +43,14 @@ class TestNode {
     now_.boottime_ms += ms;
     PassPaused(ms);
   }
-  // A virtual machine that is paused: its CLOCK_BOOTTIME is, too; the wall clock is right again when it goes
-  // on.
+  // Pauses the virtual machine. Its CLOCK_BOOTTIME stops too; the wall clock is right again when it
+  // continues.
   void PassPaused(std::uint64_t ms) {
     wall_ms_ += ms;
     now_.wall_seconds = kEpoch + static_cast<std::int64_t>(wall_ms_ / 1000);
   }
   [[nodiscard]] const ipam::ClockReading& now() const { return now_; }
-  // Of its store, too.
+  // Also the store's clocks.
   [[nodiscard]] ipam::ClockSource clocks() const {
     return [this] { return now_; };
   }
@@ -58,7 +58,7 @@ class TestNode {
   [[nodiscard]] const std::string& name() const { return name_; }
   void Become(std::string machine) { machine_ = std::move(machine); }
 
-  // Steps until the leaser wants to wait; the last outcome, with the events of all.
+  // Steps until the leaser wants to wait. Returns the last outcome with the events of all steps.
   ipam::Leaser::Outcome Settle();
   ipam::Leaser::Outcome Step() { return leaser_->Step(now_); }
 

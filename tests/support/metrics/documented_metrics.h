@@ -1,4 +1,4 @@
-// What docs/reference/metrics.md says of the metrics, to compare with what is there.
+// The metrics in docs/reference/metrics.md, to compare with the served ones.
 #pragma once
 
 #include <map>
@@ -10,10 +10,11 @@ namespace railhead::testing {
 
 enum class MetricsPageName { kDaemon, kNics };  // /metrics, /metrics/nics
 
-// Its tables: | `name` | type | labels | what |. Those behind "## NICs" are of the second page.
+// Reads its tables: | `name` | type | labels | what |. Those after "## NICs" are of the second page.
 std::map<std::string, MetricFamily> DocumentedMetrics(MetricsPageName page);
 
-// Expects that both have the same families, with type and help; of the page's, those of `but` aside.
+// Expects that both have the same families, with type and help. Ignores the page's families whose names begin
+// with `but`.
 void ExpectDocumented(const MetricsText& page, MetricsPageName name, const std::string& but = {});
 
 }  // namespace railhead::testing

@@ -1,4 +1,4 @@
-// A client that can be as slow and as odd as a test wants.
+// An HTTP client that can be as slow and as unusual as a test wants.
 #pragma once
 
 #include <optional>
@@ -14,12 +14,12 @@ struct HttpAnswer {
   std::string body;
 };
 
-// To "127.0.0.1:PORT"; invalid when nobody listens.
+// Connects to "127.0.0.1:PORT"; invalid when no process listens.
 UniqueFd Connect(const std::string& address);
 void Write(const UniqueFd& connection, const std::string& bytes);
-// All until the other side's end; nullopt when that is no answer, or does not come in a minute.
+// Reads until the server closes. nullopt when the data is not an answer, or does not come within a minute.
 std::optional<HttpAnswer> ReadAnswer(const UniqueFd& connection);
-// One GET; nullopt when nobody listens.
+// One GET; nullopt when no process listens.
 std::optional<HttpAnswer> Get(const std::string& address, const std::string& path,
                               const std::string& headers = "");
 

@@ -87,7 +87,7 @@ class Parser {
     return {family_};
   }
 
-  // The text of a label's value behind its first quote, and past its last one.
+  // Reads a label's value from behind its first quote, and moves past its last one.
   std::optional<std::string> Quoted(const std::string& line, std::size_t* at) {
     std::string value;
     for (; *at < line.size(); ++*at) {

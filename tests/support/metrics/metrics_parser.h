@@ -1,4 +1,4 @@
-// A strict reader of what /metrics answers: what Prometheus only tolerates is an error here.
+// A strict reader of /metrics: input that Prometheus merely tolerates is an error here.
 #pragma once
 
 #include <map>

@@ -92,9 +92,9 @@ Form ReadNode(Bytes& bytes, NcclNode& node) {
   std::size_t slots = 0;
   while (token.last == ' ') {
     token = ReadToken(bytes, true);
-    // NCCL keeps one slot more than it fills, and measured ones of seven crashed it.
+    // NCCL keeps one slot more than it fills. In measurements, seven attributes crashed it.
     if (++slots > kSlots) throw Refused("too many attributes");
-    // A name without '=' or two blanks: what is in the slot is anyone's guess.
+    // After a name without '=', or after two blanks, the slot's content is undefined.
     if (!token.value || token.name.empty()) throw Refused("an attribute without name or value");
     node.attributes.emplace(token.name, *token.value);
   }
@@ -131,7 +131,7 @@ void LoadBelow(Bytes& bytes, NcclNode& head, bool is_top, int& count) {
     const auto known = Handlers().find(head.tag);
     const bool wanted = known != Handlers().end() && std::find(known->second.begin(), known->second.end(),
                                                                node->tag) != known->second.end();
-    // The real one reads on in a buffer that is in use: whatever comes of it is wrong.
+    // The real NCCL continues in a buffer that is in use, so the result is always wrong.
     if (!wanted) throw Refused("<" + node->tag + "> in <" + head.tag + ">");
     if (head.children.size() == kChildren) throw Refused("too many children");
     node->parent = &head;
@@ -228,7 +228,7 @@ std::string NcclModel::PathBetween(const std::string& net, const std::string& gp
   const NcclNode* net_node = Net(net);
   const NcclNode* gpu_node = Gpu(gpu);
   if (net_node == nullptr || gpu_node == nullptr) return "";
-  // The <pci> of the NIC: <net> and <nic> are no distance.
+  // Starts at the NIC's <pci>, since <net> and <nic> do not count as distance.
   const NcclNode* nic = net_node->parent->parent;
   const auto gpu_chain = Upwards(gpu_node->parent);
   for (const NcclNode* above = nic->parent; above != nullptr; above = above->parent) {

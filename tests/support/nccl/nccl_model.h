@@ -1,9 +1,9 @@
-// NCCL as a reader of topology files: a second parser, and the distances that follow.
+// NCCL as a reader of topology files: a second parser, and the resulting distances.
 //
-// Written after what NCCL does with each byte (src/graph/xml.cc) and shares no code with
-// cni/nccl: what that writes and checks is read back here. It takes what NCCL takes, also what
-// nobody should write; not what NCCL takes for something else in silence: two blanks between attributes,
-// elements that it skips. Where releases differ the strictest counts.
+// It follows NCCL's handling of each byte (src/graph/xml.cc) and shares no code with cni/nccl, so that it can
+// read back that code's output. It accepts everything that NCCL accepts, except text that NCCL silently
+// misreads: two blanks between attributes, elements that it skips. Where releases differ, the strictest
+// counts.
 // Threads: pure functions over values.
 #pragma once
 
@@ -26,7 +26,7 @@ struct NcclNode {
 
 class NcclModel {
  public:
-  // nullopt: NCCL would stop with an error or misread it; `why` (may be null) says which.
+  // nullopt: NCCL would stop with an error or misread it. `why` (may be null) gets the reason.
   static std::optional<NcclModel> Load(std::string_view text, std::string* why = nullptr);
 
   [[nodiscard]] std::vector<std::string> Nets() const;  // names, in the file's order
@@ -34,11 +34,11 @@ class NcclModel {
   [[nodiscard]] std::vector<std::string> Switches() const;
   [[nodiscard]] const NcclNode* Net(const std::string& name) const;
 
-  // "PIX", "PXB", "PHB", "SYS", "DIS" (no way, in one release); "" when one of them is not there.
+  // "PIX", "PXB", "PHB", "SYS", "DIS" (no path, in one release); "" when one of the two does not exist.
   [[nodiscard]] std::string PathBetween(const std::string& net, const std::string& gpu) const;
   // Whether two nets would be merged into one at NCCL's default level.
   [[nodiscard]] bool WouldMerge(const std::string& net, const std::string& other) const;
-  // The NUMA node on whose processors a net hangs.
+  // The NUMA node whose processors a net is connected to.
   [[nodiscard]] std::string NodeOf(const std::string& net) const;
 
  private:

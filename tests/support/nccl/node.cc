@@ -8,7 +8,7 @@ namespace railhead::testing {
 namespace fs = std::filesystem;
 namespace {
 
-// As a kernel prints them, cut.
+// As a kernel prints them, shortened.
 constexpr const char* kXeonLines =
     "processor\t: 0\nvendor_id\t: GenuineIntel\ncpu family\t: 6\nmodel\t\t: 143\n"
     "model name\t: Intel(R) Xeon(R) Platinum 8480C\nstepping\t: 8\n";
@@ -115,7 +115,7 @@ FakeNode MakeGuest(FakeSysfs& sysfs) {
   const FakeMachine machine = MakeVirtualMachine(sysfs);
   FakeNode node;
   node.accelerators = machine.accelerators;
-  // A host bridge, as QEMU has it at the address that all NICs are stripped to.
+  // A host bridge. QEMU has it at 00.0, the address to which NCCL reduces every NIC's address.
   sysfs.AddAccelerator({.address = "0000:00:00.0",
                         .class_code = "0x060000",
                         .driver = "",

@@ -1,5 +1,5 @@
-// Nodes whose topology is told to NCCL: machines of tests/support/sysfs/machines.h with processors and the
-// speeds of their links, and a few that only NCCL has trouble with.
+// Nodes for tests of NCCL's topology file: machines of tests/support/sysfs/machines.h with processors and
+// link speeds. A few more have properties that only NCCL has trouble with.
 // Threads: as FakeSysfs.
 #pragma once
 
@@ -12,10 +12,10 @@
 
 namespace railhead::testing {
 
-// /proc/cpuinfo of these.
+// The processors whose /proc/cpuinfo can be written.
 enum class Processor { kXeon, kEpyc, kGrace };
 
-// Writes what the kernel shows of processors, and the links of all functions. Call it last.
+// Writes the kernel's files about processors and about the links of all functions. Call it last.
 void Finish(FakeSysfs& sysfs, int numa_nodes, Processor processor);
 
 PciAddress AddressOf(const std::string& text);

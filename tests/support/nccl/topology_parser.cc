@@ -45,7 +45,7 @@ class Parser {
     if (!parsed_.error) parsed_.error = "line " + std::to_string(line_) + ": " + why;
   }
 
-  // What is wrong where something else was expected.
+  // Reports that something else was expected at this place.
   void StopAt(const std::string& expected) {
     if (at_ == text_.size()) return Stop("the text ends where " + expected + " is expected");
     if (Peek() == '\t') return Stop("there is a tab");
@@ -129,7 +129,8 @@ class Parser {
     const std::size_t start = at_;
     while (at_ < text_.size() && text_[at_] != '"') {
       const char c = text_[at_];
-      // NCCL takes a value as it stands, entities, too; nothing that it reads has these.
+      // NCCL takes a value literally, entities too. None of the values that it reads contains these
+      // characters.
       if (c < ' ' || c > '~' || c == '<' || c == '>' || c == '&') return StopAt("the value of " + name);
       ++at_;
     }

@@ -1,9 +1,9 @@
 // The text of a topology file as elements, read as strictly as the strictest NCCL does.
 //
-// NCCL has a parser of its own (src/graph/xml.cc, xmlGetNode), which takes less than XML: between
-// elements blanks and line ends; inside of one exactly one blank before each NAME="VALUE" and
-// none around '='; no <?xml?>, no text, no entities; NCCL 2.21.5 no single quotes. What it takes though
-// nobody means it (a second blank makes an attribute without name) is an error here, too.
+// NCCL has a parser of its own (src/graph/xml.cc, xmlGetNode), which accepts less than XML. Between elements
+// it accepts blanks and line ends. Inside an element it wants exactly one blank before each NAME="VALUE" and
+// none around '='. It accepts no <?xml?>, no text and no entities; NCCL 2.21.5 also no single quotes. Text
+// that NCCL accepts by accident is an error here too: a second blank makes an attribute without a name.
 // Threads: pure functions.
 #pragma once
 
@@ -23,13 +23,13 @@ struct TopologyElement {
   std::vector<std::size_t> children;
   std::size_t line = 1;
 
-  // Of several with this name the first, as NCCL finds it.
+  // The first attribute with this name, like NCCL.
   [[nodiscard]] const std::string* Find(std::string_view attribute) const;
 };
 
 struct ParsedTopology {
   std::vector<TopologyElement> elements;  // in the order of the text: parents before children
-  // Where and why NCCL would stop, "line 3: ..."; then `elements` is what came before.
+  // Where and why NCCL would stop, "line 3: ..."; `elements` then has the elements before that line.
   std::optional<std::string> error;
 };
 

@@ -12,7 +12,7 @@
 namespace railhead {
 namespace {
 
-// What may be said of an element, and what has to be.
+// The attributes that an element may have, and those that it must have.
 struct Kind {
   std::string_view name;
   std::vector<std::string_view> parents;
@@ -24,7 +24,7 @@ const std::vector<Kind>& Kinds() {
   static const std::vector<Kind> kinds = {
       {"system", {}, {"version"}, {"name"}},
       {"cpu", {"system"}, {"numaid", "affinity", "arch"}, {"vendor", "familyid", "modelid"}},
-      // The last four: of a real bridge, which every rank would look up for itself otherwise.
+      // The last four belong to a real bridge. Without them every rank would look them up itself.
       {"pci",
        {"cpu", "pci"},
        {"busid", "class", "link_speed", "link_width"},
@@ -36,7 +36,7 @@ const std::vector<Kind>& Kinds() {
   return kinds;
 }
 
-// Attributes that NCCL would believe to everyone's harm.
+// Attributes that NCCL would believe although they do harm.
 struct Harm {
   std::string_view element;
   std::string_view attribute;
@@ -204,7 +204,7 @@ class Checker {
     }
   }
 
-  // A rank with a GPU below a processor adds what is missing, and the others do not.
+  // A rank with a GPU below a processor adds missing attributes, and the other ranks do not.
   void CheckCpu(const TopologyElement& cpu) {
     const std::string* arch = cpu.Find("arch");
     if (arch == nullptr || *arch != "x86_64") return;
@@ -213,7 +213,7 @@ class Checker {
     }
   }
 
-  // NCCL looks for others only below what it takes for a switch (ncclTopoAddPci).
+  // NCCL searches for further devices only below a device that it takes for a switch (ncclTopoAddPci).
   void CheckPci(const TopologyElement& pci) {
     const std::string* class_text = pci.Find("class");
     const bool bridge = class_text != nullptr && class_text->starts_with(kBridgeClassText);
@@ -235,7 +235,7 @@ class Checker {
     }
   }
 
-  // Everything but the last digit; nullopt for what this does not matter of: accelerators are not merged.
+  // The address without its last digit. nullopt for accelerators, since NCCL does not merge them.
   [[nodiscard]] std::optional<std::string> Stem(const TopologyElement& element) const {
     const std::string* busid = element.name == "pci" ? element.Find("busid") : nullptr;
     const std::string* class_text = element.Find("class");
@@ -254,7 +254,7 @@ class Checker {
     }
   }
 
-  // 2.21.5 takes the sign of -1 for part of another number, and sees two machines.
+  // NCCL 2.21.5 takes the sign of -1 for part of another number, and sees two machines.
   void CheckNodes() {
     const auto is_cpu = [](const TopologyElement& element) { return element.name == "cpu"; };
     if (std::count_if(elements_.begin(), elements_.end(), is_cpu) < 2) return;
@@ -265,7 +265,7 @@ class Checker {
     }
   }
 
-  // 2.21.5 numbers NICs without the last digit, wherever they are.
+  // NCCL 2.21.5 numbers NICs without the last digit, wherever they are.
   void CheckNics() {
     std::map<std::string, const TopologyElement*> stems;
     for (const TopologyElement& element : elements_) {

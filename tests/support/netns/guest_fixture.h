@@ -1,5 +1,5 @@
-// What the tests in the guest have: node 0 of tests/support/vm with two PFs, pf0 and pf1,
-// two VFs each, and the real kernel.
+// The environment of tests in the guest: node 0 of tests/support/vm with two PFs, pf0 and pf1, two VFs each,
+// and the real kernel.
 //
 // These tests change the machine they run on: VFs are made, drivers rebound,
 // modules loaded. They refuse to run anywhere else than in the guest.
@@ -29,11 +29,11 @@ class GuestTest : public ::testing::Test {
 
   // The interface of a VF in the node's own namespace.
   Link VfLink();
-  // VF 0 as the PF reports it. igb reports the address that the VF asked for as if the
-  // administrator had set it, and none while the VF resets (igb_vf_reset), which a slow
-  // machine shows at any time: the VF's own address, vf_.mac, reads as none here.
+  // VF 0 as the PF reports it. igb reports the address that the VF asked for as if the administrator had set
+  // it. While the VF resets (igb_vf_reset), igb reports none; on a slow machine this can happen at any time.
+  // So the VF's own address, vf_.mac, reads as none here.
   VfSettings SettingsOfVf();
-  // As many retries as it takes for a driver that answers slowly.
+  // Retries until a slow driver succeeds.
   void BringPodUp(RouteApi& pod_route, int index, const char* address);
 
   static constexpr char kBdf[] = "0000:43:10.0";  // VF 0 of pf0

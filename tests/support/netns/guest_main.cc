@@ -6,8 +6,8 @@
 
 int main(int argc, char** argv) {
   ::testing::InitGoogleTest(&argc, argv);
-  // Only the guest has a job directory; anywhere else these tests would take
-  // interfaces away from a machine that needs them.
+  // Only the guest has a job directory. On any other machine these tests would remove interfaces that the
+  // machine needs.
   if (!railhead::Exists("/mnt/job/run") || !railhead::Exists("/sys/class/net/pf0")) {
     std::fprintf(stderr, "this is not the guest: run it by tests/support/vm/run-guest.sh\n");
     return 1;

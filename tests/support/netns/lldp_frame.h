@@ -15,7 +15,7 @@ using Bytes = std::vector<std::uint8_t>;
 Bytes BytesOf(std::string_view text);
 Bytes operator+(Bytes first, const Bytes& second);
 
-// A TLV of any type; its length field says `size` where that is not the value's.
+// A TLV of any type. Its length field is `size`, or the value's size for -1.
 Bytes LldpTlv(unsigned type, const Bytes& value, int size = -1);
 // The Ethernet header and these TLVs.
 Bytes LldpFrame(const Bytes& tlvs);

@@ -1,6 +1,5 @@
-// Runs the tests in a network namespace of the process's own, as root of a user
-// namespace of its own when it has no privileges, so that no test can touch the
-// machine's interfaces.
+// Runs the tests in a new network namespace, so that no test can touch the machine's interfaces. Without
+// privileges it becomes root of a new user namespace.
 #include <fcntl.h>
 #include <gtest/gtest.h>
 #include <sched.h>

@@ -19,13 +19,13 @@ class SoftRocePair {
   SoftRocePair(const SoftRocePair&) = delete;
   SoftRocePair& operator=(const SoftRocePair&) = delete;
 
-  // Of the end that is here.
+  // RouteApi of the end in this namespace.
   [[nodiscard]] RouteApi& route() const { return *route_here_; }
   [[nodiscard]] int link() const;
 
   // The RoCE v2 GID of this address; nullopt: it has none.
   static std::optional<GidEntry> FindGid(const std::string& device, const char* address);
-  // Once there is one.
+  // Waits until the address has a GID.
   static GidEntry GidAt(const std::string& device, const char* address);
   static Datagrams Open(const std::string& device, const char* address);
   Datagrams OpenHere() { return Open("rxe_here", "10.100.0.1"); }

@@ -50,7 +50,7 @@ void Must(Result<void> result) {
 }
 
 NetNs MakeNetns() {
-  // The calling thread stays where it is.
+  // The calling thread stays in its namespace.
   std::optional<NetNs> made;
   std::thread([&] {
     if (unshare(CLONE_NEWNET) != 0) Die(SysError(errno, "making a network namespace"));

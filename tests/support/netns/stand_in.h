@@ -1,9 +1,9 @@
 // Stand-ins for NICs and pods, for tests on the real kernel without hardware:
 // network namespaces that die with their handle, veth pairs, macvlans, bridges.
 //
-// All of it is made by netlink in namespaces that the test owns, so a test that
-// fails or is killed leaves nothing behind. Failures to set up end the process:
-// a test that cannot set up must not look like one that passed.
+// The test owns the namespaces in which netlink makes everything, so nothing remains after a test that fails
+// or is killed. A failed set-up ends the process: a test that cannot set up must not look like one that
+// passed.
 // Threads: any.
 #pragma once
 
@@ -21,7 +21,7 @@
 
 namespace railhead::testing {
 
-// For WaitCarrier and captures: generous, tests run on busy machines.
+// For WaitCarrier and captures. It is generous, since tests run on busy machines.
 inline constexpr std::chrono::seconds kLong{60};
 Deadline NetDeadline();
 
@@ -30,7 +30,7 @@ NetNs MakeNetns();
 // Another handle on the same namespace.
 NetNs Duplicate(const NetNs& ns);
 
-// The value, or the end of the process with the error.
+// Returns the value, or ends the process with the error.
 template <typename T>
 T Must(Result<T> result);
 void Must(Result<void> result);
@@ -51,7 +51,7 @@ Link GetLink(RouteApi& route, const std::string& name);
 Link GetLink(RouteApi& route, int index);
 void BringUp(RouteApi& route, int index);
 
-// Once, from the link `index`; `frame` with its Ethernet header.
+// Sends `frame`, which includes its Ethernet header, once from the link `index`.
 void SendFrame(const NetNs& ns, int index, const std::vector<std::uint8_t>& frame);
 
 // All frames that arrive on a link from now on.

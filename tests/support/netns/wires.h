@@ -14,14 +14,14 @@
 
 namespace railhead::testing {
 
-// Again and again until it holds or kLong has passed.
+// Checks the condition until it holds or kLong has passed.
 bool Holds(const std::function<bool()>& condition);
 
 class Wires {
  public:
-  // Of pf0, pf1: the other ends are swp0, swp1.
+  // Makes pf0, pf1, ...; their other ends are swp0, swp1, ...
   explicit Wires(int count);
-  // They must not be in the next test's way.
+  // Removes the links, so that they do not disturb the next test.
   ~Wires();
   Wires(const Wires&) = delete;
   Wires& operator=(const Wires&) = delete;

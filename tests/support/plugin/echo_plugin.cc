@@ -1,4 +1,4 @@
-// A plugin that tells what it was asked, for the protocol's plugin_test.
+// A plugin that prints the call that it got, for the protocol's plugin_test.
 #include "cni/protocol/plugin.h"
 
 namespace {

@@ -12,7 +12,7 @@
 namespace railhead::testing {
 namespace {
 
-// In the log, behind a call that was made to fail.
+// The log's mark of a call that was made to fail.
 constexpr const char* kInjected = "(injected)";
 
 // The kernel drops the locks of a killed process; a parked thread keeps its own.
@@ -51,7 +51,7 @@ void FaultsFixture::FailAddEverywhere(const Call& call, FakeKernel::Fault fault,
     kernel_.StopFailing();
     SCOPED_TRACE("call " + std::to_string(nth) + ":\n" + kernel_.Log());
     ASSERT_TRUE(reached) << "nothing failed";
-    if (added) {  // an announcement that got lost, say: then it must be complete
+    if (added) {  // e.g. only an announcement failed: the attachment must be complete
       EXPECT_TRUE(Check(call));
       ASSERT_TRUE(Del(call));
     }

@@ -1,4 +1,4 @@
-// Calls of the plugin that fail, or are killed, at every call of the kernel.
+// Calls of the plugin that fail or are killed at every call of the kernel.
 #pragma once
 
 #include <string>
@@ -10,19 +10,18 @@ namespace railhead::testing {
 
 class FaultsFixture : public PluginFixture {
  protected:
-  // How many calls of the kernel one successful ADD, or the DEL after it, makes. The world is as before
-  // afterwards. The test fails when there are fewer than `least`: a sweep over them would show less than it
-  // says.
+  // The number of kernel calls of one successful ADD, or of the DEL after it. Afterwards the node is as
+  // before. The test fails when there are fewer than `least`, since a sweep would then cover less than it
+  // claims.
   int CountAdd(const Call& call, int least) { return CountCalls(call, least, 0).first; }
   int CountDel(const Call& call, int least) { return CountCalls(call, 0, least).second; }
 
-  // ADD fails at every call, of which there are `least`: it says so, and nothing is left behind.
+  // Fails ADD at every kernel call (at least `least`). ADD must report the error, and nothing may remain.
   void FailAddEverywhere(const Call& call, FakeKernel::Fault fault, int least);
-  // DEL fails at every call, of which there are `least`; a second DEL completes.
+  // Fails DEL at every kernel call (at least `least`). A second DEL must complete.
   void FailDelEverywhere(const Call& call, FakeKernel::Fault fault, int least);
 
-  // Runs `call` until the nth call of the kernel and leaves it there, as SIGKILL
-  // would. false: it finished before.
+  // Runs `call` until the nth call of the kernel and stops it there, like SIGKILL. false: it finished before.
   bool Kill(const Call& call, int nth);
 
  private:

@@ -86,7 +86,7 @@ class LockedRoute final : public RouteApi {
   Result<void> ResolveNeighbour(int index, const IpAddress& address) override {
     return kernel_.Locked([&] { return route_->ResolveNeighbour(index, address); });
   }
-  // The fake's do not wait.
+  // May hold the lock for the whole call, since the fake's functions do not wait.
   Result<std::optional<MacAddress>> WaitNeighbour(int index, const IpAddress& address,
                                                   Deadline deadline) override {
     return kernel_.Locked([&] { return route_->WaitNeighbour(index, address, deadline); });

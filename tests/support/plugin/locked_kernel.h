@@ -1,7 +1,7 @@
 // A Kernel that several threads may use at once: one call of another Kernel at a time.
 //
-// For tests in which a DEL comes while an ADD waits. What a test does itself to the fake
-// behind it, it does with Locked().
+// For tests in which a DEL comes while an ADD waits. A test that uses the fake kernel itself does so with
+// Locked().
 // Ownership: borrows the kernel. Threads: thread-safe, its handles as RouteApi.
 #pragma once
 

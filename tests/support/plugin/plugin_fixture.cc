@@ -20,7 +20,7 @@ void PluginFixture::MakeNics() {
 }
 
 void PluginFixture::SetUp() {
-  // Addresses that come up by themselves must not take GID slots.
+  // Addresses that the kernel adds by itself must not take GID slots.
   kernel_.state().default_addr_gen_mode = AddrGenMode::kStablePrivacy;
   MakeNics();
   WriteFileAt(sysfs_.directory() + "/proc/sys/kernel/random/boot_id", "11111111-2222\n");
@@ -85,7 +85,7 @@ CniRequest PluginFixture::Request(const Call& call) {
     ADD_FAILURE() << request.error().error.message;
     return {};
   }
-  // Tests of waiting say how long themselves.
+  // Tests of waiting set the timeout themselves.
   const std::string patience = call.config.find("previousDelTimeoutSeconds") == std::string::npos
                                    ? R"(,"previousDelTimeoutSeconds":0)"
                                    : "";
@@ -129,9 +129,9 @@ std::string PluginFixture::Files() const {
   std::string text;
   for (const char* directory : {"/run/railhead", "/run/cdi"}) {
     for (const auto& file : FilesBelow(sysfs_.directory() + directory)) {
-      // What is kept on purpose.
+      // Files that the plugin keeps on purpose.
       if (file.rfind("attach.log", 0) == 0 || file.rfind("tenants/", 0) == 0 || file == "rdma-mode") continue;
-      // A mounted file, and the lock file of a device, are emptied, not removed.
+      // The plugin empties a mounted file and a device's lock file instead of removing them.
       const bool emptied = file.starts_with("nccl-device/") || file.starts_with("locks/");
       if (emptied && File(std::string(directory) + "/" + file).empty()) continue;
       text += std::string(directory) + "/" + file + "\n";

@@ -1,9 +1,8 @@
 // A node with two rails on a fake kernel, and calls of the plugin on it.
 //
-// pf0 (rail0, VLAN 100) and pf1 (rail1, VLAN 200) with four VFs each; one pod with
-// eth0. IPAM is test_ipam: it gives the address that the configuration names, and
-// writes down what it was asked. Tests of the plugin on other hardware override
-// MakeNics().
+// pf0 (rail0, VLAN 100) and pf1 (rail1, VLAN 200) have four VFs each; one pod has eth0. IPAM is test_ipam: it
+// returns the address that the configuration names, and logs its calls. Tests of the plugin on other hardware
+// override MakeNics().
 #pragma once
 
 #include <gtest/gtest.h>
@@ -47,7 +46,7 @@ class PluginFixture : public ::testing::Test {
   Result<void> Gc(const std::vector<ValidAttachment>& valid, Call call);
   Result<void> Status(const std::string& config);
 
-  // State, files and addresses, to compare: locks and empty directories aside.
+  // State, files and addresses for comparison, without locks and empty directories.
   [[nodiscard]] std::string World();
   // Lines that are not in both, marked - and +; "" when nothing changed.
   [[nodiscard]] std::string ChangedSince(const std::string& before);
@@ -57,11 +56,11 @@ class PluginFixture : public ::testing::Test {
   std::string IpamCalls();
   // The same with the interfaces: "ADD rail0, ADD rail1".
   std::string IpamLog();
-  // The last configuration that it got with a command.
+  // The last configuration that test_ipam got with a command.
   [[nodiscard]] std::string IpamInput(const std::string& command) const;
   // "CONTAINER@IFNAME ..." between ADD and DEL.
   [[nodiscard]] std::string HeldAddresses() const;
-  // It answers "COMMAND", or "COMMAND-IFNAME", with an error from now on; "" ends that.
+  // test_ipam fails "COMMAND", or "COMMAND-IFNAME", from now on; "" ends that.
   void FailIpam(const std::string& command);
   void WriteFabric(const std::string& more = "");
   void Allocate(const std::vector<std::string>& devices, DeviceNodeMode device_nodes = DeviceNodeMode::kCdi,
@@ -73,7 +72,7 @@ class PluginFixture : public ::testing::Test {
 
   [[nodiscard]] std::string Programs() const { return programs_.directory() + "/bin"; }
 
-  // Further fields of what the fabric permits to all networks of pods: ",..."; before WriteFabric().
+  // Further permissions of the fabric for all networks of pods: ",...". Set it before WriteFabric().
   std::string permissions_;
   TempRoot programs_;
   TempRoot tree_{TempRoot::Where::kMemory};

@@ -1,14 +1,18 @@
-// An IPAM plugin for tests of what stands above it, small and without sanitizers since
-// it runs thousands of times.
+// An IPAM plugin for tests of the plugins that call it. It is small and has no sanitizers, since it runs
+// thousands of times.
 //
-// Gives what the configuration names: ipam.address, or ipam.addresses.IFNAME, or nothing;
-// with ipam.gateway and ipam.routes. With ipam.refuse-COMMAND it answers with that code, or
-// dies by a signal for "crash". Keeps beside its own directory ("DIR/bin/test-ipam"):
-//   DIR/ipam.log                 what it was asked, "ADD net1" a line
+// It returns the address that the configuration names (ipam.address or ipam.addresses.IFNAME), or none, with
+// ipam.gateway and ipam.routes. With ipam.refuse-COMMAND it answers with that code; for "crash" a signal
+// kills it. The program is DIR/bin/test-ipam, and it keeps its files in DIR:
+//
+//   DIR/ipam.log                 its calls, one line each: "ADD net1"
+//
 //   DIR/held/CONTAINER@IFNAME    an address from ADD to DEL, with the network's name
+//
 //   DIR/stdin-COMMAND            its last standard input
-// With DIR/ipam.fail-COMMAND or DIR/ipam.fail-COMMAND-IFNAME there it fails, ADD with the
-// address taken all the same: that is for DEL to give back.
+//
+// If DIR/ipam.fail-COMMAND or DIR/ipam.fail-COMMAND-IFNAME exists, the command fails. ADD then still takes
+// the address, and DEL has to release it.
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>

@@ -1,4 +1,4 @@
-// What a network configuration can ask for of a VF, from the list of its fields: a new one is tried, too.
+// The VF settings of a network configuration, from the list of its fields, so that tests also try new fields.
 #pragma once
 
 #include <optional>

@@ -255,7 +255,7 @@ void FakeSysfs::Link(const std::string& path, const std::string& target) {
   fs::create_directories(full.parent_path(), error);
   Check(error, "making " + full.parent_path().string());
   fs::remove(full, error);
-  // The kernel always ends a link with the target's name, also when it leads straight up.
+  // The kernel always ends a link with the target's name, even for a link to a directory above.
   const fs::path to = target;
   const fs::path relative = to.parent_path().lexically_relative(fs::path(path).parent_path()) / to.filename();
   fs::create_symlink(relative, full, error);

@@ -5,12 +5,11 @@
 //   sysfs.AddVfs("0000:43:00.0", 8);
 //   FindPciDevice(sysfs.root(), ...);
 //
-// Files and links are laid out as the kernel does it (checked against Linux 6.1 and
-// 7.x): devices live below /sys/devices/pciDDDD:BB/..., /sys/bus/pci/devices,
-// /sys/class/net and /sys/class/infiniband hold relative links, VFs are siblings of
-// their PF. What a test needs beyond that it writes with Write() and Link().
-// The tree is removed with the object. A failure to build it ends the test program:
-// nothing can be tested then. Threads: not thread-safe.
+// The layout is the kernel's (checked against Linux 6.1 and 7.x). Devices are below
+// /sys/devices/pciDDDD:BB/..., and VFs are siblings of their PF. /sys/bus/pci/devices, /sys/class/net and
+// /sys/class/infiniband hold relative links. Tests add anything else with Write() and Link(). The tree is
+// removed with the object. A failure to build it ends the test program: nothing can be tested then. Threads:
+// not thread-safe.
 #pragma once
 
 #include <cstdint>
@@ -62,7 +61,7 @@ struct FakeAccelerator {
 class FakeSysfs {
  public:
   FakeSysfs();
-  // Builds below an existing directory, which stays when the object goes.
+  // Builds below an existing directory, which stays after the object's end.
   explicit FakeSysfs(std::string directory);
   FakeSysfs(const FakeSysfs&) = delete;
   FakeSysfs& operator=(const FakeSysfs&) = delete;
@@ -76,10 +75,10 @@ class FakeSysfs {
   // Gives `pf` its VFs, all at once as sriov_numvfs does; returns their addresses.
   std::vector<std::string> AddVfs(const std::string& pf, int count, const FakeVfs& vfs = {});
 
-  // What the host's sysfs shows after the function's network devices went into a
-  // pod (RDMA devices stay: shared mode).
+  // Shows the host's sysfs after the function's network devices went into a pod. RDMA devices stay, as in
+  // shared mode.
   void MoveToPod(const std::string& address);
-  // The function is no longer bound to a driver: it loses its devices too.
+  // Unbinds the function from its driver, which also removes its devices.
   void Unbind(const std::string& address);
 
   // A network device that is not on PCI: bond, bridge, VLAN, veth.
@@ -92,8 +91,8 @@ class FakeSysfs {
   void AddGid(const std::string& ibdev, int index, const std::string& gid, const std::string& type,
               const std::string& ndev, int port = 1);
 
-  // Any file or link; `path` is absolute as in production ("/sys/...").
-  // Missing directories are made, what is there is replaced.
+  // Any file or link; `path` is absolute as in production ("/sys/..."). Makes missing directories and
+  // replaces existing files.
   void Write(const std::string& path, std::string_view content);
   void Link(const std::string& path, const std::string& target);
   void Remove(const std::string& path);
@@ -107,7 +106,7 @@ class FakeSysfs {
     int numa_node = -1;
     std::string class_code = "0x020000";
   };
-  // Makes the bridges that are not there yet; the path below the last of them.
+  // Makes the missing bridges. Returns the path below the last bridge.
   std::string AddBridges(const std::string& address, const std::vector<std::string>& bridges, int numa_node);
   void WriteBridgeBuses(const std::string& path, std::uint8_t primary, std::uint8_t secondary,
                         std::uint8_t subordinate);

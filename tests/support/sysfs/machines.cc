@@ -183,7 +183,7 @@ FakeMachine MakeArm(FakeSysfs& sysfs) {
 
 FakeMachine MakeVirtualMachine(FakeSysfs& sysfs) {
   Builder machine(sysfs, "virtual machine", 1);
-  // VFs whose PFs the hypervisor keeps: nothing says that they are VFs.
+  // VFs whose PFs stay with the hypervisor: nothing shows that they are VFs.
   const FakePf vf{.address = "", .netdev = "", .total_vfs = 0, .device = "0x101e"};
   machine.Gpu("0000:00:05.0", -1, {"pci0000:00"});
   machine.Gpu("0000:00:06.0", -1, {"pci0000:00"});

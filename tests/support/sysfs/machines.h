@@ -4,9 +4,9 @@
 //   const FakeMachine machine = MakeDgxH100(sysfs);
 //   sysfs.AddVfs(machine.nics[0], 8);
 //
-// Bus numbers, bridges and NUMA nodes follow published listings (lspci -t, nvidia-smi topo -m);
-// what matters here is which bridges two functions share. NICs have no VFs yet. Network
-// devices are called "rail0", "rail1", ... by position in `nics`, RDMA devices mlx5_0, ...
+// Bus numbers, bridges and NUMA nodes follow published listings (lspci -t, nvidia-smi topo -m). Tests depend
+// on the bridges that two functions share. NICs have no VFs yet. Network devices are called "rail0", "rail1",
+// ... by position in `nics`, RDMA devices mlx5_0, ...
 // Threads: as FakeSysfs.
 #pragma once
 
@@ -33,8 +33,8 @@ FakeMachine MakeDgxH100(FakeSysfs& sysfs);
 FakeMachine MakePcieA100(FakeSysfs& sysfs);
 // Two sockets, a GPU each, one NIC with two ports on each socket; no switch.
 FakeMachine MakeDualPort(FakeSysfs& sysfs);
-// One socket, two E810 ports, a GPU on another host bridge, and two graphics controllers
-// that are no accelerators: Intel's integrated one and the management chip's.
+// One socket, two E810 ports, and a GPU on another host bridge. It also has two graphics controllers that do
+// not count as accelerators: Intel's integrated one and the management chip's.
 FakeMachine MakeE810(FakeSysfs& sysfs);
 // A GPU and a BlueField-3 on one switch; the BlueField has a switch inside. PXB.
 FakeMachine MakeBlueField3(FakeSysfs& sysfs);

@@ -1,8 +1,8 @@
-// Checks: what is asked of a plugin, one by one.
+// Checks: the requirements on a plugin, one by one.
 //
-// A check is a function on a fixture. It returns an error that says what is wrong, or
-// Fixture::NotApplicable() when it says nothing about this plugin. The lists are made
-// anew by each call; there is no registry.
+// A check is a function on a fixture. It returns an error that describes the fault, or
+// Fixture::NotApplicable() if it does not apply to this plugin. Each call makes the lists again, without a
+// registry.
 // Threads: checks run one after another.
 #pragma once
 
@@ -15,20 +15,21 @@
 
 namespace railhead::conformance {
 
-// The specification's words; kExtra: not in it, but runtimes and operators rely on it.
+// The specification's words. kExtra: the specification does not demand it, but runtimes and operators rely on
+// it.
 enum class Severity : std::uint8_t { kMust, kShould, kExtra };
 
-// What makes a check applicable, beside its own judgement.
+// What a check needs from the target. The check itself may still not apply.
 struct Needs {
   bool interface = false;    // a plugin that makes interfaces
-  bool ipam = false;         // an IPAM plugin, itself or below
+  bool ipam = false;         // the plugin is an IPAM plugin or calls one
   const char* version = "";  // the plugin supports at least this version
 };
 
 struct Check {
   std::string id;
   std::string title;
-  std::string section;  // of SPEC.md 1.1.0, or where else it comes from
+  std::string section;  // of SPEC.md 1.1.0, or another source
   Severity severity = Severity::kMust;
   Needs needs;
   std::function<Result<void>(Fixture&)> body;
@@ -48,7 +49,7 @@ std::vector<Check> StatusChecks();
 std::vector<Check> ConcurrencyChecks();
 std::vector<Check> ProcessChecks();
 
-// All of them, in the order in which they are worth running.
+// All checks, in the order in which they should run.
 std::vector<Check> AllChecks();
 
 inline constexpr Needs kInterface{true, false, ""};

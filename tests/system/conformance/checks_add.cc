@@ -1,4 +1,4 @@
-// ADD: what it makes, what it says about it, and when it has to refuse.
+// ADD: what it makes, what its result says, and when it has to fail.
 #include <sys/socket.h>
 
 #include <algorithm>
@@ -19,7 +19,7 @@ Result<Link> Required(const Attachment& attachment) {
   return *link;
 }
 
-// The entry of the result that is about CNI_IFNAME; with or without its sandbox.
+// The result's entry for CNI_IFNAME, with or without its sandbox.
 Result<Json> EntryOf(const Attachment& attachment) {
   for (const auto& interface : Objects(attachment.result, "interfaces")) {
     if (Text(interface, "name") == attachment.ifname) return interface;
@@ -188,7 +188,7 @@ Result<void> SecondHarmsNothing(Fixture& fixture) {
                 "the second ADD gave back the address that the first one's interface uses");
 }
 
-// The plugin gets as far as its IPAM plugin, and that is not there.
+// The plugin begins, but its IPAM plugin does not exist.
 Result<void> FailsWhole(Fixture& fixture) {
   const Attachment* attachment = RH_TRY(fixture.NewAttachment());
   const auto container = RH_TRY(Fixture::See(*attachment));

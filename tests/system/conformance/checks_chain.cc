@@ -1,4 +1,5 @@
-// A plugin behind others: what they made stays in the result and in the container.
+// A plugin after others in a chain: it keeps their entries in the result and their interfaces in the
+// container.
 #include <algorithm>
 
 #include "tests/support/netns/stand_in.h"
@@ -64,7 +65,7 @@ Result<void> AddsItsOwn(Fixture& fixture) {
       "the result does not list " + attachment.ifname + " of the container: " + attachment.result.dump());
 }
 
-// Every address refers to the interface that it did refer to, or is on.
+// Every address refers to its interface: the first plugin's still to the first interface.
 Result<void> KeepsIndexes(Fixture& fixture) {
   const Chained chained = RH_TRY(AddChained(fixture));
   const Json& result = chained.attachment->result;

@@ -1,4 +1,4 @@
-// CHECK: it is content after ADD, and notices what has been taken away since.
+// CHECK: it succeeds after ADD, and notices what was removed since then.
 #include "tests/system/conformance/check.h"
 
 #include "netns/base/text.h"
@@ -39,7 +39,7 @@ Result<void> ExpectRefusal(Fixture& fixture, const Attachment& attachment, const
   return fixture.MustFail(attachment, request, why);
 }
 
-// `break_it` gets the container's interface.
+// `break_it` breaks the container's interface; CHECK must notice.
 Result<void> Notices(Fixture& fixture, const std::string& what,
                      const std::function<Result<void>(RouteApi&, const Link&, const Attachment&)>& break_it) {
   const Attachment* attachment = RH_TRY(fixture.Attached());
@@ -54,7 +54,7 @@ Result<void> Notices(Fixture& fixture, const std::string& what,
 Result<void> NoticesDeletion(Fixture& fixture) {
   const Attachment* attachment = RH_TRY(fixture.Attached());
   RH_TRY(fixture.Check(*attachment));
-  // By another name it is as good as gone, and DEL of a device can still find it.
+  // Under another name the interface is missing for CHECK, and DEL of a device can still find it.
   RH_TRY(Fixture::Rename(*attachment, attachment->ifname, "elsewhere"));
   auto refused = ExpectRefusal(fixture, *attachment, "although the interface is gone");
   RH_TRY(Fixture::Rename(*attachment, "elsewhere", attachment->ifname));
@@ -79,7 +79,7 @@ Result<void> NoticesDown(Fixture& fixture) {
   });
 }
 
-// The MAC comes back at the end: by it a plugin may know its device.
+// Restores the MAC at the end, since a plugin may identify its device by it.
 Result<void> NoticesMac(Fixture& fixture) {
   LinkChange before;
   const Attachment* changed = nullptr;
@@ -134,7 +134,7 @@ Result<void> NoticesReservation(Fixture& fixture) {
   return ExpectRefusal(fixture, *attachment, "although the IPAM plugin holds no address for it any more");
 }
 
-// The promise is what the runtime hands over, whatever the plugin may remember.
+// CHECK must go by the runtime's prevResult, whatever the plugin remembers itself.
 Result<void> ReadsPrevResult(Fixture& fixture) {
   const Attachment* attachment = RH_TRY(fixture.Attached());
   if (IpsOf(attachment->result).empty()) return fixture.NotApplicable("the plugin gives no address");

@@ -1,4 +1,4 @@
-// DEL: everything is gone afterwards, and it succeeds whatever is missing.
+// DEL: it removes everything, and it succeeds whatever is missing.
 #include "tests/system/conformance/check.h"
 #include "tests/system/conformance/result_shape.h"
 
@@ -43,7 +43,7 @@ Result<void> LeavesHostClean(Fixture& fixture) {
   return fixture.ExpectHostSame(before, "ADD and DEL");
 }
 
-// The IPAM plugin answers for what the main plugin told it.
+// The IPAM plugin shows whether the main plugin called it for the release.
 Result<void> ExpectReleased(Fixture& fixture, const Attachment& attachment) {
   return Expect(!fixture.AddressHeld(attachment).value_or(false), "the address is still held");
 }

@@ -1,4 +1,4 @@
-// GC and STATUS, which 1.1.0 brought.
+// GC and STATUS, which are new in 1.1.0.
 #include "tests/system/conformance/check.h"
 
 namespace railhead::conformance {
@@ -22,7 +22,7 @@ Result<void> CollectGarbage(Fixture& fixture, const Request& request) {
   return Expect(outcome.Succeeded(), request.command + " failed: " + outcome.Describe());
 }
 
-// As before, for the namespace and for CHECK.
+// Runs GC. The attachment `spared` must not change, neither its namespace nor CHECK.
 Result<void> Gc(Fixture& fixture, const std::vector<const Attachment*>& valid, const Attachment& spared,
                 Request checked = {}) {
   const auto before = RH_TRY(Fixture::See(spared));
@@ -45,7 +45,7 @@ Result<void> GcIsSilent(Fixture& fixture) {
   return Expect(outcome.out.empty(), "GC printed something: " + outcome.Describe());
 }
 
-// What a runtime leaves when it has lost a DEL: no namespace, and everything else.
+// The remains after a runtime lost a DEL: everything except the namespace.
 Result<void> GcReleasesAddress(Fixture& fixture) {
   const Attachment* kept = RH_TRY(fixture.Attached());
   const Attachment* lost = RH_TRY(fixture.Attached());

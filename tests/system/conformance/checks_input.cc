@@ -1,7 +1,7 @@
 // Wrong input: environment, configuration, version.
 //
-// Each wrong input is two checks: that it is refused and touches nothing, and that the
-// error has the code that the specification has for it.
+// Each wrong input has two checks. The plugin refuses it and changes nothing; and the error has the code of
+// the specification.
 #include <algorithm>
 
 #include "tests/system/conformance/check.h"
@@ -14,8 +14,8 @@ struct WrongInput {
   std::string title;  // "ADD ... "
   Severity severity;  // of the refusal
   Request request;
-  std::vector<int> codes;  // any of them; empty: no code is asked for
-  std::string names;       // what the message must name; "": nothing
+  std::vector<int> codes;  // one of these; empty: any code
+  std::string names;       // the message must contain it; "": any message
 };
 
 using Environment = std::map<std::string, std::optional<std::string>>;

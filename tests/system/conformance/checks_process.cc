@@ -13,7 +13,7 @@ namespace {
 constexpr std::chrono::seconds kEnd{15};
 constexpr std::chrono::milliseconds kPause{20};
 
-// `call` for all of them at once.
+// Runs `call` for all attachments at the same time.
 std::vector<Outcome> AtOnce(const std::vector<Attachment*>& attachments,
                             const std::function<Outcome(const Attachment&)>& call) {
   std::vector<Outcome> outcomes(attachments.size());
@@ -114,8 +114,8 @@ Result<void> SurvivesClosedInput(Fixture& fixture) {
   return fixture.MustFail(*attachment, request, "although standard input is closed");
 }
 
-// Cut off, doubled, nested, odd types. A plugin need not read all fields, so some of it
-// may succeed; it must end by itself and say so in JSON.
+// Cut off, doubled, nested, and wrong types. A plugin need not read all fields, so some calls may succeed. It
+// must end by itself and report errors in JSON.
 Result<void> SurvivesGarbage(Fixture& fixture) {
   const Attachment* attachment = RH_TRY(fixture.NewAttachment());
   const std::string whole = fixture.target().config.dump();
@@ -160,7 +160,7 @@ Result<void> ClosesPipes(Fixture& fixture) {
   return {};
 }
 
-// Empty in the end, or what is still there.
+// Waits until the list is empty; the error names the remaining entries.
 Result<void> WaitForNone(const std::function<std::vector<std::string>()>& list, const std::string& what) {
   for (const auto limit = std::chrono::steady_clock::now() + kEnd;;) {
     const auto left = list();

@@ -49,7 +49,7 @@ Result<void> AnswersVersionBare(Fixture& fixture) {
   return {};
 }
 
-// An error that every plugin has: no name in the configuration.
+// An error that every plugin reports: the configuration has no name.
 Result<Json> SomeError(Fixture& fixture, const std::string& version) {
   Request request;
   request.command = "ADD";

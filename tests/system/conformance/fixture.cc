@@ -30,7 +30,7 @@ Result<void> ExpectLines(std::chrono::seconds settle, const std::function<Result
   }
 }
 
-// Never the same twice, so that what one check left cannot meet the next.
+// Never the same twice, so that leftovers of one check cannot disturb the next.
 std::string NewContainerName() {
   static std::atomic<int> number{0};
   return "conformance-" + std::to_string(::getpid()) + "-" + std::to_string(++number);
@@ -51,7 +51,7 @@ Fixture::~Fixture() {
     attachment->sandbox.reset();
     if (!target_.cleanup.empty()) (void)RunShell(target_.cleanup, ShellEnvironment(*attachment));
   }
-  // What dies with the namespaces is not to disappear in the middle of the next check.
+  // Waits, so that nothing disappears with these namespaces during the next check.
   if (!attachments_.empty()) (void)ExpectHostSame(host_before_, "");
 }
 
@@ -176,7 +176,7 @@ Result<void> Fixture::Add(Attachment& attachment, Request request) {
 Result<void> Fixture::Del(const Attachment& attachment, Request request) const {
   request.command = "DEL";
   const std::string& version = request.version.empty() ? target_.version : request.version;
-  // Before 0.4.0 a runtime does not hand the result to DEL.
+  // Before 0.4.0 a runtime does not pass the result to DEL.
   if (request.prev_result.is_null() && AtLeast(version, "0.4.0")) request.prev_result = attachment.result;
   const Outcome outcome = Call(attachment, request);
   if (!outcome.Succeeded()) return Fail(ErrorCode::kIo, "DEL failed: " + outcome.Describe());

@@ -1,7 +1,7 @@
-// What one check works with: fresh containers, calls of the plugin, looks at the result.
+// The tools of one check: new containers, calls of the plugin, and functions to examine the result.
 //
-// Everything that a check made is taken back when its fixture goes, also after a
-// failure: attachments by DEL, namespaces, the target's cleanup command.
+// The fixture's end removes everything that the check made, also after a failure: attachments by DEL,
+// namespaces, and what the target's cleanup command removes.
 // Ownership: references to attachments live as long as the fixture.
 // Threads: Call() from any; the rest from one.
 #pragma once
@@ -29,11 +29,11 @@ struct Attachment {
   std::shared_ptr<Sandbox> sandbox;
   std::string netns;  // the sandbox's path
   int slot = 0;       // for the setup command
-  Json patch;         // what the setup command wants in the configuration
+  Json patch;         // the setup command's additions to the configuration
   Json result;        // of the last ADD that succeeded; null: none
 };
 
-// How a call differs from the usual one.
+// How a call differs from the default.
 struct Request {
   std::string command;
   std::string version;  // "": the target's highest
@@ -53,47 +53,46 @@ class Fixture {
 
   [[nodiscard]] const Target& target() const { return target_; }
   [[nodiscard]] bool skipped() const { return skipped_; }
-  // The check says nothing about this plugin, and why.
+  // The check does not apply to this plugin; `why` is the reason.
   tl::unexpected<Error> NotApplicable(const std::string& why);
 
   // A container with a namespace, ready for ADD.
   Result<Attachment*> NewAttachment();
   // One more interface in the container of `other`.
   Result<Attachment*> NewAttachmentIn(const Attachment& other, const std::string& ifname);
-  // Both of them: made and ADDed.
+  // Makes a container and runs ADD.
   Result<Attachment*> Attached(Request request = {});
 
   Outcome Call(const Attachment& attachment, const Request& request) const;
-  // Success is what the specification asks of the command; otherwise the error says
-  // what the plugin said.
+  // Succeeds when the command meets the specification. Otherwise the error has the plugin's output.
   Result<void> Add(Attachment& attachment, Request request = {});
   Result<void> Del(const Attachment& attachment, Request request = {}) const;
   Result<void> Check(const Attachment& attachment, Request request = {}) const;
-  // The command has to fail by itself: not by a signal, not by the time limit.
+  // The command has to fail by itself, not by a signal or the time limit.
   Result<void> MustFail(const Attachment& attachment, const Request& request, const std::string& why) const;
 
-  // Of the container and the host.
+  // The state of the container, and of the host.
   [[nodiscard]] static Result<std::vector<std::string>> See(const Attachment& attachment);
   [[nodiscard]] static Result<std::vector<std::string>> SeeHost();
   [[nodiscard]] static Result<std::optional<Link>> LinkOf(const Attachment& attachment);
   [[nodiscard]] static Result<std::unique_ptr<RouteApi>> RouteIn(const Attachment& attachment);
-  // Somebody else's interface of the attachment's name, as another plugin makes one.
+  // Makes an interface with the attachment's name, as another plugin would.
   static Result<void> OccupyName(const Attachment& attachment);
   static Result<void> Rename(const Attachment& attachment, const std::string& from, const std::string& to);
-  // Deletes the interface; one that cannot be deleted, as hardware, gets another name.
+  // Deletes the interface. One that cannot be deleted, such as hardware, gets another name.
   static Result<void> TakeAway(const Attachment& attachment);
-  // These wait (Target::settle) for it, since the kernel removes interfaces in its own time.
+  // These wait (Target::settle), since the kernel removes interfaces with a delay.
   [[nodiscard]] Result<void> ExpectSame(const Attachment& attachment, const std::vector<std::string>& before,
                                         const std::string& when) const;
   [[nodiscard]] Result<void> ExpectHostSame(const std::vector<std::string>& before,
                                             const std::string& when) const;
-  // Nothing new on the host; what is missing died with a namespace.
+  // Expects nothing new on the host. Things may be missing that ended with a namespace.
   [[nodiscard]] Result<void> ExpectNothingNew(const std::vector<std::string>& before,
                                               const std::string& when) const;
-  // Whether the IPAM plugin keeps an address for it, asked by a CHECK of that plugin alone;
-  // nullopt when there is none or it cannot tell.
+  // Whether the IPAM plugin holds an address for it, by a CHECK of that plugin alone. If the plugin is
+  // missing or cannot tell, it returns nullopt.
   [[nodiscard]] std::optional<bool> AddressHeld(const Attachment& attachment) const;
-  // DEL of the IPAM plugin alone.
+  // Calls the IPAM plugin alone.
   [[nodiscard]] Outcome CallIpam(const Attachment& attachment, const std::string& command) const;
 
  private:
@@ -109,7 +108,7 @@ class Fixture {
   bool skipped_ = false;
 };
 
-// The condition holds, or `why` is what is wrong.
+// An error with the text `why` unless the condition holds.
 Result<void> Expect(bool condition, const std::string& why);
 
 }  // namespace railhead::conformance

@@ -1,5 +1,5 @@
-// JSON as a black box answers it: nothing about it can be relied on, so every access
-// here yields an empty value instead of failing.
+// JSON from an unknown program. It may have any form, so every access returns an empty value instead of
+// failing.
 // Threads: pure functions.
 #pragma once
 
@@ -16,11 +16,11 @@ using Json = nlohmann::json;
 // nullopt unless the whole text is one JSON value.
 std::optional<Json> ParseJson(const std::string& text);
 
-// "" when absent or no string.
+// "" when it is absent or not a string.
 std::string Text(const Json& object, const std::string& key);
-// nullopt when absent or no integer.
+// nullopt when it is absent or not an integer.
 std::optional<std::int64_t> Number(const Json& object, const std::string& key);
-// Empty when absent or no list; what in it is no object is left out.
+// Empty when it is absent or not a list. Skips entries that are not objects.
 std::vector<Json> Objects(const Json& object, const std::string& key);
 
 // "1.0.0" -> {1, 0, 0}; nullopt when it is not three numbers.

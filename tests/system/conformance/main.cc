@@ -1,7 +1,7 @@
 // cni-conformance: checks a CNI plugin against the specification. See --help.
 //
-// Exit status: 0 no MUST failed; 1 one did; 2 wrong command line; 3 nothing could be
-// checked (no root, no plugin, a prepare command that failed).
+// Exit status: 0 no MUST failed; 1 one did; 2 wrong command line. Status 3: nothing could be checked (no
+// root, no plugin, a prepare command that failed).
 #include <getopt.h>
 #include <sys/prctl.h>
 
@@ -104,7 +104,7 @@ constexpr option kOptions[] = {{"plugin-dir", required_argument, nullptr, kDir},
                                {"version", no_argument, nullptr, kVersion},
                                {nullptr, 0, nullptr, 0}};
 
-// What is wrong with the value; "" nothing.
+// Reads an option's value. Returns what is wrong with it, or "".
 std::string ReadValue(int option, const std::string& value, CommandLine& line) {
   Target& target = line.target;
   if (option == kKind) {
@@ -170,7 +170,7 @@ std::string ReadOption(int option, CommandLine& line) {
   }
 }
 
-// The status to exit with, if there is nothing to check.
+// Returns the exit status if the program should end without checking.
 std::optional<int> ReadCommandLine(int argc, char** argv, CommandLine& line) {
   for (;;) {
     const int option = ::getopt_long(argc, argv, "h", kOptions, nullptr);
@@ -222,8 +222,7 @@ Result<void> ReadTarget(CommandLine& line) {
   return {};
 }
 
-// What the plugin makes once for all containers (a bridge, say) is there before anything
-// is compared.
+// Lets the plugin make what it makes once for all containers (a bridge, for example), before any comparison.
 void WarmUp(const Target& target) {
   Fixture fixture(target);
   (void)fixture.Attached();
@@ -247,7 +246,7 @@ Result<std::vector<Finding>> Run(CommandLine& line) {
 int Main(int argc, char** argv) {
   CommandLine line;
   if (const auto status = ReadCommandLine(argc, argv, line)) return *status;
-  // Orphans of the plugin become our children, so that they can be found.
+  // The plugin's orphans become our children, so that we can find them.
   (void)::prctl(PR_SET_CHILD_SUBREAPER, 1);
   (void)::signal(SIGPIPE, SIG_IGN);
   const auto findings = Run(line);

@@ -42,7 +42,7 @@ std::vector<char*> Pointers(std::vector<std::string>& texts) {
   return pointers;
 }
 
-// Until the child has ended and its pipes are closed.
+// Waits until the child has ended and its pipes are closed.
 class Attendance {
  public:
   Attendance(const Execution& execution, pid_t pid, UniqueFd in, UniqueFd out, UniqueFd err)
@@ -67,7 +67,7 @@ class Attendance {
   }
 
  private:
-  // false: the pipes are not going to be closed.
+  // false: the pipes will not be closed.
   bool Expire() {
     if (!ended_.valid()) {
       outcome_.pipes_held = true;

@@ -1,8 +1,8 @@
-// One execution of a program as a container runtime does it: pipes for standard input,
-// output and error output, an environment of its own, and the wait for all of them.
+// One execution of a program, as a container runtime does it. It has pipes for standard input, output and
+// error output, and its own environment. The caller waits for the program and its pipes.
 //
-// A runtime waits until the pipes are closed, not for the process alone: a child that
-// keeps them open blocks it. So the pipes are watched after the exit.
+// A runtime waits for the process and until its pipes are closed, so a child that keeps them open blocks it.
+// So this code watches the pipes after the exit.
 // Threads: any; each call waits for its own child only. SIGPIPE must be ignored.
 #pragma once
 
@@ -35,7 +35,7 @@ struct Outcome {
   std::string err;
 
   [[nodiscard]] bool Succeeded() const { return status == 0 && !timed_out; }
-  // "exit status 1: ...", what was printed, shortened.
+  // "exit status 1: ..." with the shortened output.
   [[nodiscard]] std::string Describe() const;
 };
 

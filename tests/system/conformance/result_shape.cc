@@ -9,7 +9,7 @@ Result<void> Wrong(const std::string& what, const Json& where) {
   return Fail(ErrorCode::kConflict, what + " in " + where.dump());
 }
 
-// Absent, or a text, or a number that is not negative.
+// The value is absent, a text, or a number that is not negative.
 bool IsText(const Json& object, const char* key) {
   return !object.contains(key) || object[key].is_string();
 }

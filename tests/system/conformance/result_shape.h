@@ -1,4 +1,4 @@
-// Whether a result is what the specification of its version says.
+// Whether a result obeys the specification of its version.
 // Source: SPEC.md of 0.2.0, 0.3.0, 0.4.0, 1.0.0 and 1.1.0, section "Result".
 // Threads: pure functions.
 #pragma once
@@ -12,7 +12,7 @@
 
 namespace railhead::conformance {
 
-// The first thing that is wrong. `ipam`: an IPAM plugin's, which has no interfaces.
+// Returns the first fault. `ipam`: the result of an IPAM plugin, which has no interfaces.
 Result<void> CheckShape(const Json& result, const std::string& version, bool ipam);
 
 struct ResultIp {

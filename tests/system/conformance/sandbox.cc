@@ -31,7 +31,7 @@ Result<void> Mount(const char* type, const char* where) {
   return {};
 }
 
-// Which addresses and routes appear by themselves, some time after a link came up.
+// The kernel adds these addresses and routes by itself, some time after a link came up.
 bool IsKernels(const IpAddress& address) {
   return address.IsV6() && (address.IsLinkLocal() || address.IsMulticast());
 }
@@ -45,7 +45,7 @@ std::string LineOf(const Link& link) {
   return line;
 }
 
-// Routes by name of their link: its index changes when it moves.
+// Names a route's link, since the link's index changes when it moves.
 std::string LineOf(const Route& route, const std::vector<Link>& links) {
   std::string dev = std::to_string(route.link);
   for (const auto& link : links) {
@@ -109,7 +109,7 @@ Result<Sandbox> Sandbox::Make(const std::string& name) {
   if (!file.valid()) return FailSys(errno, "making " + path);
   int failed = 0;
   unsigned long long inode = 0;
-  // The namespace is the thread's; this one stays where it is.
+  // The namespace belongs to a new thread; the calling thread stays in its own.
   std::thread([&] {
     struct stat status {};
     if (::unshare(CLONE_NEWNET) != 0 ||

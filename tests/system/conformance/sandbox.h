@@ -1,9 +1,8 @@
-// The machine that the plugin sees: a host that can be thrown away, containers, and what
-// is in them.
+// The machine that the plugin sees: a disposable host, containers, and their content.
 //
-// EnterOwnHost() gives this process network and mount namespaces of its own, so that a
-// plugin that makes bridges or keeps state leaves no trace on the machine. A Sandbox is
-// a container's network namespace behind a path, as runtimes make them.
+// EnterOwnHost() gives this process its own network and mount namespaces. So a plugin that makes bridges or
+// keeps state does not change the machine. A Sandbox is a container's network namespace behind a path, as
+// runtimes make them.
 // Threads: EnterOwnHost before any other thread exists; the rest any.
 #pragma once
 
@@ -17,7 +16,7 @@ namespace railhead::conformance {
 
 inline constexpr const char* kSandboxDirectory = "/run/netns";
 
-// Needs CAP_SYS_ADMIN. /run, /var/lib/cni and /sys are new ones in there.
+// Needs CAP_SYS_ADMIN. /run, /var/lib/cni and /sys are new in these namespaces.
 Result<void> EnterOwnHost();
 
 class Sandbox {
@@ -34,8 +33,8 @@ class Sandbox {
   // The number in /proc/PID/ns/net.
   [[nodiscard]] unsigned long long inode() const { return inode_; }
 
-  // As runtimes take it away; with `keep_file` an empty file stays at the path, as
-  // after a crash between umount and unlink.
+  // Removes it as runtimes do. With `keep_file` an empty file stays at the path, as after a crash between
+  // umount and unlink.
   void Destroy(bool keep_file = false);
 
  private:
@@ -45,16 +44,16 @@ class Sandbox {
   bool alive_ = true;
 };
 
-// Links, addresses, routes and rules as lines, sorted. What the kernel makes by itself
-// and at its own time (link-local addresses, the local table) is left out.
+// Links, addresses, routes and rules as sorted lines. It omits what the kernel adds by itself at any time
+// (link-local addresses, the local table).
 Result<std::vector<std::string>> Snapshot(const NetNs& ns);
 
-// "- line" for what has gone and "+ line" for what is new; "" when equal.
+// "- line" for each removed line and "+ line" for each new one; "" when equal.
 std::string Difference(const std::vector<std::string>& before, const std::vector<std::string>& after);
 
-// Descendants of this process, zombies reaped; as "PID NAME".
+// Reaps zombies and returns the descendants of this process as "PID NAME".
 std::vector<std::string> LivingChildren();
-// Processes in the namespace or with a descriptor of it, this one aside.
+// Processes other than this one that are in the namespace or hold a descriptor for the namespace.
 std::vector<std::string> UsersOfNamespace(unsigned long long inode);
 
 }  // namespace railhead::conformance

@@ -1,14 +1,14 @@
-// stand_in_nics: NICs for plugins that want hardware, where there is none.
+// stand_in_nics: NICs for plugins that need hardware, on machines without any.
 //
-//   stand_in_nics serve DIRECTORY N   makes nic0 to nicN-1 in this network namespace, a
-//                                     sysfs below DIRECTORY that has them on PCI, prints
-//                                     their PCI addresses, and stays behind as a daemon
-//   stand_in_nics await I             waits until nic I is in this namespace and gives it
-//                                     its name and settings back
+//   `stand_in_nics serve DIRECTORY N` makes nic0 to nicN-1 in this network namespace, and a sysfs below
+//   DIRECTORY that has them on PCI. It prints their PCI addresses and continues as a daemon.
 //
-// They are veth pairs, which die with a namespace where hardware comes back to the host
-// under the name that it had: the daemon sees to that. It ends with the process that
-// waits for orphans (cni-conformance). Exit status: 0; 1; 2 wrong command line.
+//   `stand_in_nics await I` waits until nic I is in this namespace. Then it restores the NIC's name and
+//   settings.
+//
+// They are veth pairs. When a namespace ends, veths die, while hardware returns to the host under its present
+// name. The daemon imitates that by making them again. It ends with the process that waits for orphans
+// (cni-conformance). Exit status: 0; 1; 2 wrong command line.
 #include <unistd.h>
 
 #include <cstdio>
@@ -34,7 +34,7 @@ MacAddress MacOf(int nic) {
   return MacAddress{{0x02, 0x00, 0x5e, 0x10, 0x00, static_cast<std::uint8_t>(nic)}};
 }
 
-// A pair whose other end is up, so that there is carrier wherever the device is.
+// A pair whose other end is up, so that the device has carrier in every namespace.
 void Make(const NetNs& host, int nic, const std::string& name) {
   const auto route = OpenRoute(host);
   const std::string wire = NameOf(nic) + "-wire";
@@ -48,7 +48,7 @@ void Make(const NetNs& host, int nic, const std::string& name) {
   BringUp(*route, other);
 }
 
-// The kernel takes another name only when the old one is taken (net/core/dev.c).
+// The kernel chooses another name only when the old one is in use (net/core/dev.c).
 void BringBack(const NetNs& host, int nic) {
   const auto route = OpenRoute(host);
   if (Must(route->FindLink(NameOf(nic) + "-wire"))) return;

@@ -11,7 +11,7 @@ bool IsWanted(const std::string& id, const std::vector<std::string>& only) {
          });
 }
 
-// Why the check says nothing about this target; "": it does.
+// Why the check does not apply to this target; "": it applies.
 std::string WhyNot(const Needs& needs, const Target& target) {
   if (needs.interface && target.kind != Kind::kInterface) return "the plugin makes no interface";
   if (needs.ipam && target.IpamType().empty()) return "the configuration has no IPAM plugin";

@@ -1,4 +1,4 @@
-// Running checks and telling what came out.
+// Runs checks and prints the results.
 // Threads: one.
 #pragma once
 
@@ -21,7 +21,7 @@ struct Finding {
   std::string reason;  // of a failure or why it does not apply
 };
 
-// `only`: ids, or their first parts ("del"); empty: all. `seen` gets each finding at once.
+// `only`: ids, or their first parts ("del"); empty: all. `seen` gets each finding as soon as it is known.
 std::vector<Finding> RunChecks(const Target& target, const std::vector<std::string>& only,
                                const std::function<void(const Finding&)>& seen);
 
@@ -32,7 +32,7 @@ std::string ListOfChecks();
 // How many of each severity passed.
 std::string Summary(const Target& target, const std::vector<Finding>& findings);
 std::string JsonReport(const Target& target, const std::vector<Finding>& findings);
-// No MUST failed, and at least one check was run.
+// Whether no MUST failed and at least one check ran.
 bool Conforms(const std::vector<Finding>& findings);
 
 }  // namespace railhead::conformance

@@ -1,4 +1,4 @@
-// What is tested: a plugin, its configuration, and what an attachment of it needs.
+// The target of the test: a plugin, its configuration, and the needs of an attachment.
 // Threads: value.
 #pragma once
 
@@ -31,31 +31,31 @@ struct Target {
   std::string setup;
   std::string cleanup;
   int containers = 8;  // at once
-  // How long the kernel may take to remove what has been deleted.
+  // How long the kernel may take to remove deleted interfaces.
   std::chrono::seconds settle{3};
 
-  // What VERSION answered.
+  // The answer of VERSION.
   std::vector<std::string> versions;
-  // The highest of them that the suite knows.
+  // The highest of `versions` that the suite knows.
   std::string version;
-  // The highest of the IPAM plugin's that is not above that; "": no IPAM plugin.
+  // The IPAM plugin's highest version that is not above `version`; "": no IPAM plugin.
   std::string ipam_version;
 
   [[nodiscard]] std::string IpamType() const;
   [[nodiscard]] bool Supports(const std::string& cni_version) const;
 };
 
-// The first executable of that name in a list of directories; "" when there is none.
+// The first executable of that name in a list of directories; "" if it is not found.
 std::string FindProgram(const std::string& plugin_path, const std::string& type);
 
 // The versions of the specification that are checked.
 const std::vector<std::string>& KnownVersions();
 
-// Fills `versions`, `version` and `ipam_version`. A plugin that does not answer is taken to support the
+// Fills `versions`, `version` and `ipam_version`. A plugin that does not answer counts as supporting the
 // version in its configuration.
 void ProbeVersions(Target& target);
 
-// Runs a shell command in the host's namespaces; what it printed.
+// Runs a shell command in the host's namespaces. Returns its output.
 Result<std::string> RunShell(const std::string& command,
                              const std::map<std::string, std::string>& environment);
 

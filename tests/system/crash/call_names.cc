@@ -18,7 +18,7 @@ struct Named {
     SYS_##name, #name       \
   }
 
-// Those that plugins and their libraries make.
+// The system calls that plugins and their libraries make.
 constexpr Named kNamed[] = {
     RAILHEAD_CALL(read),          RAILHEAD_CALL(write),        RAILHEAD_CALL(close),
     RAILHEAD_CALL(fstat),         RAILHEAD_CALL(poll),         RAILHEAD_CALL(lseek),

@@ -29,7 +29,7 @@ class CniCalls {
  public:
   explicit CniCalls(Plugin plugin) : plugin_(std::move(plugin)) {}
 
-  // Whatever the plugin answers is in the result.
+  // The result has the plugin's answer, whatever it is.
   [[nodiscard]] Result<TraceResult> Call(const std::string& command, const Pod& pod,
                                          const Tracing& tracing = {}) const;
   // The same with another network configuration.
@@ -44,7 +44,7 @@ class CniCalls {
 
 // The addresses in a CNI result, "10.100.0.10/24".
 Result<std::vector<std::string>> AddressesOf(const std::string& output);
-// The code in a CNI error; 0: it is none.
+// The code in a CNI error; 0: the output is not a CNI error.
 int ErrorCodeOf(const std::string& output);
 
 }  // namespace railhead::crash

@@ -29,7 +29,7 @@ bool Peek(pid_t pid, std::uint64_t from, void* to, std::size_t size) {
   return ::process_vm_readv(pid, &local, 1, &remote, 1, 0) == static_cast<ssize_t>(size);
 }
 
-// Page by page: what is behind the text may not be there.
+// Reads page by page, since the page after the text may not be mapped.
 std::string TextAt(pid_t pid, std::uint64_t from) {
   std::string text;
   std::array<char, kPage> buffer{};
@@ -52,7 +52,7 @@ std::string PathOf(pid_t pid, std::uint64_t descriptor) {
 
 // A copy of the process's descriptor.
 UniqueFd Borrow(pid_t pid, std::uint64_t descriptor) {
-  // Threads have no pidfd of their own before Linux 6.9: the group's.
+  // Uses the thread group's pidfd: before Linux 6.9 a thread has no pidfd of its own.
   const auto status = ReadFile("/proc/" + std::to_string(pid) + "/status");
   if (!status || !*status) return UniqueFd(-1);
   constexpr std::string_view kGroup = "Tgid:\t";
@@ -66,7 +66,7 @@ UniqueFd Borrow(pid_t pid, std::uint64_t descriptor) {
       static_cast<int>(::syscall(SYS_pidfd_getfd, process.get(), static_cast<int>(descriptor), 0)));
 }
 
-// What it sends first; 0 bytes: nothing can be seen.
+// Reads the start of the data that it sends; false if that cannot be read.
 template <typename Header>
 bool PeekSent(pid_t pid, const SystemCall& call, Header* header) {
   std::uint64_t from = call.arguments[1];

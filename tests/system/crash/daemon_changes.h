@@ -1,9 +1,8 @@
-// Which system call of a traced process makes the world outside of it another one.
+// Which system calls of a traced process change something outside the process.
 //
-// Told from the call's arguments, unlike OnlyLooks() of tracer.h: a daemon's threads make
-// thousands of calls in no fixed order, and only few of them matter. Files that are made,
-// written, renamed or removed, sockets that are bound or connected, what is sent over unix
-// sockets, and netlink requests that are no dumps.
+// This examines the call's arguments, unlike OnlyLooks() of tracer.h: a daemon's threads make thousands of
+// calls in any order, and only a few matter. Changes are: making, writing, renaming and removing files;
+// binding and connecting sockets; sending over unix sockets; netlink requests other than dumps.
 // Threads: the tracer's. Source: the calls' manual pages; proc(5) for descriptors.
 #pragma once
 
@@ -20,8 +19,8 @@ struct SystemCall {
   const std::uint64_t* arguments = nullptr;  // six
 };
 
-// "rename /run/railhead/health.json", the path as below `below`, a directory with its slash;
-// nullopt: it changes nothing, or nothing there. `pid` stands before the call.
+// "rename /run/railhead/health.json", with the path relative to `below`, a directory with its slash. nullopt:
+// the call changes nothing below it. `pid` has stopped before the call.
 std::optional<std::string> ChangeBy(pid_t pid, const SystemCall& call, const std::string& below);
 
 }  // namespace railhead::crash

@@ -83,8 +83,8 @@ void CheckGiven(const DaemonNode& node, Lines* wrong) {
   }
 }
 
-// A railheadd that runs writes now and then: such a file is another one soon, or its writer holds the lock
-// (WriteAtomic). Between making and locking it there is a moment in which neither is so.
+// A running railheadd writes files at times. Such a file is replaced soon, or its writer holds the lock
+// (WriteAtomic). For a moment between making and locking it, neither is true.
 bool IsLeftHalfWritten(const std::string& path) {
   struct stat first {};
   if (::stat(path.c_str(), &first) != 0) return false;
@@ -125,7 +125,7 @@ void CheckSockets(const DaemonNode& node, Lines* wrong) {
   }
   std::size_t offered = 0;
   for (const auto& [resource, expected] : node.expected()) offered += expected.devices > 0 ? 1 : 0;
-  // A process that has offered a resource goes on to serve it, without devices.
+  // A process that has offered a resource continues to serve it, without devices.
   if (count < offered || count > node.expected().size())
     wrong->push_back(std::to_string(count) + " sockets for " + std::to_string(offered) + " resources");
 }

@@ -1,7 +1,7 @@
 // crash_daemon: kills railheadd before each of its changes; see daemon_sweep.h.
 //
-// Exit status: 0 no exception; 1 at least one, the first of each scenario is shown; 2 it does
-// not work undisturbed, or nothing was tried.
+// Exit status: 0 no exception; 1 exceptions, with the first of each scenario; 2 an undisturbed run fails, or
+// nothing was tried.
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <cstdio>

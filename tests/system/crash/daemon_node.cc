@@ -33,7 +33,7 @@ Plugin PluginOf(const DaemonSetting& setting) {
   plugin.type = "railhead";
   plugin.ifname = "net1";
   plugin.root = setting.root;
-  // The stand-ins have no RDMA devices, so nothing can be handed off.
+  // The stand-ins have no RDMA devices, so there can be no NCCL configuration.
   plugin.config =
       R"({"cniVersion": "1.0.0", "name": "crash", "type": "railhead", "linkTimeoutSeconds": 120, "previousDelTimeoutSeconds": 20,
           "conflictProbeMs": 0, "announce": false, "ncclConfig": "off"})";
@@ -117,7 +117,7 @@ Result<void> DaemonNode::Configure(const std::string& late) {
               {"resource": ")" +
                            late + R"(", "rails": ["rail1"], "binding": "late"}]})";
   const auto count = static_cast<std::size_t>(setting_.vfs);
-  // What is offered no more is told as without devices.
+  // A resource that railheadd offers no longer stays registered, with an empty list.
   for (auto& [resource, expected] : expected_) expected = {};
   expected_[kEarly] = {count, count};
   expected_[late] = {count, count};
@@ -158,7 +158,7 @@ Result<void> DaemonNode::StartDaemon(std::function<bool(const Change&)> kill_bef
     result_ = Trace(command, tracing);
     ended_ = true;
   });
-  // An error is of AwaitEnd().
+  // AwaitEnd() reports errors.
   while (pid_ == 0 && !ended_) std::this_thread::sleep_for(kPoll);
   return {};
 }
@@ -199,7 +199,7 @@ bool DaemonNode::IsAsExpected() const {
     const auto devices = kubelet_->Present(resource);
     const auto healthy = static_cast<std::size_t>(
         std::count_if(devices.begin(), devices.end(), [](const auto& device) { return device.healthy; }));
-    // What nobody offers any more stays known to kubelet for a while.
+    // kubelet still knows a resource for a while after its plugin has gone.
     const bool all_there = devices.size() == expected.devices || expected.devices == 0;
     if (!all_there || healthy != expected.healthy) return false;
   }

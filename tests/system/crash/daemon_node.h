@@ -1,9 +1,8 @@
-// A node for railheadd to be killed on: the program itself, a made-up sysfs, kubelet's stand-in
-// and two pods.
+// A node on which tests kill railheadd: the program itself, a fake sysfs, kubelet's stand-in and two pods.
 //
-// Two resources, one of devices and one of slots (late binding), with seven VFs each; or, as
-// sriov-network-device-plugin's config.json has them, one whose devices are named by CDI.
-// What railheadd logs is kept in a file and shown with a failure.
+// It has two resources with seven VFs each: one of devices and one of slots (late binding). With a
+// config.json of sriov-network-device-plugin it has one, whose devices CDI names. railheadd logs to a file,
+// which a failure shows.
 // Threads: one; the tracer has a thread of its own per process. Errors: kTimeout with the
 // end of railheadd's log.
 #pragma once
@@ -41,7 +40,7 @@ struct DaemonSetting {
   int vfs = 7;  // of each PF
 };
 
-// What kubelet took for allocated.
+// An allocation that kubelet made.
 struct Given {
   std::string resource;
   std::vector<std::string> ids;  // sorted
@@ -54,33 +53,33 @@ class DaemonNode {
   DaemonNode& operator=(const DaemonNode&) = delete;
   ~DaemonNode();
 
-  // A node that was never used, its kubelet running.
+  // Makes a node that was never used, with a running kubelet.
   Result<void> Reset();
-  // What a reboot takes away: /run and /var/run.
+  // Removes what a reboot removes: /run and /var/run.
   Result<void> LoseRun();
-  // So that nothing is spared for being young.
+  // Sets all file times back, so that railheadd treats no file as new.
   void LetAnHourPass() const;
 
-  // fabric.json: `late` is the name of the resource with slots.
+  // Writes fabric.json. `late` is the name of the resource with slots.
   Result<void> Configure(const std::string& late);
-  // config.json instead, with --use-cdi.
+  // Writes config.json instead, for --use-cdi.
   Result<void> ConfigureNamed();
   void SetCarrier(bool on);
 
   Result<void> StartDaemon(std::function<bool(const Change&)> kill_before = {});
   void Signal(int signal) const;
   void KillDaemon();
-  // As waitpid has it.
+  // Returns the status of waitpid.
   Result<int> AwaitEnd();
   [[nodiscard]] bool IsRunning() const { return daemon_.joinable() && !ended_; }
 
   // Polls; kTimeout names `what`. Ends at once, with kConflict, when railheadd has ended.
   Result<void> Await(const std::string& what, const std::function<bool()>& condition) const;
-  // All that is configured is advertised, and all that railheadd does at its start is done.
+  // Waits until railheadd has advertised everything configured and finished its start.
   [[nodiscard]] Result<void> AwaitReady() const;
 
   Result<void> Allocate(const std::string& resource, std::size_t count);
-  // kubelet's checkpoint: what was given first to the first pod, then to the other.
+  // Writes kubelet's checkpoint: the first allocation belongs to the first pod, the next to the other.
   [[nodiscard]] Result<void> WriteCheckpoint() const;
 
   [[nodiscard]] Result<TraceResult> Cni(const std::string& command, const Pod& pod,
@@ -92,7 +91,7 @@ class DaemonNode {
   [[nodiscard]] const Root& root() const { return root_; }
   [[nodiscard]] std::string KubeletDirectory() const { return root_.Path(directory_); }
   [[nodiscard]] const std::vector<Given>& given() const { return given_; }
-  // How many devices of each resource shall be healthy, of how many.
+  // The expected number of each resource's devices, and of the healthy ones.
   struct Expected {
     std::size_t devices = 0;
     std::size_t healthy = 0;
@@ -104,7 +103,7 @@ class DaemonNode {
   [[nodiscard]] std::string EndOfLog() const;
 
  private:
-  // Beside the root: what is logged is no change.
+  // Beside the root, so that logging does not count as a change.
   [[nodiscard]] std::string LogPath() const { return root_.prefix() + ".log"; }
 
   const DaemonSetting setting_;
@@ -112,11 +111,11 @@ class DaemonNode {
   const CniCalls calls_;
   void RetireKubelet();
 
-  // One of its own for each kubelet: gRPC removes a server's path when that ends.
+  // Each kubelet has its own directory, since gRPC removes a server's path at its end.
   std::string directory_;
   int kubelets_ = 0;
   std::unique_ptr<testing::DeviceManager> kubelet_;
-  // Those of before, which wait for plugins that were killed before they could be dialled.
+  // Earlier kubelets. They wait for plugins that were killed before they could be dialled.
   std::vector<std::thread> ending_;
   std::vector<Given> given_;
   std::map<std::string, Expected> expected_;

@@ -1,4 +1,4 @@
-// What railheadd is killed in the middle of; see daemon_sweep.h.
+// The scenarios during which railheadd is killed; see daemon_sweep.h.
 #include <chrono>
 #include <csignal>
 #include <thread>
@@ -70,7 +70,7 @@ Result<void> GiveSlotsToBoth(DaemonNode& node) {
 
 Result<void> AddBoth(DaemonNode& node) {
   Result<void> first;
-  // The first looks of railheadd may not be over yet.
+  // railheadd may not have finished its first checks.
   const auto add = [&](const Pod& pod) {
     auto added = Must(node, "ADD", pod);
     while (!added && node.IsRunning()) added = Must(node, "ADD", pod);
@@ -88,7 +88,7 @@ Result<bool> IsAttached(const DaemonNode& node, const Pod& pod) {
   return entries.size() == 1 && entries.front().phase == Phase::kDone && entries.front().devices.size() == 2;
 }
 
-// As kubelet does it: what failed is taken down and made again.
+// Does what kubelet does: removes what failed and makes it again.
 Result<void> AddUntilItWorks(const DaemonNode& node, const Pod& pod) {
   Result<void> added;
   const auto deadline = std::chrono::steady_clock::now() + kPatience;
@@ -128,7 +128,7 @@ Result<void> RegainCarrier(DaemonNode& node) {
   return node.AwaitReady();
 }
 
-// An ADD that came three quarters of its way.
+// An ADD that is killed after three quarters of its calls.
 Result<void> KillAdd(DaemonNode& node) {
   RH_TRY(node.StartDaemon());
   RH_TRY(node.AwaitReady());

@@ -14,7 +14,7 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-// So long nothing must change before what is done counts as done.
+// How long nothing must change until an action counts as done.
 constexpr std::chrono::milliseconds kQuiet{150};
 constexpr std::chrono::milliseconds kSweepPoll{5};
 constexpr std::chrono::seconds kQuietLimit{10};
@@ -46,7 +46,7 @@ Result<DaemonTally> DaemonSweep::Run(const Scenario& scenario, double percent, s
     const DaemonTry done = Try(scenario, points[i]);
     const bool killed = !done.before.empty();
     tally.killed += killed ? 1 : 0;
-    // Runs are of different lengths.
+    // Runs have different lengths, so tries one more change.
     if (percent >= 100 && killed && i + 1 == points.size())
       points.push_back(*std::max_element(points.begin(), points.end()) + 1);
     if (done.outcome || ++tally.exceptions > 1) continue;
@@ -84,7 +84,7 @@ Result<void> DaemonSweep::Disturb(const Scenario& scenario, Kill* kill) {
   } else if (acted) {
     acted = scenario.act(node_);
   }
-  if (kill->done) return {};  // whatever came of it
+  if (kill->done) return {};  // the kill may have made the action fail
   RH_TRY(acted);
   const auto deadline = Clock::now() + kQuietLimit;
   int before = kill->seen;

@@ -1,20 +1,20 @@
-// railheadd killed at every change that it makes, and started again on what it left.
+// Kills railheadd at every change that it makes, and starts it again on the remains.
 //
-//   start     on a node that was never used
-//   reboot    with devices given before, whose files below /run are gone
-//   named     the same with config.json and CDI specs of railheadd's own
-//   register  kubelet starts again
-//   allocate  kubelet prefers and allocates devices
-//   bind      two pods' ADDs ask for devices in place of slots, at the same time
-//   health    a PF loses its carrier
-//   reconcile an ADD was killed, and railheadd restores what it left
-//   reload    another configuration: a resource goes, another one comes
-//   stop      SIGTERM
+//   `start`: on a node that was never used.
+//   `reboot`: with earlier allocations, whose files below /run have disappeared.
+//   `named`: the same with config.json and railheadd's own CDI specs.
+//   `register`: kubelet starts again.
+//   `allocate`: kubelet prefers and allocates devices.
+//   `bind`: two pods' ADDs ask for devices in place of slots, at the same time.
+//   `health`: a PF loses its carrier.
+//   `reconcile`: an ADD was killed, and railheadd restores its devices.
+//   `reload`: another configuration, which replaces one resource by another.
+//   `stop`: SIGTERM.
 //
-// A change is a call that makes, writes, renames or removes a file, binds or connects a
-// socket, or sends something (daemon_changes.h), of any thread. It is killed before the N-th
-// of them, for every N that an undisturbed run has; then started anew, undisturbed, and what
-// was interrupted is done again. Then everything of daemon_check.h has to hold.
+// A change is a call of any thread that makes, writes, renames or removes a file, binds or connects a socket,
+// or sends something (daemon_changes.h). The test kills railheadd before its N-th change, for every N of an
+// undisturbed run. Then it is started again, undisturbed, and the interrupted action is repeated. Then
+// everything of daemon_check.h has to hold.
 // Threads: one. The process must have called Adopt().
 #pragma once
 
@@ -35,8 +35,8 @@ struct Scenario {
   const char* name;
   bool from_start;                       // changes count from the program's first, else from act()
   Result<void> (*prepare)(DaemonNode&);  // before railheadd is started; may start it and kill it
-  Result<void> (*act)(DaemonNode&);      // is interrupted: fails then
-  Result<void> (*again)(DaemonNode&);    // what must work afterwards, without act() or with it
+  Result<void> (*act)(DaemonNode&);      // is interrupted, and then fails
+  Result<void> (*again)(DaemonNode&);    // must work afterwards, whether act() worked or not
 };
 
 const std::vector<Scenario>& DaemonScenarios();
@@ -44,7 +44,7 @@ const std::vector<Scenario>& DaemonScenarios();
 // One kill and what followed.
 struct DaemonTry {
   int at = 0;
-  std::string before;  // empty: railheadd did not come that far
+  std::string before;  // empty: railheadd did not get that far
   std::chrono::milliseconds took{0};
   Result<void> outcome;
 };
@@ -52,7 +52,7 @@ struct DaemonTry {
 struct DaemonTally {
   int possible = 0;  // changes of an undisturbed run
   int tried = 0;
-  int killed = 0;  // of them: railheadd came that far
+  int killed = 0;  // of `possible`: railheadd got that far
   int exceptions = 0;
   std::string first;  // exception, as text
 };
@@ -64,8 +64,8 @@ class DaemonSweep {
   DaemonSweep(DaemonSetting setting, std::uint64_t seed, Watch watch)
       : node_(std::move(setting)), random_(seed), watch_(std::move(watch)) {}
 
-  // At least `percent` of the changes, and more until `time` is over; at 100 also those that
-  // an undisturbed run has not. An error: it does not even work undisturbed.
+  // Tries at least `percent` of the changes, and more until `time` is over. At 100 it also tries changes
+  // beyond those of an undisturbed run. An error: an undisturbed run fails.
   Result<DaemonTally> Run(const Scenario& scenario, double percent, std::chrono::seconds time);
 
  private:

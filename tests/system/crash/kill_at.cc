@@ -3,8 +3,8 @@
 //   kill_at --count PROGRAM [ARGUMENT...]                      calls of an undisturbed run
 //   kill_at [--process P] --call N PROGRAM [ARGUMENT...]       kill process P at its call N
 //
-// Environment, standard input and output are those of kill_at; what it says itself goes
-// to standard error. Exit status: the program's; 128 + signal when it died of one.
+// The program gets kill_at's environment, standard input and output; kill_at's own messages go to standard
+// error. Exit status: the program's; 128 + signal when a signal killed it.
 #include <sys/wait.h>
 #include <unistd.h>
 

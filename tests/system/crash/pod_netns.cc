@@ -28,7 +28,7 @@ Result<void> MakePodNetns(const std::string& path) {
   const UniqueFd file(::open(path.c_str(), O_RDONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600));
   if (!file.valid()) return FailSys(errno, "making " + path);
   Result<void> mounted;
-  // The calling thread stays where it is.
+  // The calling thread stays in its namespace.
   std::thread([&] { mounted = MountNew(path); }).join();
   RH_TRY(mounted);
   LinuxKernel kernel{Root()};

@@ -11,8 +11,7 @@ namespace railhead::crash {
 // A new namespace with its lo up, mounted on `path`, which must not be there.
 Result<void> MakePodNetns(const std::string& path);
 
-// Takes the name away, as a runtime does when the sandbox is gone: the namespace dies
-// when nobody holds it any more.
+// Removes the name, as a runtime does after a sandbox's end. The namespace ends when no process holds it.
 Result<void> RemovePodNetns(const std::string& path);
 
 }  // namespace railhead::crash

@@ -29,7 +29,7 @@ struct RawLink {
 
 std::optional<RawLink> ParseRawLink(const nl::Received& received);
 
-// What the kernel counts or decides itself. QDISC: set when a link is first up.
+// Attributes that the kernel counts or decides itself. QDISC: set when a link is first up.
 const std::set<int>& ExcludedDevice() {
   static const std::set<int> left_out = {IFLA_IFNAME,
                                          IFLA_STATS,
@@ -152,7 +152,7 @@ std::optional<RawLink> ParseRawLink(const nl::Received& received) {
   if (received.type != RTM_NEWLINK || !header) return std::nullopt;
   RawLink link;
   link.index = header->ifi_index;
-  // What follows carrier comes by itself.
+  // The kernel changes the flags that follow carrier by itself.
   constexpr unsigned kOwn = IFF_RUNNING | IFF_LOWER_UP | IFF_DORMANT;
   link.lines.push_back("flags=" + std::to_string(header->ifi_flags & ~kOwn));
   nl::ForEachAttribute(payload, [&](int type, nl::BytesView value) {
@@ -206,7 +206,7 @@ class Reader {
           std::string line = NameOf({reinterpret_cast<const std::uint8_t*>(&index), sizeof(index)});
           line += "/" + std::to_string(header.ifa_prefixlen);
           nl::ForEachAttribute(attributes, [&](int type, nl::BytesView payload) {
-            // Flags: whether duplicate address detection is over is a matter of time.
+            // Without flags, since they change at the end of duplicate address detection.
             if (type != IFA_CACHEINFO && type != IFA_FLAGS) line += " " + Hex(type, payload);
           });
           return std::optional(line);

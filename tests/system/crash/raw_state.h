@@ -1,8 +1,8 @@
-// One network namespace as rtnetlink tells it, attribute by attribute, as text.
+// One network namespace as rtnetlink reports it, attribute by attribute, as text.
 //
-// Not by RouteApi: what our own parsers do not know must not be overlooked. Links are
-// named, not numbered; what the kernel counts or decides by itself and at its own time
-// is left out (statistics, carrier, operational state, lifetimes, qdisc, peer numbers).
+// It does not use RouteApi, since it must not miss attributes that our own parsers do not know. It names
+// links instead of numbering them. It omits what the kernel counts or changes by itself: statistics, carrier,
+// operational state, lifetimes, qdisc, peer numbers.
 // Source: include/uapi/linux/{if_link,if_addr,rtnetlink,fib_rules}.h.
 // Threads: any. Errors: the kernel's.
 #pragma once

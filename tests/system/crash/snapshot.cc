@@ -18,8 +18,8 @@
 namespace railhead::crash {
 namespace {
 
-// What the address store says is held; takes its lock for a moment: "address A held by CONTAINER
-// NETWORK@IFNAME", and what the store's own check finds.
+// The addresses that the store holds: "address A held by CONTAINER NETWORK@IFNAME", and the findings of the
+// store's own check. Takes the store's lock for a moment.
 Result<std::vector<std::string>> HeldAddresses(const Root& root) {
   std::vector<std::string> lines;
   const auto store = RH_TRY(ipam::AddressStore::OpenExisting(root));
@@ -33,9 +33,10 @@ Result<std::vector<std::string>> HeldAddresses(const Root& root) {
   return lines;
 }
 
-// Below /run/railhead and /var/lib/railhead. The store is asked for its addresses; the
-// log, the mode at the first ADD, requests to a railheadd that is not running and whose pod had a device last
-// are no part of an attachment; nor is a lock file, unless it names the attachment that has its device.
+// Files below /run/railhead and /var/lib/railhead that are not part of an attachment. HeldAddresses() reads
+// the store's addresses ("ipam"). The others are the log, the mode at the first ADD, requests to a stopped
+// railheadd, and each device's last pod. A lock file counts only if it names the attachment that has its
+// device.
 constexpr std::string_view kStaying[] = {"ipam",      "attach.log", "attach.log.1",
                                          "rdma-mode", "announce",   "tenants"};
 
@@ -59,7 +60,7 @@ Result<void> AddNamespace(Kernel& kernel, const NetNs& ns, const std::string& na
   return AddRdma(kernel, ns, name, lines);
 }
 
-// `kept` levels of directories stay when they are empty.
+// The plugin keeps `kept` levels of directories even when they are empty.
 Result<void> AddFiles(const Root& root, const std::string& path, int kept, Snapshot& lines) {
   struct stat status {};
   const std::string full = root.Path(path);

@@ -36,7 +36,7 @@ double MillisecondsSince(Clock::time_point start) {
   return std::chrono::duration<double, std::milli>(Clock::now() - start).count();
 }
 
-// What the workers share: kubelet's view of the node, and what came out.
+// What the workers share: kubelet's view of the node, and the results.
 class Node {
  public:
   explicit Node(std::vector<std::string> devices) : free_(std::move(devices)) {}
@@ -62,7 +62,7 @@ class Node {
       report.wrong.push_back("address " + address + " was given to " + pod + ", but " + holder->second +
                              " has it");
   }
-  // Before its DEL: from then on it may be another pod's.
+  // Call it before DEL: afterwards the addresses may belong to another pod.
   void LetGo(const std::vector<std::string>& addresses) {
     const std::lock_guard lock(mutex_);
     for (const auto& address : addresses) holders_.erase(address);
@@ -80,7 +80,7 @@ class Node {
   void Step() { ++steps_; }
   [[nodiscard]] long steps() const { return steps_; }
 
-  StressReport report;  // to be read when the workers are gone
+  StressReport report;  // read it only after the workers' end
 
  private:
   std::mutex mutex_;
@@ -90,7 +90,7 @@ class Node {
   std::atomic<long> steps_ = 0;
 };
 
-// How many calls ADD and DEL make, per process.
+// How many system calls ADD and DEL make, per process.
 struct Lengths {
   std::vector<int> add;
   std::vector<int> del;
@@ -178,7 +178,7 @@ class Worker {
     return calls_.CallWith(config_.substr(0, end) + ", \"prevResult\": " + result + "}", "CHECK", pod);
   }
 
-  // Until it succeeds.
+  // Repeats DEL until it succeeds.
   Result<void> Detach(const Pod& pod, bool measured) {
     for (int kills = 0; kills < kMostKillsInARow && Happens(setting_.kill_percent); ++kills) {
       measured = false;
@@ -226,7 +226,7 @@ Result<Lengths> Measure(const StressSetting& setting, const CniCalls& calls) {
   return Lengths{LengthsOf(add), LengthsOf(del)};
 }
 
-// Ends the program when the workers do not move any more.
+// Ends the program when the workers make no progress.
 class Watchdog {
  public:
   Watchdog(const Node& node, std::chrono::seconds patience)

@@ -1,13 +1,13 @@
-// Many pods at once on few devices, with calls that are killed at random: what a node
-// sees when everything happens together.
+// Many pods at once on few devices, with calls that are killed at random, as when everything happens at once
+// on a node.
 //
-// Workers, each a CNI runtime of its own, take pod after pod: a namespace, a device that
-// is free as kubelet sees it (at times one whose last pod's DEL is still running), ADD,
-// CHECK, DEL, the namespace's end. Some calls are killed at a random system call; then
-// DEL comes until it succeeds, and may be killed as well.
+// Each worker is a CNI runtime and runs pod after pod: a namespace, a device, ADD, CHECK, DEL, the
+// namespace's end. For kubelet the device is free; at times its last pod's DEL is still running. Some calls
+// are killed at a random system call. Then the worker repeats DEL until it succeeds; DEL may be killed as
+// well.
 //
-// Checked while it runs: no address belongs to two pods, every undisturbed call succeeds
-// (ADD may be told to try again later while the last DEL of its device is running).
+// Checked while it runs: no address belongs to two pods, and every undisturbed call succeeds. While the last
+// DEL of its device is running, ADD may return "try again later".
 // Checked at the end: everything as before, bit for bit.
 // Threads: Run() makes its own; the process must have called Adopt().
 #pragma once
@@ -31,7 +31,7 @@ struct StressSetting {
   int workers = 16;
   int kill_percent = 25;   // of ADDs and of DELs
   int check_percent = 25;  // of attachments
-  int early_percent = 30;  // of devices that go to the next pod while DEL is running
+  int early_percent = 30;  // of devices: the next pod gets it while DEL is running
   std::uint64_t seed = 0;
   std::chrono::seconds patience{300};  // without any progress: a deadlock
 };
@@ -40,11 +40,11 @@ struct StressReport {
   int attached = 0;
   int killed_adds = 0;
   int killed_dels = 0;
-  int retried = 0;             // ADDs that were told to try again later
+  int retried = 0;             // ADDs that returned "try again later"
   std::vector<double> add_ms;  // of undisturbed calls
   std::vector<double> del_ms;
   double seconds = 0;
-  std::vector<std::string> wrong;  // what was, as text
+  std::vector<std::string> wrong;  // the faults, as text
 };
 
 // `config` of the plugin is a template: DEVICE in it is replaced by the BDF.

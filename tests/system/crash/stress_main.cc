@@ -1,6 +1,5 @@
-// crash_stress: many pods at once with random kills (stress.h), in the namespace that it
-// is started in. Exit status: 0 nothing was wrong; 1 something was, and is shown; 2 it
-// could not be run.
+// crash_stress: many pods at once with random kills (stress.h), in the namespace that it is started in. Exit
+// status: 0 no fault; 1 faults, which are shown; 2 it could not run.
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <cstdio>
@@ -54,8 +53,8 @@ int Main(int argc, char** argv) {
   CLI11_PARSE(app, argc, argv);
   setting.world.root = Root(plugin.root);
   Adopt();
-  // In railheadd's place: else every ADD leaves a child for the repeats of its announcement,
-  // which would have to be waited for.
+  // Takes railheadd's lock. Otherwise every ADD starts a child that resends its announcement, and this
+  // program would have to wait for it.
   const auto in_place = FileLock::Acquire(paths::Lock(setting.world.root, "railheadd"), kLockLimit);
   if (!in_place) return Refuse(in_place.error());
   const auto report = RunStress(setting, plugin);

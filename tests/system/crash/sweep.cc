@@ -20,15 +20,15 @@ namespace railhead::crash {
 namespace {
 
 constexpr auto kSweepOrphanLimit = std::chrono::seconds(120);
-// For what the kernel does a moment later.
+// How long the kernel's delayed work may take.
 constexpr auto kSweepSettleLimit = std::chrono::milliseconds(10'000);
 constexpr auto kPeerLimit = std::chrono::milliseconds(500);
 constexpr auto kQuiet = std::chrono::milliseconds(200);
 constexpr auto kSweepPoll = std::chrono::milliseconds(5);
 constexpr const char* kWholeEntry = "\"done\"";
 
-// Whether a process waits for a lock of ours. Of /proc/locks "12: -> FLOCK  ADVISORY  WRITE 4711
-// fe:01:12345 0 EOF" is one that waits for the file with inode 12345 (fs/locks.c, lock_get_status).
+// Whether a process waits for a lock of ours. In /proc/locks, "12: -> FLOCK ADVISORY WRITE 4711 fe:01:12345 0
+// EOF" is a process that waits for the file with inode 12345 (fs/locks.c, lock_get_status).
 bool SomebodyWaits(const Root& root) {
   const std::string directory = paths::Lock(root, "").substr(0, paths::Lock(root, "").rfind('/'));
   std::set<std::string> inodes;
@@ -124,7 +124,7 @@ Result<Tally> Sweep::Run(Variant variant) {
     (void)RH_TRY(Try(variant, point));
   }
   if (setting_.percent < 100) return tally_;
-  // Polling makes runs of different lengths.
+  // Runs have different lengths, since the plugin polls.
   std::map<int, int> last;
   for (const auto& point : points) last[point.process] = std::max(last[point.process], point.call);
   for (auto [process, call] : last) {
@@ -134,7 +134,7 @@ Result<Tally> Sweep::Run(Variant variant) {
   return tally_;
 }
 
-// Of links that were made a moment ago the kernel is still busy with addresses.
+// Waits until the state is stable: the kernel still adds addresses to new links.
 Result<void> Sweep::ReadBaseline() {
   const auto deadline = std::chrono::steady_clock::now() + kSweepSettleLimit;
   for (auto last = RH_TRY(Settled());; last = baseline_) {
@@ -147,8 +147,8 @@ Result<void> Sweep::ReadBaseline() {
   }
 }
 
-// The first ADD of all makes directories and the address store: the second is counted.
-// Also shows that nothing is wrong when nobody is killed.
+// The very first ADD makes directories and the address store, so the second one is counted. This also shows
+// that an undisturbed ADD and DEL work.
 Result<std::vector<CallPoint>> Sweep::PointsOf(Variant variant) {
   Tracing counting;
   counting.count = true;
@@ -177,7 +177,7 @@ Result<std::vector<CallPoint>> Sweep::PointsOf(Variant variant) {
   tally_.possible = static_cast<int>(distinct.size() + others.size());
   std::shuffle(distinct.begin(), distinct.end(), random_);
   std::shuffle(others.begin(), others.end(), random_);
-  // A sample is spent where the states differ.
+  // A sample tries the distinct states first.
   distinct.insert(distinct.end(), others.begin(), others.end());
   return distinct;
 }
@@ -191,7 +191,7 @@ Result<bool> Sweep::Try(Variant variant, const CallPoint& point) {
   if (done) return disturbed.reached;
   const std::string what = Where(variant, point, disturbed) + "\n" + Describe(done.error());
   if (++tally_.exceptions == 1) tally_.first = what;
-  if (setting_.planted) return Fail(ErrorCode::kConflict, what);  // which is what it was to show
+  if (setting_.planted) return Fail(ErrorCode::kConflict, what);  // the sweep was to find this
   if (const auto restored = Restore(); !restored) {
     return Fail(ErrorCode::kConflict, what + "\nand no DEL restores it: " + Describe(restored.error()));
   }
@@ -228,7 +228,7 @@ Result<void> Sweep::FinishLate() {
   RH_TRY(Must("DEL", setting_.pod));
   if (taken) {
     const Snapshot after = RH_TRY(Settled());
-    // What is the first pod's goes, and nothing else.
+    // DEL may remove only the first pod's lines.
     Snapshot kept;
     std::remove_copy_if(before.begin(), before.end(), std::back_inserter(kept), [&](const std::string& line) {
       return line.find(setting_.pod.id) != std::string::npos &&
@@ -246,7 +246,7 @@ Result<void> Sweep::FinishLate() {
   return ExpectBaseline();
 }
 
-// The child goes on when DEL waits for one of our locks. A DEL that does not wait ends before.
+// The child continues when DEL waits for one of our locks. A DEL that does not wait ends before that.
 Result<void> Sweep::FinishOrphan(pid_t frozen) {
   std::atomic<bool> over{false};
   std::thread watcher([&] {
@@ -311,7 +311,7 @@ Result<Snapshot> Sweep::Settled() {
 }
 
 Result<void> Sweep::ExpectBaseline() {
-  // A peer will not get there, and is not to be waited for each time.
+  // Another plugin may never reach the first state, so each wait for it is short.
   const auto limit = setting_.restore.empty() ? kSweepSettleLimit : kPeerLimit;
   const auto deadline = std::chrono::steady_clock::now() + limit;
   for (;;) {
@@ -324,13 +324,13 @@ Result<void> Sweep::ExpectBaseline() {
   }
 }
 
-// Whether the name is still there or not.
+// Makes the namespace again, whether its name still exists or not.
 Result<void> Sweep::RenewNetns() {
   if (Exists(setting_.pod.netns)) RH_TRY(RemovePodNetns(setting_.pod.netns));
   return MakePodNetns(setting_.pod.netns);
 }
 
-// Without the planted fault, so that the sweep can go on.
+// Restores the state without the planted fault, so that the sweep can continue.
 Result<void> Sweep::Restore() {
   if (!setting_.restore.empty()) return RestoreByCommand();
   for (const auto& pod : {setting_.pod, setting_.other}) {

@@ -1,7 +1,6 @@
 // crash_sweep: the kill sweep (sweep.h) in the namespace that it is started in, and
 // `crash_sweep fake-root DIRECTORY`, which writes the sysfs of the stand-ins.
-// Exit status: 0 no exception; 1 exceptions, the first of which is shown; 2 it could
-// not be run.
+// Exit status: 0 no exception; 1 exceptions, the first of which is shown; 2 it could not run.
 #include <linux/rtnetlink.h>
 #include <sys/socket.h>
 
@@ -78,8 +77,8 @@ int Run(const Line& line) {
   if (!line.plant.empty()) setting.planted = kPlants.at(line.plant);
   if (!line.daemon.empty()) setting.reconciler = {line.daemon, "--reconcile-once"};
   Adopt();
-  // In railheadd's place: else every ADD leaves a child for the repeats of its announcement,
-  // which would have to be waited for.
+  // Takes railheadd's lock. Otherwise every ADD starts a child that resends its announcement, and this
+  // program would have to wait for it.
   const auto in_place = FileLock::Acquire(paths::Lock(setting.world.root, "railheadd"), kLockLimit);
   if (!in_place) return Refuse(in_place.error());
   Sweep sweep(setting, CniCalls(line.plugin));

@@ -34,7 +34,7 @@ bool ReadMemory(pid_t pid, std::uint64_t from, void* to, std::size_t size) {
   return ::process_vm_readv(pid, &local, 1, &remote, 1, 0) == static_cast<ssize_t>(size);
 }
 
-// Where the bytes are that the call sends.
+// Where the call's data is.
 std::optional<iovec> Sent(pid_t pid, std::uint64_t number, const std::uint64_t* arguments) {
   if (number == SYS_sendto) {
     return iovec{reinterpret_cast<void*>(arguments[1]), arguments[2]};  // NOLINT(performance-no-int-to-ptr)
@@ -57,10 +57,10 @@ bool HasAttribute(std::span<const std::uint8_t> message, int wanted) {
   return found;
 }
 
-// Turns a netlink request of a traced process into one that does nothing: its type becomes NLMSG_NOOP, which
-// the kernel acknowledges without doing anything (netlink_rcv_skb in net/netlink/af_netlink.c), so that the
-// sender believes that it is done. `pid` stands before system call `number` with these arguments. true: it
-// was about to send such a request, which is erased now.
+// Turns a netlink request of a traced process into one that does nothing: its type becomes NLMSG_NOOP. The
+// kernel acknowledges that without doing anything (netlink_rcv_skb in net/netlink/af_netlink.c), so the
+// sender believes that it is done. `pid` has stopped before system call `number` with these arguments. true:
+// it was about to send such a request, which is now erased.
 bool EraseNetlinkRequest(pid_t pid, std::uint64_t number, const std::uint64_t* arguments,
                          const Suppressed& suppressed) {
   const auto sent = Sent(pid, number, arguments);
@@ -78,7 +78,7 @@ bool EraseNetlinkRequest(pid_t pid, std::uint64_t number, const std::uint64_t* a
   return ::process_vm_writev(pid, &local, 1, &remote, 1, 0) == static_cast<ssize_t>(sizeof(header));
 }
 
-// Only this thread's children and tracees, so that threads can trace at the same time.
+// Waits only for this thread's children and tracees, so that threads can trace at the same time.
 constexpr int kWaitFlags = __WALL | __WNOTHREAD;
 constexpr int kSyscallStop = SIGTRAP | 0x80;  // PTRACE_O_TRACESYSGOOD
 constexpr unsigned long kOptions = PTRACE_O_TRACESYSGOOD | PTRACE_O_TRACEFORK | PTRACE_O_TRACEVFORK |
@@ -102,7 +102,7 @@ Result<void> TracedTree::Seize(pid_t pid, bool executes) {
   first_ = pid;
   before_exec_ = executes;
   (void)NumberOf(pid);
-  // Stopped once, so that it is resumed with its calls followed.
+  // Stops it once, so that the tracer can resume it and follow its calls.
   if (!executes) (void)::ptrace(PTRACE_INTERRUPT, pid, nullptr, nullptr);
   return {};
 }
@@ -150,7 +150,8 @@ void TracedTree::OnStop(pid_t pid, int status) {
     case PTRACE_EVENT_FORK:
     case PTRACE_EVENT_VFORK:
     case PTRACE_EVENT_CLONE: {
-      // A process that was killed in this stop names no child, and kill(2) takes number 0 for the own group.
+      // A process that was killed in this stop names no child, and kill(2) takes number 0 for the caller's
+      // own group.
       unsigned long child = 0;
       if (::ptrace(PTRACE_GETEVENTMSG, pid, nullptr, &child) == 0 && child != 0)
         (void)NumberOf(static_cast<pid_t>(child));
@@ -202,7 +203,7 @@ bool TracedTree::EndsBefore(pid_t pid, const SystemCall& call) {
   result_.reached = true;
   result_.call = static_cast<int>(call.number);
   (void)::kill(first_, SIGKILL);
-  // A thread of the program dies before the call; a child goes on by itself.
+  // A thread of the program dies before the call; a child continues by itself.
   Resume(pid, 0);
   return true;
 }
@@ -217,7 +218,7 @@ void TracedTree::LetGo() {
     }
     (void)::ptrace(PTRACE_INTERRUPT, pid, nullptr, nullptr);
     int status = 0;
-    // Until it stops and is detached, or is gone.
+    // Waits until it stops and is detached, or has ended.
     while (::waitpid(pid, &status, kWaitFlags) == pid && WIFSTOPPED(status)) {
       const int signal = WSTOPSIG(status);
       const bool is_signal = status >> 16 == 0 && signal != kSyscallStop;

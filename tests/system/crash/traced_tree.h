@@ -1,5 +1,5 @@
-// The tracer's state machine: one tree of traced processes, from seizing the first to
-// its end. Internal to tests/system/crash; see tracer.h. Threads: one.
+// The tracer's state machine: one tree of traced processes, from seizing the first process to its end.
+// Internal to tests/system/crash; see tracer.h. Threads: one.
 #pragma once
 
 #include <sys/types.h>
@@ -16,11 +16,11 @@ class TracedTree {
  public:
   explicit TracedTree(const Tracing& tracing) : tracing_(tracing) {}
 
-  // `pid` is a child that waits. `executes`: it is followed from its execve on, else at
-  // once. A child that cannot be traced is killed.
+  // `pid` is a child that waits. `executes`: follow it from its execve on; otherwise at once. A child that
+  // cannot be traced is killed.
   Result<void> Seize(pid_t pid, bool executes);
 
-  // Until process 0 has ended; those that are left are let go.
+  // Follows the tree until process 0 has ended, and then detaches the other processes.
   TraceResult Follow();
 
  private:
@@ -29,7 +29,7 @@ class TracedTree {
   void Resume(pid_t pid, int signal);
   void OnStop(pid_t pid, int status);
   void OnCall(pid_t pid, int number);
-  // Whether it was the call at which all ends.
+  // Whether this call is the chosen one, at which the trace ends.
   bool EndsBefore(pid_t pid, const SystemCall& call);
   void LetGo();
 

@@ -1,4 +1,4 @@
-// The tracer against processes that are killed at any moment, its own stops among them.
+// The tracer with processes that are killed at any moment, also in its own stops.
 #include "tests/system/crash/tracer.h"
 
 #include <gtest/gtest.h>
@@ -14,7 +14,7 @@
 namespace railhead::crash {
 namespace {
 
-// Makes children as fast as it can, so that most of its time is the tracer's stops.
+// Makes children as fast as it can, so that it spends most of its time in the tracer's stops.
 int ForkForEver() {
   for (;;) {
     const pid_t child = ::fork();
@@ -23,7 +23,7 @@ int ForkForEver() {
   }
 }
 
-// Of processes that somebody kills after a random time; whether each ended by that.
+// Traces processes that another process kills after a random time. Returns whether each ended by that kill.
 bool TraceKilled(unsigned seed, int rounds) {
   std::mt19937 random(seed);
   for (int round = 0; round < rounds; ++round) {
@@ -43,7 +43,7 @@ bool TraceKilled(unsigned seed, int rounds) {
   return true;
 }
 
-// Many at once: a tracer that waits for the CPU is the one whose process is killed under its hands.
+// Runs many at once, so that tracers wait for the CPU while their processes are killed.
 int TraceMany() {
   constexpr unsigned kTracers = 24;
   constexpr int kRounds = 60;
@@ -55,8 +55,8 @@ int TraceMany() {
   return failed == 0 ? 0 : 1;
 }
 
-// Who is killed in the stop of a fork has no child to tell of. The tracer took it for process 0, and stopped
-// its own process group, tests and their runner included.
+// A process that is killed in the stop of a fork has no child to report. A faulty tracer took the child for
+// process 0 and stopped its own process group, including the tests and their runner.
 TEST(TracerTest, AKilledProcessStopsNobodyElse) {
   const pid_t tracer = ::fork();
   if (tracer == 0) {

@@ -3,7 +3,7 @@
 namespace railhead::testing {
 namespace {
 
-// The part before the next blank, taken off `rest`; empty when there is no blank.
+// Removes the part before the next blank from `rest` and returns it; empty without a blank.
 std::string_view NextWord(std::string_view* rest) {
   const std::size_t blank = rest->find(' ');
   if (blank == std::string_view::npos) return {};

@@ -1,8 +1,7 @@
-// The log that a runtime writes of a container, made readable.
+// Parses the log that a runtime writes of a container.
 //
-// Source: CRI logging format, one line "TIME STREAM TAGS TEXT" per write or line; STREAM
-// is stdout or stderr, the first tag F (the line is complete) or P (it goes on in the
-// next entry of that stream).
+// Source: CRI logging format, one line "TIME STREAM TAGS TEXT" per write or line. STREAM is stdout or stderr.
+// The first tag is F (the line is complete) or P (it continues in the next entry of that stream).
 // Threads: pure function.
 #pragma once
 
@@ -18,8 +17,8 @@ struct ContainerOutput {
   std::string err;
 };
 
-// kMalformed names the first line that is no entry. A last line without its end is one
-// that is still being written: it is left out.
+// kMalformed names the first line that is not an entry. A last line without its end is still being written,
+// so it is omitted.
 Result<ContainerOutput> ParseContainerLog(std::string_view log);
 
 }  // namespace railhead::testing

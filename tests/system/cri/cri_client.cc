@@ -18,7 +18,7 @@ std::shared_ptr<grpc::Channel> Dial(const std::string& socket_path) {
   // Go's server refuses the encoded socket path that newer gRPC puts there.
   arguments.SetString(GRPC_ARG_DEFAULT_AUTHORITY, "localhost");
   arguments.SetInt(GRPC_ARG_ENABLE_HTTP_PROXY, 0);
-  // The runtime may be just starting: it is looked for often.
+  // The runtime may be just starting, so reconnects come often.
   arguments.SetInt(GRPC_ARG_INITIAL_RECONNECT_BACKOFF_MS, 200);
   arguments.SetInt(GRPC_ARG_MAX_RECONNECT_BACKOFF_MS, 500);
   return grpc::CreateCustomChannel("unix:" + socket_path, grpc::InsecureChannelCredentials(), arguments);
@@ -63,7 +63,7 @@ cri::PodSandboxConfig Config(const PodSpec& pod) {
   metadata->set_attempt(pod.attempt);
   if (!pod.host_network) config.set_hostname(pod.name);
   config.set_log_directory(pod.log_directory);
-  // Without any the runtime copies the node's resolv.conf, which need not exist.
+  // Without DNS options the runtime copies the node's resolv.conf, which may not exist.
   config.mutable_dns_config()->add_options("ndots:5");
   config.mutable_annotations()->insert(pod.annotations.begin(), pod.annotations.end());
   (*config.mutable_labels())["io.kubernetes.pod.name"] = pod.name;
@@ -75,7 +75,7 @@ cri::PodSandboxConfig Config(const PodSpec& pod) {
   return config;
 }
 
-// What kubelet hides and protects of a container whose procMount is "Default" (k8s.io/kubernetes
+// The paths that kubelet masks or makes read-only for a container with procMount "Default" (k8s.io/kubernetes
 // pkg/securitycontext/util.go).
 constexpr std::array kMasked = {
     "/proc/asound",     "/proc/acpi",        "/proc/kcore",       "/proc/keys", "/proc/latency_stats",
@@ -167,7 +167,7 @@ class CriClient::Impl {
     return Fail(code, what + " at " + socket_path_ + ": " + status.error_message(), HintFor(code));
   }
 
-  // A call about one container or sandbox whose answer says nothing more.
+  // A call about one container or sandbox whose answer is empty.
   template <typename Response, typename Request>
   Result<void> Act(Method<Request, Response, cri::RuntimeService::Stub> method, const Request& request,
                    const std::string& what) {

@@ -1,11 +1,11 @@
 // CriClient: kubelet's side of the Container Runtime Interface, as far as a pod with one
 // sandbox and some containers needs it. One method is one call.
 //
-// Source: k8s.io/cri-api runtime.v1; the fields that are set are those that kubelet sets
-// for a pod without limits, and for a container with the security context of Confinement.
+// Source: k8s.io/cri-api runtime.v1. It sets the fields that kubelet sets for a pod without limits, and for a
+// container with the security context of Confinement.
 // Threads: thread-safe; each call waits for its answer.
-// Errors: kIo (nobody answers at the socket), kTimeout, kNotFound, kInvalid,
-// kUnsupported (no CRI there), kConflict (the runtime refuses); the runtime's words are in the message.
+// Errors: kIo (the socket does not answer), kTimeout, kNotFound, kInvalid, kUnsupported (the server has no
+// CRI), kConflict (the runtime refuses). The message has the runtime's own text.
 #pragma once
 
 #include <chrono>
@@ -37,8 +37,9 @@ struct MountSpec {
   bool follows_host = false;  // mountPropagation: HostToContainer
 };
 
-// What Kubernetes calls a restricted container, but for its user: no capabilities but these, no way to get
-// others, the root file system read-only, the runtime's seccomp profile, and of /proc what kubelet leaves.
+// Kubernetes' restricted container, except for its user. It has only these capabilities and cannot get
+// others. The root file system is read-only. It has the runtime's seccomp profile, and sees the parts of
+// /proc that kubelet allows.
 struct Confinement {
   std::vector<std::string> capabilities;  // "NET_ADMIN"
   std::string seccomp;                    // a profile's path on the node; empty: the runtime's own
@@ -53,7 +54,7 @@ struct ContainerSpec {
   std::map<std::string, std::string> annotations;
   std::vector<MountSpec> mounts;
   std::optional<Confinement> confinement;
-  unsigned restarts = 0;  // of it in this sandbox
+  unsigned restarts = 0;  // the container's restarts in this sandbox
 };
 
 struct ContainerView {
@@ -61,33 +62,33 @@ struct ContainerView {
   State state = State::kUnknown;
   int exit_code = 0;
   std::string reason;   // of the exit, e.g. "Completed", "Error", "OOMKilled"
-  std::string message;  // more of it; may be empty
+  std::string message;  // further details; may be empty
   std::string log_path;
 };
 
 class CriClient {
  public:
-  // `limit` is for every call; it has to be longer than CNI ADD and DEL may take.
+  // `limit` applies to every call. It has to be longer than CNI ADD and DEL may take.
   CriClient(std::string socket_path, std::chrono::milliseconds limit);
   ~CriClient();
   CriClient(const CriClient&) = delete;
   CriClient& operator=(const CriClient&) = delete;
 
-  // What is missing before a pod can run ("NetworkReady: cni plugin not initialized");
-  // empty: nothing is.
+  // The conditions that the runtime does not meet yet ("NetworkReady: cni plugin not initialized"); empty: it
+  // can run pods.
   Result<std::vector<std::string>> Missing();
   Result<bool> HasImage(const std::string& image);
 
-  // The id of the sandbox. After an error nothing of it is left, CNI DEL included.
+  // Returns the sandbox's id. After an error the sandbox is removed, including CNI DEL.
   Result<std::string> RunPodSandbox(const PodSpec& pod);
-  // Both also succeed when it is done already.
+  // Both also succeed if the sandbox has already stopped or gone.
   Result<void> StopPodSandbox(const std::string& sandbox);
   Result<void> RemovePodSandbox(const std::string& sandbox);
   Result<std::vector<std::string>> PodSandboxes();
   // eth0's address; empty on the host's network.
   Result<std::string> PodAddress(const std::string& sandbox);
 
-  // `pod` as for the sandbox. Here the runtime resolves the CDI devices.
+  // `pod` is the sandbox's. In this call the runtime resolves the CDI devices.
   Result<std::string> CreateContainer(const std::string& sandbox, const PodSpec& pod,
                                       const ContainerSpec& container);
   Result<void> StartContainer(const std::string& container);

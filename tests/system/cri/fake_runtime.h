@@ -1,8 +1,8 @@
-// A container runtime that runs nothing: it serves CRI on a socket, keeps sandboxes and
-// containers, and writes down what it was asked. Containers end as told.
+// A container runtime that runs nothing. It serves CRI on a socket, remembers sandboxes and containers, and
+// records its calls. Containers end as the test sets.
 //
 // Ownership: stops serving when destroyed.
-// Threads: thread-safe; what a test sets it sets before the calls.
+// Threads: thread-safe, but a test must set everything before the calls.
 #pragma once
 
 #include <map>
@@ -17,16 +17,16 @@ namespace railhead::testing {
 
 class FakeRuntime {
  public:
-  // What it answers from now on, and what the next containers do.
+  // Its answers from now on, and the behaviour of the next containers.
   struct Behaviour {
-    bool has_cri = true;  // else Status is not served, as when the CRI plugin is not loaded
+    bool has_cri = true;  // else it does not serve Status, as without the CRI plugin
     bool starts = true;   // else StartContainer fails
     bool ends = true;     // else it runs until it is removed
     int exit_code = 0;
-    std::string log;  // what is in its log file
+    std::string log;  // the content of its log file
   };
 
-  // `directory` gets the socket and the logs.
+  // `directory` will have the socket and the logs.
   explicit FakeRuntime(const std::string& directory);
   ~FakeRuntime();
   FakeRuntime(const FakeRuntime&) = delete;
@@ -35,7 +35,7 @@ class FakeRuntime {
   [[nodiscard]] const std::string& socket() const;
   void Behave(Behaviour behaviour);
   void AddImage(const std::string& name);
-  // Asked for its status so often, it is ready.
+  // It is ready after this number of Status calls.
   void ReadyAfter(int calls);
 
   [[nodiscard]] std::set<std::string> Sandboxes() const;

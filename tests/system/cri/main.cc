@@ -1,8 +1,8 @@
 // cri-pod: a pod on a container runtime, as kubelet makes one, step by step or at once.
 // See --help.
 //
-// Exit status: that of the container (run, container); else 0 done, 125 failed (message
-// on stderr), 2 wrong command line.
+// Exit status: the container's (run, container); else 0 done, 125 failed (message on stderr), 2 wrong command
+// line.
 #include <CLI/CLI.hpp>
 #include <chrono>
 #include <cstdio>
@@ -106,7 +106,7 @@ int PrintResult(const Result<T>& result) {
 
 // ---- the command line ----------------------------------------------------------------
 
-// NAME=VALUE pairs into `to`; the first that is none is an error.
+// Reads NAME=VALUE pairs into `to`. An entry that is not a pair is an error.
 Result<void> Pairs(const std::vector<std::string>& pairs, std::map<std::string, std::string>* to) {
   for (const std::string& pair : pairs) {
     const std::size_t equals = pair.find('=');
@@ -129,7 +129,7 @@ Result<MountSpec> ParseMount(const std::string& text) {
   return mount;
 }
 
-// What takes more than one option to say, or more than one word.
+// Completes options that depend on each other or have several parts.
 Result<void> Complete(Options* options) {
   RH_TRY(Pairs(options->env, &options->container.env));
   RH_TRY(Pairs(options->annotations, &options->container.annotations));

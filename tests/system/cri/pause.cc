@@ -1,6 +1,5 @@
-// pause: the process that keeps a pod sandbox's namespaces. It reaps the orphans that a
-// shared PID namespace leaves to it and ends at SIGTERM or SIGINT. Static: its image
-// holds nothing else.
+// pause: the process that keeps a pod sandbox's namespaces. It reaps the orphans of a shared PID namespace
+// and ends at SIGTERM or SIGINT. It is static, since its image has no other file.
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -13,7 +12,7 @@ int main() {
   sigaddset(&wanted, SIGTERM);
   sigaddset(&wanted, SIGINT);
   sigaddset(&wanted, SIGCHLD);
-  // Blocked, so that they wait for sigwaitinfo: process 1 has no default actions.
+  // Blocks the signals, so that they wait for sigwaitinfo: process 1 has no default actions.
   if (sigprocmask(SIG_BLOCK, &wanted, nullptr) != 0) return 1;
   while (true) {
     const int signal_number = sigwaitinfo(&wanted, nullptr);

@@ -12,8 +12,7 @@ namespace {
 using Clock = std::chrono::steady_clock;
 constexpr std::chrono::milliseconds kBetweenLooks(100);
 
-// What is still missing. That the runtime does not answer is one of these, since it may
-// be starting.
+// The unmet conditions. A runtime that does not answer counts as one, since it may be starting.
 Result<std::vector<std::string>> StillMissing(CriClient* client, const std::vector<std::string>& images) {
   auto missing = client->Missing();
   if (!missing) {
@@ -85,7 +84,7 @@ Result<std::string> StartContainer(CriClient* client, const std::string& sandbox
                                    const ContainerSpec& container) {
   std::string id = RH_TRY(client->CreateContainer(sandbox, pod, container));
   if (auto started = client->StartContainer(id); !started) {
-    (void)RemoveWithLog(client, id);  // the first error is the one to tell
+    (void)RemoveWithLog(client, id);  // report the first error
     return Fail(std::move(started.error()));
   }
   return id;

@@ -1,5 +1,4 @@
-// cri-pod's steps against a runtime that runs nothing: what it is asked, and that
-// nothing is left of what failed.
+// cri-pod's steps with a runtime that runs nothing: the calls that it gets, and the clean-up after failures.
 #include "tests/system/cri/pod_run.h"
 
 #include <gtest/gtest.h>
@@ -147,7 +146,7 @@ TEST_F(PodRunTest, AStartedContainerStays) {
   EXPECT_EQ(ReadOutput(&client_, *id).value().out, "so far\n");
 }
 
-// Else a runtime that appends would mix what two containers wrote.
+// Otherwise a runtime that appends would mix the output of two containers.
 TEST_F(PodRunTest, TheNextSandboxOfAPodHasOtherLogs) {
   PodSpec pod = Pod();
   ASSERT_TRUE(client_.CreateContainer("s", pod, Container()));
@@ -158,7 +157,7 @@ TEST_F(PodRunTest, TheNextSandboxOfAPodHasOtherLogs) {
   EXPECT_NE(runtime_.LastContainer().config().metadata().attempt(), first.config().metadata().attempt());
 }
 
-// kubelet keeps the one that has ended beside the one that it starts.
+// kubelet keeps the ended container beside the new one.
 TEST_F(PodRunTest, ARestartedContainerIsAnotherOne) {
   runtime_.Behave({.ends = false});
   ContainerSpec container = Container();

@@ -1,17 +1,18 @@
-// show: the program of the test image. Prints, as one JSON object, what a container has
-// of Railhead as seen from inside; asks nobody outside. Static: the image holds nothing
-// else.
+// show: the program of the test image. It prints, as one JSON object, what a container has of Railhead, as
+// seen from inside the container. It is static, since the image has no other file.
 //
-//   env         variables PCIDEVICE_* and NCCL_*
-//   devices     nodes in /dev/infiniband and /dev/vfio: numbers, and whether open(2) for
-//               reading and writing succeeds, which the device cgroup decides
-//   ncclConf    the lines of /etc/nccl.conf, null without it
-//   files       NCCL's and RCCL's file and the topology file as they stand, by path: text, null without it;
-//   writable interfaces  with their IPv4 addresses hcas        RDMA devices that NCCL_IB_HCA of nccl.conf
-//   names: netdev, GID and type at
-//               NCCL_IB_GID_INDEX, from the container's own /sys
-// exit status: 0, or 1 when something there could not be read (message on stderr).
-// With --stay it prints and then waits for SIGTERM.
+//   `env`: variables PCIDEVICE_* and NCCL_*.
+//   `devices`: nodes in /dev/infiniband and /dev/vfio: numbers, and whether open(2) for reading and writing
+//     succeeds, which the device cgroup decides.
+//   `ncclConf`: the lines of /etc/nccl.conf; null without the file.
+//   `files`: NCCL's and RCCL's file and the topology file, by path: the text (null without the file), and
+//     whether it is writable.
+//   `interfaces`: with their IPv4 addresses.
+//   `hcas`: the RDMA devices that NCCL_IB_HCA of nccl.conf names. Each has its netdev, and the GID and type
+//     at NCCL_IB_GID_INDEX, from the container's own /sys.
+//
+// Exit status: 0, or 1 when something could not be read (message on stderr). With --stay it prints and then
+// waits for SIGTERM.
 #include <arpa/inet.h>
 #include <fcntl.h>
 #include <ifaddrs.h>
@@ -91,7 +92,7 @@ Result<Json> Interfaces() {
   return interfaces;
 }
 
-// An index without a GID has a file that cannot be read: that is shown, too.
+// The file of an index without a GID cannot be read; the output shows that too.
 Json Attribute(const std::string& path) {
   const auto text = ReadAttribute(path);
   if (!text) return "error: " + Describe(text.error());
@@ -159,7 +160,7 @@ int main(int argc, char** argv, char** environment) {
     (void)std::fprintf(stderr, "show: %s\n", railhead::Describe(all.error()).c_str());
     return 1;
   }
-  // Whatever bytes a variable holds, the object is printed.
+  // Prints the object whatever bytes a variable holds.
   using Json = nlohmann::ordered_json;
   (void)std::printf("%s\n", all->dump(2, ' ', false, Json::error_handler_t::replace).c_str());
   (void)std::fflush(stdout);

@@ -1,9 +1,9 @@
-// Faults of a node with railheadd as a process: who says what of each, what is out of use because of it, that
-// nothing else is, and that it comes back by itself.
+// Faults of a node with railheadd as a process. For each fault the test checks which command reports it and
+// which devices are out of use. No other device may be, and all must recover by themselves.
 //
-// Links, gateways, switches' frames and a second node are real packets on the kernel's veths; what only
-// hardware has (ports, counters) is made-up sysfs. docs/operate/node-status.md has the table, which has to be
-// this one.
+// Links, gateways, switches' frames and a second node are real packets on the kernel's veths. The parts of
+// hardware (ports, counters) are a fake sysfs. The table in docs/operate/node-status.md has to equal this
+// one.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -65,7 +65,7 @@ class FaultyNode : public KubeletTest {
              (port == 1 && address == IpAddress::Parse("10.200.0.254"));
     });
   }
-  // As the driver tells it, and on the wire.
+  // Changes the carrier in sysfs and on the wire.
   void Carrier(int pf, bool up) {
     const std::string n = std::to_string(pf);
     sysfs_.Write("/sys/class/net/pf" + n + "/carrier", up ? "1\n" : "0\n");
@@ -88,7 +88,7 @@ class FaultyNode : public KubeletTest {
     const auto output = RunProcess(command, {{"RAILHEAD_ROOT", sysfs_.directory()}}, "");
     return output.out + output.err;
   }
-  // Of kubelet's view.
+  // The devices that kubelet sees as unhealthy.
   std::set<std::string> OutOfUse() {
     const auto devices = kubelet_.Devices(kResource, 1, Soon());
     if (!devices) return {Describe(devices.error())};
@@ -110,10 +110,10 @@ struct Fault {
   std::string what;
   std::function<void()> begin;
   std::function<void()> end;
-  std::string command;            // of railctl, that says it,
-  std::string said;               // in these words
-  std::string out;                // what is out of use, for people,
-  std::set<std::string> devices;  // and for kubelet
+  std::string command;            // of railctl; reports the fault
+  std::string said;               // the text of its report
+  std::string out;                // the devices out of use, as text
+  std::set<std::string> devices;  // the same devices, as kubelet sees them
   std::string back;               // what brings it back
 };
 
@@ -197,7 +197,7 @@ class FaultTableOfANode : public FaultyNode {
     EXPECT_TRUE(Eventually([&] { return OutOfUse() == fault.devices; }))
         << fault.what << ": out of use is " << Join({OutOfUse().begin(), OutOfUse().end()}, " ");
     const double found = seconds();
-    // What is no reason to take anything out of use is none at the next looks either.
+    // A fault that takes no device out of use must not do so at the next checks either.
     const auto looks = std::chrono::steady_clock::now() + std::chrono::seconds(3);
     while (fault.devices.empty() && std::chrono::steady_clock::now() < looks)
       ASSERT_TRUE(OutOfUse().empty()) << fault.what << ": " << Railctl("health");

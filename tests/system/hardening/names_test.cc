@@ -1,5 +1,5 @@
-// Names that would lead elsewhere, end early, or are no text: every verb and railctl refuse them, say which
-// field it was in text that is safe to print, and make nothing.
+// Names that would lead to another path, end early, or are not text. Every verb and railctl refuse them and
+// make nothing. The error names the field, in text that is safe to print.
 #include <gtest/gtest.h>
 
 #include <filesystem>
@@ -15,7 +15,7 @@ namespace {
 
 using Environment = std::map<std::string, std::string>;
 
-// What no name may be. (The kernel gives no program a variable of 128 KiB.)
+// Invalid names. (The kernel does not pass a variable of 128 KiB to a program.)
 const std::vector<std::string> kBadNames = {"../x",
                                             "../../etc/passwd",
                                             "a/b",
@@ -28,12 +28,12 @@ const std::vector<std::string> kBadNames = {"../x",
                                             std::string(4096, 'a'),
                                             std::string(100'000, '/')};
 
-// Of the verbs that share the door with ADD.
+// Fewer names for the other verbs, which share ADD's checks.
 std::vector<std::string> BadNames(const std::string& command) {
   return command == "ADD" ? kBadNames : std::vector<std::string>{"../x", "a/b", "a\nb"};
 }
 
-// No control character. That it is UTF-8 its JSON says.
+// Whether the text has no control character. The JSON parser checks that it is UTF-8.
 bool IsSafeToPrint(const std::string& text) {
   return std::all_of(text.begin(), text.end(),
                      [](unsigned char c) { return c == '\n' || (c >= ' ' && c != 0x7f); });
@@ -55,7 +55,7 @@ class NamesTest : public ::testing::Test {
     for (const auto& [name, value] : changes) environment[name] = value;
     return RunProcess({plugin}, environment, config);
   }
-  // Of `command`: an error that names `field`, and nothing made.
+  // Expects an error of `command` that names `field`, and that nothing was made.
   void Refused(const char* plugin, const std::string& command, const Environment& changes,
                const std::string& config, const std::string& field) {
     const auto output = Run(plugin, command, changes, config);
@@ -65,7 +65,7 @@ class NamesTest : public ::testing::Test {
     const std::string said = json.value("msg", "");
     EXPECT_NE(said.find(field), std::string::npos) << said.substr(0, 300);
     EXPECT_TRUE(IsSafeToPrint(output.out)) << output.out;
-    // JSON writes a control character so that it is safe there; kubelet prints what was meant.
+    // JSON escapes a control character, but kubelet prints the character itself.
     EXPECT_TRUE(IsSafeToPrint(said) && said.find('\n') == std::string::npos) << output.out;
     EXPECT_LT(output.out.size(), 2000U);
     EXPECT_EQ(ListingOf(temp_.directory()), before_) << field;
@@ -75,7 +75,7 @@ class NamesTest : public ::testing::Test {
     nlohmann::json json{{"cniVersion", "1.1.0"}, {"name", name}, {"type", "railhead"}};
     json["ipam"] = {{"type", "railhead-ipam"}, {"subnet", "10.9.0.0/24"}};
     json["cni.dev/valid-attachments"] = nlohmann::json::array();
-    // Not UTF-8 on purpose: it is passed on as it is.
+    // Keeps bytes that are not UTF-8 on purpose.
     std::string text = json.dump(-1, ' ', false, nlohmann::json::error_handler_t::ignore);
     return more.empty() ? text : text.insert(1, more + ",");
   }
@@ -107,7 +107,7 @@ TEST_F(NamesTest, OfThePodAndItsNamespace) {
   }
 }
 
-// "\xff" is no JSON at all.
+// Skips "\xff\xfe" as a name, since a text with "\xff" is not valid JSON.
 TEST_F(NamesTest, OfTheNetwork) {
   for (const char* command : {"ADD", "DEL", "CHECK", "GC", "STATUS"}) {
     for (const std::string& bad : BadNames(command)) {

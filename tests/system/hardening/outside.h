@@ -1,5 +1,4 @@
-// A folder outside of Railhead's state, to which whatever is planted leads, and whether it is still as it
-// was.
+// A folder outside Railhead's state. Planted links lead to it, and tests check that it does not change.
 #pragma once
 
 #include <string>
@@ -7,12 +6,12 @@
 
 namespace railhead::testing {
 
-// Names, kinds, modes, owners, link counts, targets and contents of all below `directory`, as text.
+// Names, kinds, modes, owners, link counts, targets and contents of everything below `directory`, as text.
 std::string ListingOf(const std::string& directory);
 
 class Outside {
  public:
-  // Makes it, with files of the names that Railhead's own files have.
+  // Makes the folder, with files that have the names of Railhead's own files.
   explicit Outside(std::string directory);
 
   [[nodiscard]] const std::string& directory() const { return directory_; }
@@ -27,12 +26,12 @@ enum class Planted { kLink, kHardLink, kPipe };
 inline constexpr Planted kAllPlanted[] = {Planted::kLink, Planted::kHardLink, Planted::kPipe};
 const char* NameOf(Planted kind);
 
-// Puts it at `path`, in the place of what is there; its folder is made.
+// Puts the planted thing at `path`, replacing an existing file. Makes its folder.
 void Plant(Planted kind, const std::string& path, const Outside& outside);
-// A link to the folder outside, in the place of what is there.
+// Puts a link to the folder outside at `path`, replacing an existing file.
 void PlantFolder(const std::string& path, const Outside& outside);
 
-// Files and links in `directories` (below `prefix`), as paths behind `prefix`.
+// Files and links in `directories` (below `prefix`), as paths relative to `prefix`.
 std::vector<std::string> StateFiles(const std::string& prefix, const std::vector<std::string>& directories);
 
 }  // namespace railhead::testing

@@ -1,5 +1,5 @@
-// Links, pipes and folders that somebody has planted where the plugin keeps its state: nothing outside is
-// written, changed or removed, and the error names the place.
+// Links, pipes and folders that an attacker has planted in the plugin's state. The plugin writes, changes and
+// removes nothing outside, and its error names the place.
 #include <gtest/gtest.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -43,7 +43,7 @@ const std::vector<std::string> kStates = {"/run/railhead", "/run/cdi", "/var/lib
 class PlantedTest : public PluginFixture {
  protected:
   [[nodiscard]] std::string Path(const std::string& path) const { return sysfs_.directory() + path; }
-  // What every verb says; "" of one that did not fail.
+  // The error of every verb; "" for a verb that succeeded.
   std::vector<std::string> AllVerbs() {
     const Call usual{.config = Usual(), .cni_version = "1.1.0"};
     std::vector<std::string> said;
@@ -115,7 +115,7 @@ TEST_F(PlantedTest, WhoHoldsATopMustNotBeOpenToAll) {
   EXPECT_TRUE(Add({.config = Usual()})) << "the sticky bit keeps what is root's";
 }
 
-// /var/run is a link to /run everywhere; what lies above the state is the system's.
+// Links above the state belong to the system: /var/run is a link to /run everywhere.
 TEST_F(PlantedTest, LinksAboveTheStateAreFollowed) {
   fs::remove_all(Path("/var/run"));
   fs::create_directories(Path("/var"));
@@ -148,7 +148,7 @@ TEST_F(PlantedTest, TheFoldersOfOnePod) {
   }
 }
 
-// Whatever it writes, and the name under which that is written first.
+// Plants at every name that ADD writes, and at the temporary name that it writes first.
 TEST_F(PlantedTest, AtEveryNameThatAnAddMakes) {
   const Call usual{.config = Usual()};
   Allocate({vfs_[0][0]});
@@ -169,7 +169,7 @@ TEST_F(PlantedTest, AtEveryNameThatAnAddMakes) {
         (void)Del(usual);
         EXPECT_EQ(ReadFileAt(outside_.Victim()), outside);
         EXPECT_EQ(fs::status(outside_.Victim()).permissions(), mode);
-        // Nothing that was planted is in the way for good.
+        // Removes the planted thing, so that the next one starts clean.
         fs::remove(Path(name + suffix));
         for (const char* state : {"/run/railhead", "/run/cdi"}) fs::remove_all(Path(state));
         WriteFileAt(Path("/var/lib/railhead/allocations/" + vfs_[0][0] + ".json"), record);
@@ -205,7 +205,7 @@ TEST_F(PlantedTest, ALockThatIsALinkIsNamed) {
   }
 }
 
-// What it is to write it could read, and change while we rely on it.
+// Another user could read a file that the plugin writes, and change it while the plugin relies on it.
 TEST_F(PlantedTest, AFileOfAnotherUserIsNotOurs) {
   if (::geteuid() != 0) GTEST_SKIP() << "only root can give a file away";
   Allocate({vfs_[0][0]}, DeviceNodeMode::kMount);
@@ -225,7 +225,8 @@ TEST_F(PlantedTest, AFileOfAnotherUserIsNotOurs) {
   EXPECT_TRUE(Add({.config = Usual()}));
 }
 
-// Whoever calls may have any umask; containers' users read what is mounted into them, and nothing else.
+// The caller may have any umask. Containers' users can read files that are mounted into containers, and no
+// others.
 TEST_F(PlantedTest, ModesOfWhatAnAddMakes) {
   Allocate({vfs_[0][0]});
   for (const char* state : {"/run/railhead", "/run/cdi"}) fs::remove_all(Path(state));
@@ -254,8 +255,8 @@ TEST_F(PlantedTest, ModesOfWhatAnAddMakes) {
   EXPECT_GT(seen, 8);
 }
 
-// What railheadd and the address store write, replace and clear away, with links, pipes and folders that
-// somebody has planted there.
+// Files that railheadd and the address store write, replace and remove, with links, pipes and folders that an
+// attacker has planted there.
 
 class PlantedDaemonTest : public PluginFixture {
  protected:
@@ -314,7 +315,7 @@ TEST_F(PlantedDaemonTest, FilesOfTheDaemon) {
   }
 }
 
-// The one file that is appended to.
+// The only file to which railheadd appends.
 TEST_F(PlantedDaemonTest, WhatWasObserved) {
   const health::HealthRules rules;
   const health::HealthMonitor monitor(rules);
@@ -374,7 +375,7 @@ TEST_F(PlantedDaemonTest, TheAddressStore) {
   EXPECT_EQ(outside_.Listing(), before);
 }
 
-// Nothing of a pod that is gone lies elsewhere.
+// The reconciler removes files of ended pods, but never behind a link.
 TEST_F(PlantedDaemonTest, TheReconcilerClearsNothingAwayBehindLinks) {
   const std::string device = vfs_[0][0];
   const std::string before = outside_.Listing();

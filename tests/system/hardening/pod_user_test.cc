@@ -1,5 +1,6 @@
-// A pod's user, root in user, mount and network namespaces of its own, who got to see the host's files: what
-// it can change of other pods' attachments, and whom it can ask. Needs root, to become somebody else.
+// A pod's user who can see the host's files. The user is root in its own user, mount and network namespaces.
+// The tests show what it can change in other pods' attachments, and which sockets it can use. Needs root, to
+// become another user.
 #include <fcntl.h>
 #include <grp.h>
 #include <gtest/gtest.h>
@@ -38,19 +39,19 @@ void WriteTo(const char* path, const std::string& text) {
   if (fd.valid()) (void)!::write(fd.get(), text.data(), text.size());
 }
 
-// For ever. Where users may make no namespaces it is another user without them.
+// Becomes the pod's user for good. Where users may not make namespaces, it has none of its own.
 void BecomePodUser() {
   if (::setgroups(0, nullptr) != 0 || ::setresgid(kNobody, kNobody, kNobody) != 0 ||
       ::setresuid(kNobody, kNobody, kNobody) != 0)
     ::_exit(1);
-  (void)::prctl(PR_SET_DUMPABLE, 1);  // what is in /proc/self is its own again
+  (void)::prctl(PR_SET_DUMPABLE, 1);  // it owns the files in /proc/self again
   if (::unshare(CLONE_NEWUSER | CLONE_NEWNS | CLONE_NEWNET) != 0) return;
   WriteTo("/proc/self/setgroups", "deny");
   WriteTo("/proc/self/uid_map", "0 65534 1");
   WriteTo("/proc/self/gid_map", "0 65534 1");
 }
 
-// A process of the pod's user; what `work` writes to its descriptor can be read here.
+// A process of the pod's user. Line() reads what `work` writes to its descriptor.
 class PodProcess {
  public:
   explicit PodProcess(const std::function<void(int out)>& work) {
@@ -96,7 +97,7 @@ sockaddr_un AddressOf(const std::string& path) {
   return address;
 }
 
-// What it could do to `path`, which is neither its own nor for everybody.
+// The operations that it could do on `path`, which is neither its own nor public.
 std::string CouldDoTo(const std::string& path, bool readable) {
   std::string could;
   struct stat status {};
@@ -119,7 +120,7 @@ class PodUserTest : public PluginFixture {
   void SetUp() override {
     if (::geteuid() != 0) GTEST_SKIP() << "only root can become somebody else";
     PluginFixture::SetUp();
-    // Without it everything would be out of reach for the wrong reason.
+    // Otherwise the user could not reach anything, but for the wrong reason.
     ASSERT_EQ(::chmod(sysfs_.directory().c_str(), 0755), 0);
   }
   [[nodiscard]] std::string Path(const std::string& path) const { return sysfs_.directory() + path; }
@@ -143,7 +144,7 @@ TEST_F(PodUserTest, ChangesNothingOfAnotherPods) {
     Say(out, CouldDoTo(Path("/free"), true));
     for (const std::string& path : paths) {
       struct stat status {};
-      // The modes of these say who may read: links, folders, and what is mounted into containers.
+      // Every user may read these: links, folders, and files that are mounted into containers.
       const bool for_all = path.find("/run/cdi/") != std::string::npos ||
                            path.find("/nccl") != std::string::npos || ::lstat(path.c_str(), &status) != 0 ||
                            !S_ISREG(status.st_mode);
@@ -161,7 +162,7 @@ TEST_F(PodUserTest, ChangesNothingOfAnotherPods) {
 
 TEST_F(PodUserTest, IsNotAnsweredByTheSocketForAdd) {
   std::atomic<int> asked{0};
-  // Whoever starts it may have any.
+  // The process that starts the server may have any umask.
   const mode_t umask_before = ::umask(0);
   const auto server = late_binding::BindServer::Start(
       sysfs_.root(),
@@ -192,7 +193,7 @@ TEST_F(PodUserTest, IsNotAnsweredByTheSocketForAdd) {
   EXPECT_EQ(asked, 1);
 }
 
-// A socket in the place of railheadd's: ADD would move what device it names.
+// A socket in the place of railheadd's: ADD would move the device that this socket names.
 TEST_F(PodUserTest, DoesNotAnswerInThePlaceOfRailheadd) {
   const std::string path = paths::BindSocket(sysfs_.root());
   fs::create_directories(fs::path(path).parent_path());

@@ -1,5 +1,5 @@
-// power_loss: what a log of dm-log-writes may have left on the disk at every flush, and between
-// them, is checked as recovery.h says.
+// power_loss: makes every disk that a power loss may cause, from a log of dm-log-writes, at every flush and
+// between flushes. Checks each disk with recovery.h.
 // Exit status: 0 nothing found; 1 findings, the first of which are shown; 2 it could not be run.
 #include <CLI/CLI.hpp>
 #include <cstdio>
@@ -23,7 +23,7 @@ struct Line {
   RecoverySetting setting;
 };
 
-constexpr std::size_t kShown = 10;  // findings; no more are looked for
+constexpr std::size_t kShown = 10;  // findings; then the search ends
 constexpr std::size_t kMaxLog = std::size_t{1} << 30U;
 
 class Replay {
@@ -36,10 +36,10 @@ class Replay {
     std::size_t answered = 0;
     for (std::size_t i = 0; i < writes_.size() && found_ < kShown; ++i) {
       const LoggedWrite& write = writes_[i];
-      // The kernel sets marks of its own, which are no numbers.
+      // The kernel also sets marks of its own, which are not numbers.
       if (const auto number = ParseInt(write.mark); number) answered = static_cast<std::size_t>(*number);
       if (!write.flush && !write.fua) continue;
-      // Lost on the way to this flush: of what it was to flush any part may be there.
+      // Power loss before this flush: any part of the writes that it flushes may be on the disk.
       RH_TRY(Torn(flushed, i, answered));
       ApplyWrites(writes_, flushed, i + 1, &disk_, [](std::size_t) { return true; });
       flushed = i + 1;
@@ -59,7 +59,7 @@ class Replay {
     std::size_t with_data = 0;
     for (std::size_t i = begin; i < end; ++i) {
       if (!writes_[i].data.empty()) ++with_data;
-      // What makes the file system itself is no loss of power.
+      // The making of the file system itself is not part of the test.
       if (writes_[i].mark == "0") started_ = true;
     }
     if (!started_ || with_data == 0) return {};
@@ -68,7 +68,7 @@ class Replay {
     return Check("before flush " + std::to_string(end), disk, answered);
   }
 
-  // `forget`: a planted fault, as if the answer to an operation had come before it was durable.
+  // `forget` plants a fault: the answer to an operation comes before the operation is durable.
   Result<void> Check(const std::string& where, const std::string& disk, std::size_t answered) {
     ++tried_;
     const std::size_t told = std::min(answered + line_.forget, line_.setting.operations.size());

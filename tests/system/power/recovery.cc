@@ -51,7 +51,7 @@ Result<void> WriteDevice(const std::string& path, const std::string& image) {
   return {};
 }
 
-// Of a container: what it must hold, or nothing.
+// The addresses that each container must hold; empty: none.
 using Holdings = std::map<std::string, std::set<std::string>>;
 
 Holdings After(const std::vector<Operation>& operations, std::size_t count) {
@@ -123,7 +123,7 @@ void Compare(const std::vector<Operation>& operations, std::size_t answered, con
   }
 }
 
-// The next ADD, as a runtime runs it.
+// Runs the next ADD, as a runtime does.
 Result<void> RunAdd(const RecoverySetting& setting) {
   CniRequest request;
   request.container_id = "next";

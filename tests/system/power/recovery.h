@@ -1,10 +1,9 @@
-// What a node finds after a loss of power: the image is mounted, as at the next boot, the address
-// store is opened, and compared with the operations that had been answered by then.
+// Checks a node after a power loss. It mounts the image, as at the next boot, and opens the address store.
+// Then it compares the store with the operations that were answered before the loss.
 //
-// No answered ADD may have lost an address, no released one may be free already, no address may
-// have two holders, and the next ADD has to work.
-// Needs root and a kernel with ext4. Threads: one. Errors: what could not be tried at all;
-// findings are sentences.
+// An answered ADD must keep its address, and an address with two holders is a fault. A released address must
+// still be unused. The next ADD has to work.
+// Needs root and a kernel with ext4. Threads: one. Errors: the check could not run; findings are sentences.
 #pragma once
 
 #include <cstddef>
@@ -15,7 +14,7 @@
 
 namespace railhead::testing {
 
-// One after the other; each was answered before the next began.
+// Operations run one after the other: each was answered before the next began.
 struct Operation {
   std::size_t number = 0;  // from 1
   bool add = false;        // else DEL
@@ -34,7 +33,7 @@ struct RecoverySetting {
   std::vector<Operation> operations;
 };
 
-// `answered`: how many operations had been when the power was lost; the one behind them may have
+// `answered`: the number of operations that were answered before the power loss. The next one may have
 // happened or not.
 Result<std::vector<std::string>> CheckRecovery(const RecoverySetting& setting, const std::string& image,
                                                std::size_t answered);

@@ -1,9 +1,8 @@
-// The log that the kernel's dm-log-writes keeps of all that was written to a device, in the order
-// in which the device was told: what a power loss may have left is read from it.
+// The log of the kernel's dm-log-writes: all writes to a device, in the order in which the device got them.
+// From it, a test computes the disk after a power loss.
 //
-// Format: drivers/md/dm-log-writes.c (struct log_write_super, struct log_write_entry); a sector of
-// the log is what its super block says. Errors: kMalformed for what is no such log or is cut off;
-// kIo. Threads: one.
+// Format: drivers/md/dm-log-writes.c (struct log_write_super, struct log_write_entry); the super block sets
+// the size of a sector. Errors: kMalformed for data that is not such a log or is cut off; kIo. Threads: one.
 #pragma once
 
 #include <cstddef>
@@ -19,7 +18,7 @@ struct LoggedWrite {
   std::uint64_t offset = 0;  // of the device, in bytes
   std::string data;          // empty: a flush, a mark or a discard
   std::string mark;          // what `dmsetup message ... mark` said
-  // All that was written before is on the disk: REQ_PREFLUSH, REQ_FUA.
+  // All earlier writes are on the disk: REQ_PREFLUSH, REQ_FUA.
   bool flush = false;
   bool fua = false;
 };
@@ -27,8 +26,8 @@ struct LoggedWrite {
 // `bytes`: the log device from its start.
 Result<std::vector<LoggedWrite>> ParseWriteLog(const std::string& bytes);
 
-// A disk after a loss of power: `writes` up to `end`, of which those behind the last flush before
-// it may be missing. `keep(i)` says whether write i, one of these, has reached the disk.
+// A disk after a power loss: `writes` up to `end`. Those after the last flush before `end` may be missing;
+// `keep(i)` decides whether such a write i has reached the disk.
 template <typename Keep>
 void ApplyWrites(const std::vector<LoggedWrite>& writes, std::size_t begin, std::size_t end,
                  std::string* disk, Keep keep) {

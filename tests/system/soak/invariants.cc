@@ -9,16 +9,17 @@
 namespace railhead::soak {
 namespace {
 
-// "file PATH MODE CONTENT" directly below /run/railhead: a running railheadd writes those anew whenever
-// it likes. What belongs to attachments is in directories.
+// "file PATH MODE CONTENT" directly below /run/railhead. A running railheadd rewrites these files at any
+// time. Files of attachments are in directories.
 bool IsOfDaemon(const std::string& line) {
   constexpr std::string_view kStart = "file /run/railhead/";
   if (!line.starts_with(kStart)) return false;
   return line.find('/', kStart.size()) > line.find(' ', kStart.size());
 }
 
-// A macvlan that goes while its NIC is down leaves the NIC's promiscuity counted (igbvf has no filter for
-// unicast addresses: net/core/dev_addr_lists.c), until the NIC is up again. A count that stays then is wrong.
+// A macvlan may be removed while its NIC is down. Then the kernel keeps its part of the NIC's promiscuity
+// count until the NIC is up again. (igbvf has no filter for unicast addresses: net/core/dev_addr_lists.c.) A
+// count that stays after that is wrong.
 void CountPromiscuityAnew(const std::string& difference) {
   constexpr std::string_view kStart = "+ host link ";
   for (std::size_t at = 0; (at = difference.find(kStart, at)) != std::string::npos;) {
@@ -31,7 +32,7 @@ void CountPromiscuityAnew(const std::string& difference) {
   }
 }
 
-// Network namespaces other than this one's that our programs keep open, "process P holds net:[N]".
+// Other network namespaces that our programs keep open, as "process P holds net:[N]".
 std::string HeldNamespaces() {
   std::string held;
   const auto own = ReadLink("/proc/self/ns/net");
@@ -56,7 +57,7 @@ std::string HeldNamespaces() {
 }  // namespace
 
 bool Grows(const std::vector<Use>& samples) {
-  // A thread pool and a heap find their size within the first waves.
+  // A thread pool and a heap reach their size within the first waves.
   constexpr std::ptrdiff_t kWarm = 4;
   constexpr std::ptrdiff_t kLast = 3;
   if (std::ssize(samples) < kWarm + kLast) return false;

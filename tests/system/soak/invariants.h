@@ -1,5 +1,5 @@
-// What has to hold when all pods are gone.
-// Threads: that which made the node.
+// The conditions after the end of all pods.
+// Threads: the one that made the node.
 #pragma once
 
 #include <map>
@@ -10,7 +10,7 @@
 
 namespace railhead::soak {
 
-// What a process uses.
+// The resources that a process uses.
 struct Use {
   long kilobytes = 0;
   long threads = 0;
@@ -25,16 +25,16 @@ class Invariants {
  public:
   explicit Invariants(Node& node) : node_(node) {}
 
-  // The state that has to come back; railheadd runs, no pod is there.
+  // Records the state that has to return. railheadd runs; the node has no pod.
   Result<void> ReadBaseline();
 
-  // Waits for it: nothing of an attachment is left, each device is as before, no plugin runs, no
-  // pod's namespace is held. What is still missing then is wrong.
+  // Waits until every attachment is cleaned up, each device is as before, no plugin runs, and no process
+  // holds a pod's namespace. Anything unmet at the limit is a fault.
   void Expect();
 
-  // Notes what railheadd uses.
+  // Records railheadd's resources.
   void Sample();
-  // Its memory, descriptors and threads do not grow with what it has done.
+  // Expects that railheadd's memory, descriptors and threads do not grow over time.
   void ExpectNoGrowth();
 
  private:

@@ -1,5 +1,5 @@
-// soak: a node for a while (soak.h), in the namespace that it is started in. Exit status: 0
-// nothing was wrong; 1 something was, and is shown; 2 it could not be run.
+// soak: runs a node for a while (soak.h), in the namespace that it is started in. Exit status: 0 no fault; 1
+// faults, which are shown; 2 it could not run.
 #include <linux/rtnetlink.h>
 
 #include <CLI/CLI.hpp>
@@ -41,7 +41,7 @@ void Show(const Line& line, const SoakReport& report) {
 
 int Run(Line& line) {
   for (const auto& device : line.devices) {
-    // BDF=NAME: what the host calls it.
+    // BDF=NAME: the host's name for it.
     const auto at = device.find('=');
     Slot slot;
     slot.device = device.substr(0, at);

@@ -74,7 +74,7 @@ long FieldOf(const std::string& status, const std::string& name) {
   return at == std::string::npos ? 0 : std::strtol(status.c_str() + at + name.size() + 2, nullptr, 10);
 }
 
-// A call that is late is killed, so that the others can go on.
+// Kills a late call, so that the others can continue.
 void Node::Watch() {
   std::unique_lock lock(mutex_);
   while (!over_) {
@@ -125,7 +125,7 @@ Answer Node::CallWith(const std::string& config, const std::string& command, con
   }
   if (killer.joinable()) killer.join();
   Answer answer;
-  if (!done && killing.after) {  // before it had begun
+  if (!done && killing.after) {  // before it began
     answer.killed = true;
     return answer;
   }
@@ -146,7 +146,7 @@ void Node::Judge(const std::string& what, const crash::TraceResult& done, Answer
   if (!WIFEXITED(done.status))
     return Wrong(what + " ends by signal " + std::to_string(WTERMSIG(done.status)));
   if (answer.code == 0 || !HasMessage(done.output)) {
-    // A process below it can have been killed in place of it; then it says so.
+    // The kill may have hit a child process instead. Then the call has to report that.
     return Wrong(what + " fails without code and message: " + Short(done.output));
   }
   const std::lock_guard lock(mutex_);
@@ -252,7 +252,7 @@ bool Node::Reap() {
   return Children().size() > daemons_.size();
 }
 
-// It answers ADD when bind.sock does.
+// railheadd answers ADD when bind.sock answers.
 Result<void> Node::AwaitDaemon() {
   const auto answers = [&] {
     const UniqueFd socket(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));

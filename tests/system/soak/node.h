@@ -1,9 +1,9 @@
-// The node that the soak runs on: its slots, the calls, railheadd, and what was wrong.
+// The node of the soak: its slots, the calls, railheadd, and the faults.
 //
-// A slot is a device for one pod at a time: a VF by its address, or a slot of late binding.
-// Every call is watched: it has to end within kCallLimit, with success or with a CNI code and
-// a message. Which pod has which address is kept beside the store, so that an address given
-// twice, or before its reuse delay is over, is seen.
+// A slot is a device for one pod at a time: a VF by its address, or a slot of late binding. The node watches
+// every call: it has to end within kCallLimit, with success or with a CNI code and a message. The node itself
+// remembers each pod's addresses. So it notices an address that is given twice, or before the end of its
+// reuse delay.
 // Threads: calls and reports from any; railheadd's process from the thread that made the node.
 #pragma once
 
@@ -28,25 +28,25 @@ namespace railhead::soak {
 using Clock = std::chrono::steady_clock;
 
 inline constexpr std::chrono::seconds kCallLimit{180};
-inline constexpr std::chrono::seconds kLimit{120};  // for all else that is waited for
+inline constexpr std::chrono::seconds kLimit{120};  // for all other waits
 inline constexpr std::chrono::milliseconds kPoll{10};
 
 struct Slot {
   std::string device;  // BDF, or the id of a slot of late binding
   bool late = false;
-  // Of hardware: the host's name of it, to which it is renamed when its driver was bound again.
+  // For hardware: the host's name, which it gets again after its driver was bound again.
   std::string host_name;
   bool unnamed = false;  // it could not be renamed yet
 
-  int number = 0;  // of the pod; 0: there was none
+  int number = 0;  // of the pod; 0: the slot has had no pod
   crash::Pod pod;
   std::string config;
-  std::string nic;                            // the name in the pod, as far as it is known
-  bool attached = false;                      // ADD said so, and nothing has ended it
+  std::string nic;                            // the name in the pod, if known
+  bool attached = false;                      // ADD succeeded, and nothing has ended the attachment
   bool touched = false;                       // the pod changed what CHECK looks at
   std::string result;                         // of ADD
   std::vector<std::string> addresses;         // that it holds
-  std::optional<Clock::time_point> released;  // its addresses can have been released since
+  std::optional<Clock::time_point> released;  // when its addresses may have been released
 };
 
 struct NodeSetting {
@@ -57,7 +57,7 @@ struct NodeSetting {
   bool hardware = false;
   std::chrono::seconds reuse_delay{0};
   std::chrono::seconds patience{kLimit};     // until everything is as before
-  std::optional<crash::Suppressed> planted;  // what every DEL leaves out: it has to be found
+  std::optional<crash::Suppressed> planted;  // requests that every DEL omits; the soak has to find this
 };
 
 struct Answer {
@@ -83,23 +83,23 @@ class Node {
   Answer Call(const std::string& command, const Slot& slot, const Killing& killing = {});
   Answer CallWith(const std::string& config, const std::string& command, const crash::Pod& pod,
                   const Killing& killing = {});
-  // How many system calls each process of an undisturbed ADD and DEL makes.
+  // Counts the system calls of each process of an undisturbed ADD and DEL.
   Result<void> Measure(const Slot& slot);
   [[nodiscard]] crash::CallPoint PointAt(const std::string& command, std::uint64_t luck) const;
 
-  // What ADD gave; and that it may be given to another from `when` on, after its reuse delay.
+  // Records ADD's addresses; and that another pod may get them from `when` on, after the reuse delay.
   void Hold(Slot& slot, const std::string& output);
   void LetGo(Slot& slot, Clock::time_point when);
 
   void Wrong(const std::string& what);
   void Count(const std::string& what);
 
-  // railheadd. Two at most.
+  // Starts railheadd. At most two run at once.
   void StartDaemon();
   void SignalDaemon(std::size_t number, int signal) const;
   void KillDaemon(std::size_t number);
-  // Reaps what ended; a railheadd among it that nobody killed is wrong. Whether anything else than
-  // railheadd is still running: what plugins leave behind becomes this process's child.
+  // Reaps ended processes. A railheadd that ended without a kill is a fault. Returns whether a process other
+  // than railheadd is still running: orphans of plugins become this process's children.
   bool Reap();
   Result<void> AwaitDaemon();
   [[nodiscard]] const std::vector<std::unique_ptr<testing::Process>>& daemons() const { return daemons_; }
@@ -128,7 +128,7 @@ class Node {
   std::vector<std::unique_ptr<testing::Process>> daemons_;
 
   std::mutex mutex_;
-  std::map<std::string, std::string> holders_;  // of addresses: ids of pods
+  std::map<std::string, std::string> holders_;                                     // pod ids by address
   std::map<std::string, std::pair<std::string, Clock::time_point>> cooling_down_;  // the last holder, since
   std::map<std::string, int> counts_;
   std::map<int, int> codes_;
@@ -146,10 +146,10 @@ std::vector<pid_t> Children();
 // A number of /proc/PID/status: "VmRSS", in kB.
 long FieldOf(const std::string& status, const std::string& name);
 
-// A shell's command line; whether it succeeded.
+// Runs a shell command. Returns whether it succeeded.
 bool Shell(const std::string& command);
 
-// Polls until it holds; false: not within the limit.
+// Polls until the condition holds; false: it did not within the limit.
 template <typename Condition>
 bool Await(const Condition& condition, std::chrono::milliseconds limit = kLimit) {
   for (const auto deadline = Clock::now() + limit; !condition();) {

@@ -36,7 +36,7 @@ void Fill(const std::string& path) {
   }
 }
 
-// A file that is cut for as long as this exists, and then as before, unless it was written anew.
+// Cuts a file. Its end restores the file, unless the file was rewritten.
 class CutFile {
  public:
   CutFile(std::string path, std::uint64_t luck) : path_(std::move(path)) {
@@ -61,7 +61,7 @@ class CutFile {
   std::string cut_;
 };
 
-// Files that calls read or write, and neither journal nor store.
+// Files that calls read or write, without the journal and the store.
 std::vector<std::string> StateFiles(const Root& root) {
   std::vector<std::string> files;
   for (const char* const name : {"/run/railhead", "/var/lib/railhead"}) {
@@ -129,7 +129,7 @@ void NodeEvent::End() {
   if (const auto answers = node_.AwaitDaemon(); !answers) node_.Wrong(Describe(answers.error()));
 }
 
-// As an update does it, whichever of the two goes.
+// As in an update. Either of the two processes may be killed.
 void NodeEvent::Double() {
   Pause(Luck());
   node_.StartDaemon();
@@ -149,7 +149,7 @@ void NodeEvent::JumpClock() {
 void NodeEvent::FlapPfs() {
   const std::string pf = Luck() % 2 == 0 ? "pf0" : "pf1";
   if (node_.setting().hardware) {
-    // No call is to meet a half-reset VF: what has to go goes first, and the link is waited for.
+    // No call may meet a half-reset VF, so no pod acts run beside this, and it waits for the link.
     (void)Shell("ip link set " + pf + " down");
     (void)Shell("ip link set " + pf + " up");
     const bool up = Await([&] {
@@ -177,7 +177,7 @@ void NodeEvent::Cut() {
   Leave(node_, slot);
 }
 
-// An entry that cannot be read costs only its own attachment.
+// An unreadable entry may affect only its own attachment.
 void NodeEvent::TryCutJournal(Slot& slot) {
   Add(node_, slot, {});
   const auto entries = Journal(node_.root()).OfSandbox(slot.pod.id);

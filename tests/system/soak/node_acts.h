@@ -1,5 +1,5 @@
-// What happens to the node beside the pods' acts; see plan.h.
-// Threads: that which made the node.
+// Disturbances of the node beside the pods' acts; see plan.h.
+// Threads: the one that made the node.
 #pragma once
 
 #include <vector>
@@ -13,7 +13,7 @@ class NodeEvent {
   NodeEvent(Node& node, std::vector<Slot>& slots, const Wave& wave)
       : node_(node), slots_(slots), wave_(wave) {}
 
-  // Before the pods' acts, while they go on, and behind them.
+  // Run before the pods' acts, during them, and after them.
   Weather Begin();
   void Beside();
   void End();

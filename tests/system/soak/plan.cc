@@ -56,7 +56,8 @@ const std::map<Settlement, const char*>& Settlements() {
   return names;
 }
 
-// Stand-ins have no PCI address: they are found by name and MAC, and die with their pod's namespace.
+// Stand-ins have no PCI address. The plugin finds them by name and MAC, and they die with their pod's
+// namespace.
 bool NeedsHardware(PodAct act) {
   static const std::set<PodAct> acts = {PodAct::kAddGone, PodAct::kAddUnbound, PodAct::kGone,
                                         PodAct::kUnbound, PodAct::kRename,     PodAct::kReaddress};
@@ -65,7 +66,7 @@ bool NeedsHardware(PodAct act) {
 bool NeedsHardware(Settlement settlement) {
   return settlement == Settlement::kReconciler;
 }
-// In a guest only: this machine's clock and memory are everybody's.
+// Only in a guest, since other processes share this machine's clock and memory.
 bool NeedsHardware(NodeAct act) {
   return act == NodeAct::kClockJump || act == NodeAct::kRunFull;
 }
@@ -131,7 +132,7 @@ Round Planner::Next() {
   Round round;
   std::array<NodeAct, kWavesPerRound> acts{};
   for (auto& act : acts) act = node_.Draw(random_, [](NodeAct) { return true; });
-  // Else railheadd lives on, so that it could be seen to grow.
+  // At other times railheadd lives on, so that growth becomes visible.
   constexpr int kOften = 3;
   constexpr int kSeldom = 12;
   if (const int number = next_round_++; number % (number < kSeldom ? kOften : kSeldom) == 0) {
@@ -149,7 +150,8 @@ Wave Planner::NextWave(NodeAct act) {
   Wave wave;
   wave.node = act;
   wave.node_seed = random_();
-  // A PF that goes down or up during a call locks up igbvf's guest: its reset task against a close.
+  // A PF that goes down or up during a call locks up a guest with igbvf. The driver's reset task and a close
+  // block each other.
   if (hardware_ && wave.node == NodeAct::kPfDown) return wave;
   std::vector<std::size_t> slots(states_.size());
   std::iota(slots.begin(), slots.end(), 0);

@@ -1,12 +1,12 @@
-// What the soak does next, drawn from a seed.
+// The soak's next acts, drawn from a seed.
 //
-// Time is cut into rounds, and a round into waves. A wave is one act for each of some slots,
-// all at the same time, and beside them one act on the node. A round ends with a settlement:
-// every pod goes, and everything has to be as before.
+// Time is cut into rounds, and a round into waves. A wave is one act for each of some slots, all at the same
+// time, and beside them one act on the node. A round ends when every pod has ended; then everything has to be
+// as before.
 //
-// What is drawn depends on the seed alone, never on what a call answered: each act also gets a
-// seed of its own for all that it decides. So a seed repeats a run's choices on any machine.
-// Acts come from decks, as cards do, so that no act stays away for long.
+// The choices depend only on the seed, never on a call's answer. Each act gets its own seed for its
+// decisions. So a seed repeats a run's choices on any machine. Acts come from decks of cards, so that each
+// act comes regularly.
 // Threads: one.
 #pragma once
 
@@ -22,7 +22,7 @@ namespace railhead::soak {
 enum class PodAct : std::uint8_t {
   kAdd,         // a pod comes
   kAddKilled,   // its ADD is killed at a system call or after a time
-  kAddTwice,    // two ADDs of it at the same time
+  kAddTwice,    // two ADDs of the pod at the same time
   kAddAndDel,   // its DEL while ADD runs
   kAddGone,     // its namespace goes while ADD runs
   kAddUnbound,  // its VF loses its driver while ADD runs
@@ -55,10 +55,10 @@ enum class Settlement : std::uint8_t { kDel, kGc, kReconciler };
 std::string NameOf(PodAct act);
 std::string NameOf(NodeAct act);
 std::string NameOf(Settlement settlement);
-// How often each has to come per minute, by name. Without hardware some cannot be done.
+// How often each act has to come per minute, by name. Some acts need hardware.
 std::map<std::string, int> LeastPerMinute(bool hardware);
 
-// Its wave has one choice, the slot and the pod with which the cut file is tried.
+// The act cuts a file. Its wave has one choice: the slot and pod that try the cut file.
 bool Cuts(NodeAct act);
 
 struct Choice {
@@ -77,13 +77,13 @@ struct Round {
   Settlement settlement = Settlement::kDel;
 };
 
-// Cards that come in random order, all of them before one comes again.
+// Cards in random order; all come once before any comes again.
 template <typename Card>
 class Deck {
  public:
   explicit Deck(std::vector<Card> cards) : cards_(std::move(cards)) {}
 
-  // The next one that `suits`; there must be one among the cards.
+  // The next card that `suits`. The deck must have one.
   Card Draw(std::mt19937_64& random, const std::function<bool(Card)>& suits) {
     for (;;) {
       for (auto card = left_.begin(); card != left_.end(); ++card) {
@@ -110,7 +110,7 @@ class Deck {
 
 class Planner {
  public:
-  // Slots from `first_late` on are bound late: nobody knows their VFs beforehand.
+  // Slots from `first_late` on have late binding, so their VFs are unknown before ADD.
   Planner(std::uint64_t seed, std::size_t slots, std::size_t first_late, bool hardware);
 
   Round Next();

@@ -21,7 +21,7 @@ std::string Replaced(std::string text, const std::string& what, const std::strin
   return text;
 }
 
-// Choices of one act.
+// The random choices of one act.
 class Luck {
  public:
   explicit Luck(std::uint64_t seed) : random_(seed) {}
@@ -51,7 +51,7 @@ class Luck {
   std::mt19937_64 random_;
 };
 
-// Settings of the VF, at times one for which its driver is bound again.
+// Settings of the VF. Some of them make the plugin bind its driver again.
 std::string Settings(const Slot& slot, Luck& luck, bool hardware) {
   if (!hardware || luck.Happens(60)) return "";
   std::string settings = R"("vlanQoS": 5, "vlan": 200, "spoofchk": "on", "max_tx_rate": 400, )";
@@ -63,8 +63,8 @@ std::string Settings(const Slot& slot, Luck& luck, bool hardware) {
   return settings;
 }
 
-// While a soft RoCE device loses its NIC, the kernel makes no namespaces: rxe_query_port answers ENODEV,
-// and rdma_dev_init_net asks it of every device. A runtime tries again, too.
+// While a soft RoCE device loses its NIC, the kernel cannot make namespaces: rdma_dev_init_net queries every
+// device, and rxe_query_port answers ENODEV. A runtime would also try again.
 void MakeNamespace(Node& node, const Slot& slot) {
   Result<void> made;
   const bool there = Await([&] {
@@ -105,7 +105,7 @@ void AddTwice(Node& node, Slot& slot, const Weather& weather) {
   node.Hold(slot, slot.result);
 }
 
-// What the answer is matters only for who has which address.
+// Uses the answer only to record the pod's addresses.
 void AddBeside(Node& node, Slot& slot, const std::function<void()>& beside) {
   Answer answer;
   std::thread adding([&] { answer = node.Call("ADD", slot); });
@@ -124,7 +124,7 @@ void Check(Node& node, const Slot& slot) {
   if (!answer.succeeded && !slot.touched) node.Wrong("CHECK of " + slot.pod.id + " fails: " + answer.output);
 }
 
-// The VF of a pod is asked for by another one.
+// Another pod asks for a pod's VF.
 void Conflict(Node& node, Slot& slot) {
   const bool held = slot.attached;
   Slot other = slot;
@@ -251,8 +251,8 @@ void Come(Node& node, Slot& slot, int number, std::uint64_t seed) {
   MakeNamespace(node, slot);
 }
 
-// As kubelet, which tries again what is refused for now: so soon after railheadd's start its first
-// looks may not be over.
+// Like kubelet, it tries again after a temporary refusal: soon after its start railheadd may not have
+// finished its first checks.
 void Add(Node& node, Slot& slot, const Weather& weather) {
   Answer answer;
   const bool tried_again = slot.late && !weather.late_adds_may_fail;
@@ -296,7 +296,7 @@ void Bind(Node& node, Slot& slot) {
   if (name == slot.host_name) return;
   const bool renamed =
       Await([&] { return Shell("ip link set " + name + " name " + slot.host_name); }, kNameLimit);
-  // Another NIC has it, as its last pod called it, and gives it back with that pod's DEL.
+  // Another NIC may have this name from its last pod. That pod's DEL frees the name.
   slot.unnamed = !renamed;
 }
 

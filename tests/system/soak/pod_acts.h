@@ -1,4 +1,4 @@
-// What one pod, its runtime or the host does to it; see plan.h.
+// Acts of one pod, its runtime, or the host on it; see plan.h.
 // Threads: acts on different slots may run at the same time.
 #pragma once
 
@@ -7,7 +7,7 @@
 
 namespace railhead::soak {
 
-// What goes on beside the act on the node.
+// The effects of the act on the node on the other acts.
 struct Weather {
   bool adds_may_fail = false;       // each call may: /run is full
   bool late_adds_may_fail = false;  // railheadd is away
@@ -15,13 +15,13 @@ struct Weather {
 
 void Do(Node& node, Slot& slot, const Choice& choice, const Weather& weather);
 
-// A new pod in the slot, with its namespace.
+// Makes a new pod in the slot, with its namespace.
 void Come(Node& node, Slot& slot, int number, std::uint64_t seed);
-// ADD; it has to succeed unless the weather is against it.
+// Runs ADD. It has to succeed unless the weather permits a failure.
 void Add(Node& node, Slot& slot, const Weather& weather);
-// DEL until it succeeds, and the namespace's end. Without a pod: nothing.
+// Repeats DEL until it succeeds, and removes the namespace. Does nothing without a pod.
 void Leave(Node& node, Slot& slot);
-// The host names a VF whose driver was bound again, as udev does.
+// Gives a VF whose driver was bound again the host's name, as udev does.
 void Bind(Node& node, Slot& slot);
 
 }  // namespace railhead::soak

@@ -15,7 +15,7 @@
 namespace railhead::soak {
 namespace {
 
-// Until what is rare has come often enough: so many times as long, at most.
+// The soak may take this many times longer, until rare acts have come often enough.
 constexpr int kMostPatience = 20;
 constexpr int kSecondsPerMinute = 60;
 
@@ -71,7 +71,7 @@ class Soak {
     return static_cast<std::size_t>(late - setting_.slots.begin());
   }
 
-  // Acts that were drawn less often than they have to be.
+  // Acts that came less often than required.
   [[nodiscard]] std::string Missing() const {
     std::string missing;
     for (const auto& [name, per_minute] : LeastPerMinute(setting_.node.hardware)) {
@@ -132,7 +132,7 @@ class Soak {
     for (auto& pod : leaving) pod.join();
   }
 
-  // kubelet's, from which railheadd knows the pods' slots.
+  // Writes kubelet's checkpoint, which gives railheadd the pods' slots.
   void WriteCheckpoint(const Wave& wave) {
     std::map<std::size_t, std::string> pods;
     for (std::size_t i = 0; i < slots_.size(); ++i) {

@@ -1,11 +1,11 @@
-// A node for a while: pods come, behave badly and go, calls are killed and doubled, and the node
-// itself is disturbed, all drawn from a seed (plan.h).
+// Runs a node for a while: pods come, behave badly and go, calls are killed and doubled, and the node is
+// disturbed. A seed decides everything (plan.h).
 //
-// Checked while it runs: every call ends in time, with success or a code and a message; a call
-// that nothing disturbs succeeds; no address belongs to two pods, or comes again before its reuse delay is
-// over; railheadd does not end by itself. Checked after each round, when all pods are gone:
-// everything is as before, bit for bit (tests/system/crash/snapshot.h), no process and no namespace is
-// left. Checked at the end: each act was drawn often enough, and railheadd has not grown.
+// Checked while it runs: every call ends in time, with success or a code and a message. An undisturbed call
+// succeeds. No address belongs to two pods, or is given again before the end of its reuse delay. railheadd
+// does not end by itself. Checked after each round, when all pods are gone: everything is as before, bit for
+// bit (tests/system/crash/snapshot.h), and no process or namespace remains. Checked at the end: each act was
+// drawn often enough, and railheadd has not grown.
 // Threads: Run() makes its own; the process must have called crash::Adopt().
 #pragma once
 
@@ -35,7 +35,7 @@ struct SoakReport {
   std::vector<std::string> wrong;
 };
 
-// An error: it could not begin.
+// An error: the soak could not begin.
 Result<SoakReport> RunSoak(const SoakSetting& setting);
 
 }  // namespace railhead::soak
