@@ -27,14 +27,12 @@ std::string Replaced(std::string text, const std::string& what, const std::strin
   return text;
 }
 
+// A driver reports every setting of a new VF.
 VfSettings FirstState(const FakeDriver& driver) {
   VfSettings state;
-  state.mac.emplace();
-  state.vlan.emplace();
+  ForEachVfSetting([&](const char*, auto setting) { (state.*setting).emplace(); });
   state.spoofchk = true;
-  state.trust = false;
-  state.rate.emplace();
-  if (driver.link_state) state.link_state = VfLinkState::kAuto;
+  if (!driver.link_state) state.link_state.reset();
   return state;
 }
 

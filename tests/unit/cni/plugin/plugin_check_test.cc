@@ -4,9 +4,11 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <map>
 
 #include "cni/protocol/cni_result.h"
 #include "tests/support/plugin/rails_fixture.h"
+#include "tests/support/plugin/vf_fields.h"
 
 namespace railhead::testing {
 namespace {
@@ -67,10 +69,12 @@ TEST_F(PluginCheckTest, VfSettings) {
 
 // Drivers set some fields that they do not report (rtnl_fill_vfinfo omits them).
 TEST_F(PluginCheckTest, WhatADriverDoesNotReportIsNoDifference) {
+  std::map<std::string, std::string> fields;
+  for (auto& [key, field] : VfFields()) fields.emplace(std::move(key), std::move(field));
   Call call = AllRails();
-  call.config = R"("deviceID":")" + Bdf(0) + R"(","vlan":100,"mac":"02:aa:00:00:00:01","spoofchk":"off",
-      "trust":"on","link_state":"enable","max_tx_rate":1000,)" +
-                Ipam();
+  call.config = R"("deviceID":")" + Bdf(0) + "\"";
+  for (const auto& [key, field] : fields) call.config += "," + field;
+  call.config += "," + Ipam();
   Attach(call);
   VfSettings& state_of_vf = *state().Function(Bdf(0))->state;
   const VfSettings good = state_of_vf;
