@@ -1,8 +1,9 @@
 #!/usr/bin/python3 -B
-"""prose.py - pages are plain: short sentences, the words of docs/glossary.md, no phrases that a reader has to read twice.
+"""prose.py - text is plain: short sentences, the words of docs/glossary.md, no phrases that a reader has to read twice.
 
-usage: prose.py [--list long|words|phrases] [PAGE...]   default: each *.md
-What is measured is running text: no code, tables, headings or links' targets.
+usage: prose.py [--list long|words|phrases] [FILE...]   default: each page (*.md) and source (*.h, *.cc)
+Measured are pages, comments, and the messages of the product (string literals with blanks), each kind for
+itself. Of a page it is running text: no code, tables, headings or links' targets.
 --list prints each sentence that is too long, has a retired word or a hard phrase.
 exit status: 0, or 1 when a measure is above its limit
 """
@@ -14,7 +15,7 @@ import subprocess
 import sys
 
 WORDS_OF_A_SENTENCE = 25
-LONG_SHARE = 0.06           # of all sentences
+LONG_SHARE = {'pages': 0.06, 'comments': 0.03, 'messages': 0.0}  # of all sentences
 PHRASES_PER_THOUSAND = 1    # words
 HARD = [
     r'\b(is|are) (no|none|nobody|nothing)\b',  # negated nouns: "is no PCI address"
@@ -24,6 +25,8 @@ HARD = [
     r'\b(any more|no more than before|all else|all that|of it)\b',
     r'\b(by then|meanwhile|anew)\b',
 ]
+# In comments and messages these have their common sense: "the rest", "it looks like".
+COMMON = ('look', 'looks', 'rest', 'rests')
 # A list of names, not running text; and the Chinese pages, for which these are not the rules.
 LEFT_OUT = ('docs/glossary.md', 'docs/zh/')
 
@@ -36,62 +39,113 @@ def retired(glossary):
     return re.compile(r'\b(' + '|'.join(words) + r')\b', re.I)
 
 
-def sentences(text):
+def page(text):
     text = re.sub(r'^(```|~~~).*?^\1', '', text, flags=re.S | re.M)
     text = re.sub(r'<!--.*?-->', '', text, flags=re.S)
     left_out = r'\s{4,}\S|\s*\||#|\s*\|?[-:| ]+$'
     text = '\n'.join(line for line in text.splitlines() if not re.match(left_out, line) or re.match(r'\s+[-*\d]', line))
     text = re.sub(r'`[^`]*`', 'CODE', text)
     text = re.sub(r'\[([^\]]*)\]\([^)]*\)', r'\1', text)
-    for block in re.split(r'\n\s*\n|\n(?=\s*(?:[-*]|\d+\.)\s)', text):
+    return re.split(r'\n\s*\n|\n(?=\s*(?:[-*]|\d+\.)\s)', text)
+
+
+def comments(text):
+    """Blocks of lines that are comments, and comments behind code."""
+    lines = []
+    for line in text.splitlines():
+        whole = re.match(r'\s*//+ ?(.*)', line)
+        behind = re.search(r'[;{},)] +// (.*)', line)
+        lines += [whole[1]] if whole else ['', behind[1], ''] if behind else ['']
+    return re.sub(r'`[^`]*`', 'CODE', '\n'.join(lines)).split('\n\n')
+
+
+def messages(text):
+    text = re.sub(r'^\s*(//|#include).*', '', text, flags=re.M)
+    literals = re.findall(r'"((?:[^"\\\n]|\\.)*)"', text)
+    return [literal for literal in literals if ' ' in literal.strip() and re.search('[a-z]{3}', literal)]
+
+
+def sentences(blocks):
+    for block in blocks:
         for sentence in re.split(r'(?<=[.!?])\s+(?=[A-Z`"(])', ' '.join(block.split())):
             if re.search('[A-Za-z]', sentence):
                 yield sentence
 
 
-def measure(text, words):
+def kinds_of(name, text):
+    """What of a file is measured: its kind and its blocks."""
+    if name.endswith('.md'):
+        yield 'pages', page(text)
+        return
+    yield 'comments', comments(text)
+    if not name.startswith(('tests/', 'bench/')):
+        yield 'messages', messages(text)
+
+
+def measure(blocks, words):
     """Of each sentence: its words, retired words and hard phrases."""
-    for sentence in sentences(text):
+    for sentence in sentences(blocks):
         phrases = [match[0] for hard in HARD if (match := re.search(hard, sentence, re.I))]
         yield sentence, len(sentence.split()), words.findall(sentence), phrases
 
 
 def self_test(words):
-    planted = 'The rail is told. Many ' + 'word ' * 26 + 'end. It is no device.\n\n    told in code\n\n| told | in a table |\n'
-    found = list(measure(planted, words))
-    assert [bool(one[2]) for one in found] == [True, False, False], 'the retired word is not found'
-    assert [one[1] > WORDS_OF_A_SENTENCE for one in found] == [False, True, False], 'the long sentence is not found'
-    assert [bool(one[3]) for one in found] == [False, False, True], 'the hard phrase is not found'
+    wrong = 'The rail is told. Many ' + 'word ' * 26 + 'end. It is no device.'
+    code = f'// {wrong}\nint told = 0;  // A rail.\nFail("{wrong}", "told");\n'
+    texts = {'pages': wrong + '\n\n    told in code\n\n| told | in a table |\n', 'comments': code, 'messages': code}
+    for kind, text in texts.items():
+        blocks = dict(kinds_of('a.md' if kind == 'pages' else 'a.cc', text))[kind]
+        found = [one for one in measure(blocks, words) if one[0] != 'A rail.']
+        assert [bool(one[2]) for one in found] == [True, False, False], f'{kind}: the retired word is not found'
+        assert [one[1] > WORDS_OF_A_SENTENCE for one in found] == [False, True, False], f'{kind}: the long sentence is not found'
+        assert [bool(one[3]) for one in found] == [False, False, True], f'{kind}: the hard phrase is not found'
+
+
+class Measures:
+    """Of all texts of one kind."""
+
+    def __init__(self, kind):
+        self.kind, self.sentences, self.words, self.long, self.retired, self.hard = kind, 0, 0, 0, 0, 0
+
+    def add(self, length, retired_words, phrases):
+        self.sentences, self.words = self.sentences + 1, self.words + length
+        self.long += length > WORDS_OF_A_SENTENCE
+        self.retired, self.hard = self.retired + len(retired_words), self.hard + len(phrases)
+
+    def print(self):
+        """Returns whether all are within their limits."""
+        share, rate = self.long / max(self.sentences, 1), self.hard * 1000 / max(self.words, 1)
+        print(f'{self.kind}: {self.words} words, {self.sentences} sentences: {share:.1%} have more than {WORDS_OF_A_SENTENCE} words, '
+              f'{self.retired} retired words, {rate:.1f} hard phrases per 1,000 words')
+        good = share <= LONG_SHARE[self.kind] and rate <= PHRASES_PER_THOUSAND and not self.retired
+        if not good:
+            print(f'prose.py: {self.kind}: at most {LONG_SHARE[self.kind]:.0%} long sentences, {PHRASES_PER_THOUSAND} hard phrase per '
+                  '1,000 words and no retired words; --list long, phrases or words shows them', file=sys.stderr)
+        return good
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument('--list', choices=('long', 'words', 'phrases'))
-    parser.add_argument('pages', nargs='*')
+    parser.add_argument('files', nargs='*')
     given = parser.parse_args()
-    if not given.pages:
-        os.chdir(pathlib.Path(__file__).resolve().parents[2])
-        listed = subprocess.run(['git', 'ls-files', '-co', '--exclude-standard', '*.md'], check=True, capture_output=True, text=True)
-        given.pages = [page for page in listed.stdout.split() if not page.startswith(LEFT_OUT) and pathlib.Path(page).is_file()]
     root = pathlib.Path(__file__).resolve().parents[2]
+    if not given.files:
+        os.chdir(root)
+        listed = subprocess.run(['git', 'ls-files', '-co', '--exclude-standard', '*.md', '*.h', '*.cc'], check=True, capture_output=True, text=True)
+        given.files = [name for name in listed.stdout.split() if not name.startswith(LEFT_OUT) and pathlib.Path(name).is_file()]
     words = retired((root / 'docs/glossary.md').read_text(encoding='utf-8'))
     self_test(words)
-    count = total = long = hard = old = 0
-    for page in given.pages:
-        for sentence, length, retired_words, phrases in measure(pathlib.Path(page).read_text(encoding='utf-8'), words):
-            count, total, long = count + 1, total + length, long + (length > WORDS_OF_A_SENTENCE)
-            hard, old = hard + len(phrases), old + len(retired_words)
-            shown = {'long': length > WORDS_OF_A_SENTENCE, 'words': retired_words, 'phrases': phrases}
-            if given.list and shown[given.list] or retired_words and not given.list:
-                print(f'{page}: {sentence}')
-    share, rate = long / max(count, 1), hard * 1000 / max(total, 1)
-    print(f'{len(given.pages)} pages, {total} words, {count} sentences: {share:.1%} have more than {WORDS_OF_A_SENTENCE} words, '
-          f'{old} retired words, {rate:.1f} hard phrases per 1,000 words')
-    if share <= LONG_SHARE and rate <= PHRASES_PER_THOUSAND and not old:
-        return 0
-    print(f'prose.py: at most {LONG_SHARE:.0%} long sentences, {PHRASES_PER_THOUSAND} hard phrase per 1,000 words and no retired words; '
-          '--list long, phrases or words shows them', file=sys.stderr)
-    return 1
+    all_measures = {kind: Measures(kind) for kind in LONG_SHARE}
+    for name in given.files:
+        for kind, blocks in kinds_of(name, pathlib.Path(name).read_text(encoding='utf-8')):
+            for sentence, length, found, phrases in measure(blocks, words):
+                retired_words = [word for word in found if kind == 'pages' or word.lower() not in COMMON]
+                all_measures[kind].add(length, retired_words, phrases)
+                shown = {'long': length > WORDS_OF_A_SENTENCE, 'words': retired_words, 'phrases': phrases}
+                if given.list and shown[given.list] or retired_words and not given.list:
+                    print(f'{name}: {sentence}')
+    return 0 if all([measures.print() for measures in all_measures.values() if measures.sentences]) else 1
 
 
 if __name__ == '__main__':
