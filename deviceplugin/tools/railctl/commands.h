@@ -19,11 +19,25 @@
 #include "deviceplugin/services/reachability/reachability_report.h"
 #include "deviceplugin/services/reconcile/address_owners.h"
 #include "deviceplugin/tools/railctl/output.h"
+#include "ipam/store/node_blocks.h"
 #include "ipam/store/store.h"
 #include "netns/base/files.h"
 #include "netns/base/result.h"
 #include "netns/kernel.h"
 #include "netns/ns/netns.h"
+
+namespace railhead::preflight {
+struct RailPf;
+}  // namespace railhead::preflight
+namespace railhead::rdma_test {
+struct TestEnd;
+}  // namespace railhead::rdma_test
+namespace railhead::resources {
+struct ConfigSource;
+}  // namespace railhead::resources
+namespace railhead::resources {
+struct Plan;
+}  // namespace railhead::resources
 
 namespace railhead::railctl {
 
@@ -43,6 +57,8 @@ void AddCommands(CLI::App* app, const Root& root, int* status);
 void AddCompletionCommand(CLI::App* app, int* status);
 // config check
 void AddConfigCommand(CLI::App* app, const Root& root, int* status);
+void AddDescribeCommand(CLI::App* app, const Root& root, int* status);
+void AddDevicesCommand(CLI::App* app, const Root& root, int* status);
 void AddDoctorCommand(CLI::App* app, const Root& root, int* status);
 // drain, undrain
 void AddDrainCommands(CLI::App* app, const Root& root, int* status);
@@ -68,6 +84,7 @@ void AddPreflightCommand(CLI::App* app, const Root& root, int* status);
 // rdma-test
 void AddRdmaTestCommand(CLI::App* app, const Root& root, int* status);
 void AddReachabilityCommand(CLI::App* app, const Root& root, int* status);
+void AddStatusCommand(CLI::App* app, const Root& root, int* status);
 // topology, with the alias topo
 void AddTopologyCommand(CLI::App* app, const Root& root, int* status);
 // vfs plan, vfs apply
@@ -88,6 +105,16 @@ enum class Shell { kBash, kZsh, kFish };
 // /usr/share/bash-completion/completions/NAME, for zsh _NAME in its fpath, for fish
 // vendor_completions.d/NAME.fish.
 std::string CompletionScript(const CLI::App& app, const std::string& name, Shell shell);
+
+// What this node would advertise by that configuration. Asks the kernel which devices the host itself uses.
+Result<resources::Plan> PlanOf(const Root& root, const resources::ConfigSource& source);
+
+// The rails' PFs on this node, in the fabric's order. Errors: those of fabric.json; kNotFound: there is none.
+Result<std::vector<preflight::RailPf>> ReadRailPfs(const Root& root, const std::string& fabric);
+
+// The ends of an RDMA test: as rdma_test::ResolveEnd() takes them, or anything that FindSubject() finds and
+// that is in one pod.
+Result<std::vector<rdma_test::TestEnd>> FindTestEnds(const Root& root, const std::vector<std::string>& said);
 
 // Tells them: one by one as Complain() does, and in JSON or YAML as {"ok": false, "error": the first of
 // "errors"} on standard output. Returns `status`. Needs one at least.
@@ -160,6 +187,40 @@ struct AddressReport {
 // nullopt: there is no store.
 Result<std::optional<AddressReport>> ReportAddresses(const Root& root);
 
+struct BlockLine {
+  ipam::NodeBlock block;
+  std::size_t in_use = 0;  // addresses that are not free
+
+  static void List(auto& f) {
+    f.Part(&BlockLine::block, [](auto& part) {
+      using Block = ipam::NodeBlock;
+      part.Column("BLOCK", [](const Block& it) { return it.range.ToString(); });
+      part("pool", &Block::pool, {.column = "POOL"});
+      part("number", &Block::index, {.column = "NUMBER"});
+      part.Output("first", [](const Block& it) { return it.range.first; });
+      part.Output("last", [](const Block& it) { return it.range.last; });
+      part.Output("state", [](const Block& it) { return NameOf(it.state); }, {.column = "STATE"});
+    });
+    f("inUse", &BlockLine::in_use, {.column = "IN USE"});
+  }
+};
+
+// The blocks that this node leases.
+struct LeaseReport {
+  std::optional<std::string> node;  // nullopt: it leases nothing
+  std::vector<BlockLine> blocks;
+  std::string invalid;  // why no address is allocated from them; empty: addresses are
+
+  static void List(auto& f) {
+    f("blocks", &LeaseReport::blocks);
+    f.Output("usable", [](const LeaseReport& report) { return report.node && report.invalid.empty(); });
+    f("node", &LeaseReport::node);
+    f("because", &LeaseReport::invalid, kSparseField);
+  }
+};
+
+Result<LeaseReport> ReadLease(const Root& root);
+
 }  // namespace railhead::railctl
 
 namespace railhead::railctl {
@@ -212,8 +273,8 @@ struct SandboxNcclConfig {
   std::vector<std::string> env;  // "NAME=value", from the CDI specs
 };
 
-// `which`: a container's id or the beginning of one, a pod as "namespace/name" or by its UID, the path
-// of a network namespace; "": all. Only attachments that have an NCCL configuration, or should have one.
+// `which`: as FindSubject() takes it; "": all. Only attachments that have an NCCL configuration, or should
+// have one.
 Result<std::vector<SandboxNcclConfig>> FindNcclConfigs(const Root& root, const std::string& which);
 
 struct NcclConfigVerdict {

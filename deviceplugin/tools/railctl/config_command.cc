@@ -65,11 +65,6 @@ std::vector<Error> ErrorsIn(const Root& root, const resources::ConfigSource& sou
   return ErrorsInFabric(**text, path);
 }
 
-Result<resources::Plan> PlanOf(const Root& root, const resources::ConfigSource& source) {
-  const inventory::HostNetwork host = RH_TRY(AskHostNetwork(root));
-  return MakePlan(root, source, host, resources::DdpOfKernel(root));
-}
-
 int CheckConfig(const Root& root, const ConfigArguments& arguments) {
   const auto source = resources::DetectConfig(root, arguments.file, arguments.prefix);
   if (!source) return Refuse({source.error()}, arguments.output, kBadConfig);
@@ -86,6 +81,11 @@ int CheckConfig(const Root& root, const ConfigArguments& arguments) {
 }
 
 }  // namespace
+
+Result<resources::Plan> PlanOf(const Root& root, const resources::ConfigSource& source) {
+  const inventory::HostNetwork host = RH_TRY(AskHostNetwork(root));
+  return MakePlan(root, source, host, resources::DdpOfKernel(root));
+}
 
 void AddConfigCommand(CLI::App* app, const Root& root, int* status) {
   CLI::App* config = app->add_subcommand("config", "Check or describe a configuration");

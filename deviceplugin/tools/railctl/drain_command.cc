@@ -9,11 +9,11 @@
 #include "cni/fabric/fabric.h"
 #include "cni/state/journal.h"
 #include "deviceplugin/node/inventory/inventory.h"
-#include "deviceplugin/node/resources/advertised.h"
 #include "deviceplugin/services/health/drains.h"
 #include "deviceplugin/services/health/state_file.h"
 #include "deviceplugin/tools/railctl/commands.h"
 #include "deviceplugin/tools/railctl/output.h"
+#include "deviceplugin/tools/railctl/subject.h"
 #include "netns/base/text.h"
 
 namespace railhead::railctl {
@@ -44,25 +44,17 @@ std::string DisplayName(const health::Drain& drain) {
   return drain.name == drain.device ? drain.device : drain.name + " (" + drain.device + ")";
 }
 
-// Address, PF's network device, or rail.
-Result<std::string> DeviceOf(const Root& root, const DrainArguments& arguments) {
-  const auto inventory = RH_TRY(Discover(root, inventory::HostNetwork{}));
-  if (const inventory::NicFunction* function = inventory->Find(arguments.target)) return function->id;
-  std::vector<std::string> known;
-  for (const inventory::NicFunction& function : inventory->functions) {
-    if (function.is_vf || function.pf_name.empty()) continue;
-    if (function.pf_name == arguments.target) return function.id;
-    known.push_back(function.pf_name);
+// Of a rail its PF.
+Result<std::string> DeviceOf(const Root& root, const std::string& target, const std::string& fabric) {
+  const Subject subject = RH_TRY(FindSubject(root, ReadNodeRecords(root, fabric), target));
+  if (!subject.IsDevice()) {
+    const std::string devices = subject.devices.empty() ? "" : ": " + Join(subject.devices, ", ");
+    return Fail(ErrorCode::kInvalid, "'" + target + "' is the " + subject.Title() + ", which has no drain",
+                "name a rail, PF or VF" + devices);
   }
-  if (const auto fabric = RH_TRY(ReadFabric(root, arguments.fabric))) {
-    for (const auto& [rail, device] : resources::PfsOfRails(*fabric, *inventory)) {
-      if (rail == arguments.target) return device;
-      known.push_back(rail);
-    }
-  }
-  return Fail(
-      ErrorCode::kNotFound, "this node has no rail, PF or VF " + arguments.target,
-      "it has " + (known.empty() ? "no PFs" : Join(known, ", ")) + "; VFs are named by their address");
+  if (subject.devices.empty())
+    return Fail(ErrorCode::kNotFound, "this node has no PF on rail " + subject.name, "see railctl lldp");
+  return subject.devices.front();
 }
 
 // The drained devices that pods still have.
@@ -94,7 +86,7 @@ std::string TextOf(const DrainResult& drained) {
 
 int RunDrain(const Root& root, const DrainArguments& arguments) {
   if (arguments.target.empty()) return List(root, arguments);
-  const auto device = DeviceOf(root, arguments);
+  const auto device = DeviceOf(root, arguments.target, arguments.fabric);
   if (!device) return Complain(device.error(), kFailed);
   const health::Drain drain{*device, arguments.target, arguments.reason, std::chrono::system_clock::now()};
   const auto added = AddDrain(root, drain);
@@ -124,12 +116,22 @@ Result<std::vector<std::string>> OtherFaults(const Root& root, const std::string
   return faults;
 }
 
+// A device that has left the node is known by what the drain says alone.
+std::vector<health::Drain>::const_iterator FindDrain(const Root& root,
+                                                     const std::vector<health::Drain>& drains,
+                                                     const DrainArguments& arguments) {
+  const auto drain = std::ranges::find_if(drains, [&](const health::Drain& one) {
+    return one.name == arguments.target || one.device == arguments.target;
+  });
+  if (drain != drains.end()) return drain;
+  const auto device = DeviceOf(root, arguments.target, arguments.fabric);
+  return device ? std::ranges::find(drains, *device, &health::Drain::device) : drains.end();
+}
+
 int RunUndrain(const Root& root, const DrainArguments& arguments) {
   const auto drains = health::ReadDrains(root);
   if (!drains) return Complain(drains.error(), kFailed);
-  const auto drain = std::ranges::find_if(*drains, [&](const health::Drain& one) {
-    return one.name == arguments.target || one.device == arguments.target;
-  });
+  const auto drain = FindDrain(root, *drains, arguments);
   if (drain == drains->end()) {
     return Complain({ErrorCode::kNotFound, arguments.target + " is not drained",
                      "railctl drain lists what is drained", 0},
@@ -158,7 +160,7 @@ void AddDrainCommands(CLI::App* app, const Root& root, int* status) {
   CLI::App* drain =
       app->add_subcommand("drain", "take a rail, PF or VF out of use; without TARGET, list what is drained");
   drain->add_option("TARGET", drain_arguments->target,
-                    "rail0, its PF's network device, or a PCI address: 0000:43:10.0");
+                    "rail0, or a PF or VF: its network device, RDMA device, PCI address, MAC or switch port");
   drain->add_option("--reason", drain_arguments->reason, "shown by railctl health");
   drain->add_option("--fabric", drain_arguments->fabric, "fabric.json, for rails")->capture_default_str();
   drain_arguments->output.AddTo(drain);
@@ -169,7 +171,7 @@ void AddDrainCommands(CLI::App* app, const Root& root, int* status) {
   auto undrain_arguments = std::make_shared<DrainArguments>();
   CLI::App* undrain =
       app->add_subcommand("undrain", "take a drained rail, PF or VF back into use once it is healthy");
-  undrain->add_option("TARGET", undrain_arguments->target, "the name that was drained, or its PCI address")
+  undrain->add_option("TARGET", undrain_arguments->target, "the name that was drained, or another name of it")
       ->required();
   undrain->add_flag("--force", undrain_arguments->force,
                     "also while it has other faults, or its health is unknown");

@@ -9,6 +9,8 @@
 #include "deviceplugin/services/health/state_file.h"
 #include "deviceplugin/tools/railctl/commands.h"
 #include "deviceplugin/tools/railctl/output.h"
+#include "deviceplugin/tools/railctl/subject.h"
+#include "netns/base/text.h"
 
 namespace railhead::railctl {
 namespace {
@@ -20,19 +22,23 @@ struct HealthArguments {
   std::string device;
 };
 
-// The device and, since its faults are those of its VFs, its PF in the history.
-Result<void> Select(const std::string& device, health::HealthState* state) {
-  const auto is_it = [&](const health::DeviceHealth& health) { return health.id == device; };
-  const auto found = std::ranges::find_if(state->devices, is_it);
-  if (found == state->devices.end()) {
-    return Fail(ErrorCode::kNotFound, "railheadd knows no device " + device,
+// The devices and, since its faults are those of its VFs, their PFs in the history.
+Result<void> Select(const Root& root, const std::string& which, health::HealthState* state) {
+  std::vector<std::string> devices = {which};
+  // One that has left the node is known by the state file alone.
+  if (!Contains(state->devices, which, &health::DeviceHealth::id))
+    devices = RH_TRY(FindSubject(root, which)).devices;
+  std::erase_if(state->devices,
+                [&](const health::DeviceHealth& health) { return !Contains(devices, health.id); });
+  if (state->devices.empty()) {
+    return Fail(ErrorCode::kNotFound, "railheadd watches no device of '" + which + "'",
                 "see railctl health for all devices");
   }
-  const std::string pf = found->pf;
   std::erase_if(state->history, [&](const health::HealthRecord& record) {
-    return record.device != device && (record.device != pf || record.vfs == 0);
+    const bool with_vfs =
+        record.vfs != 0 && Contains(state->devices, record.device, &health::DeviceHealth::pf);
+    return !Contains(devices, record.device) && !with_vfs;
   });
-  std::erase_if(state->devices, [&](const health::DeviceHealth& health) { return !is_it(health); });
   return {};
 }
 
@@ -54,7 +60,7 @@ int RunHealth(const Root& root, const HealthArguments& options) {
   if (!state) return Complain(state.error(), kFailed);
   if (!*state) return Complain(health::kHealthFile.Missing(root), kFailed);
   if (!options.device.empty()) {
-    if (auto selected = Select(options.device, &**state); !selected) {
+    if (auto selected = Select(root, options.device, &**state); !selected) {
       return Complain(selected.error(), kFailed);
     }
   }
@@ -75,7 +81,9 @@ void AddHealthCommand(CLI::App* app, const Root& root, int* status) {
   auto* output = options->output.AddTo(command);
   auto* history =
       command->add_flag("--history", options->history, "print the newest changes instead, oldest first");
-  auto* device = command->add_option("device", options->device, "only this one: 0000:43:10.0");
+  auto* device = command->add_option(
+      "device", options->device,
+      "only this one, or those of a rail or pod: 0000:43:10.0, ens1f0, rail0, train/worker-0");
   command
       ->add_flag("--recording", options->recording,
                  "print the latest observations instead, line by line, for railctl health replay")

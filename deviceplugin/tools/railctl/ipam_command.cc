@@ -11,6 +11,7 @@
 #include "deviceplugin/services/reconcile/address_owners.h"
 #include "deviceplugin/tools/railctl/commands.h"
 #include "deviceplugin/tools/railctl/output.h"
+#include "deviceplugin/tools/railctl/subject.h"
 #include "ipam/store/node_blocks.h"
 #include "ipam/store/store.h"
 #include "netns/base/node.h"
@@ -39,50 +40,14 @@ struct EventLine {
   }
 };
 
-struct BlockLine {
-  ipam::NodeBlock block;
-  std::size_t in_use = 0;  // addresses that are not free
-
-  static void List(auto& f) {
-    f.Part(&BlockLine::block, [](auto& part) {
-      using Block = ipam::NodeBlock;
-      part.Column("BLOCK", [](const Block& it) { return it.range.ToString(); });
-      part("pool", &Block::pool, {.column = "POOL"});
-      part("number", &Block::index, {.column = "NUMBER"});
-      part.Output("first", [](const Block& it) { return it.range.first; });
-      part.Output("last", [](const Block& it) { return it.range.last; });
-      part.Output("state", [](const Block& it) { return NameOf(it.state); }, {.column = "STATE"});
-    });
-    f("inUse", &BlockLine::in_use, {.column = "IN USE"});
-  }
-};
-
-// The blocks that this node leases.
-struct LeaseReport {
-  std::optional<std::string> node;  // nullopt: it leases nothing
-  std::vector<BlockLine> blocks;
-  std::string invalid;  // why no address is allocated from them; empty: addresses are
-
-  static void List(auto& f) {
-    f("blocks", &LeaseReport::blocks);
-    f.Output("usable", [](const LeaseReport& report) { return report.node && report.invalid.empty(); });
-    f("node", &LeaseReport::node);
-    f("because", &LeaseReport::invalid, kSparseField);
-  }
-};
-
 struct IpamOptions {
   Output output;
   bool force = false;
   std::string pool;
-  std::string which;  // an address, or a container's id or the beginning of it
+  std::string which;  // an address, or what has addresses
 };
 
-bool Matches(const KnownAddress& known, const std::string& which) {
-  return known.record.address.ToString() == which || known.record.owner.container.rfind(which, 0) == 0;
-}
-
-int ListAddresses(const AddressReport& report, const IpamOptions& options) {
+int ListAddresses(const Root& /*root*/, const AddressReport& report, const IpamOptions& options) {
   std::vector<KnownAddress> chosen = report.addresses;
   if (!options.pool.empty())
     std::erase_if(chosen, [&](const KnownAddress& known) { return known.record.pool != options.pool; });
@@ -90,12 +55,17 @@ int ListAddresses(const AddressReport& report, const IpamOptions& options) {
   return kDone;
 }
 
-int ShowAddress(const AddressReport& report, const IpamOptions& options) {
+int ShowAddress(const Root& root, const AddressReport& report, const IpamOptions& options) {
+  const auto subject = FindSubject(root, options.which);
+  if (!subject) return Complain(subject.error(), kFailed);
   std::vector<KnownAddress> chosen = report.addresses;
-  std::erase_if(chosen, [&](const KnownAddress& known) { return !Matches(known, options.which); });
+  std::erase_if(chosen, [&](const KnownAddress& known) {
+    return subject->address ? known.record.address != *subject->address
+                            : !Contains(subject->containers, known.record.owner.container);
+  });
   if (chosen.empty()) {
-    return Complain({ErrorCode::kNotFound, "the store has no address or container '" + options.which + "'",
-                     "it has no free addresses; see railctl ipam list", 0},
+    return Complain({ErrorCode::kNotFound, "the store has no address of '" + options.which + "'",
+                     "it has no free addresses: see railctl describe " + options.which, 0},
                     kFailed);
   }
   options.output.PrintList("addresses", chosen);
@@ -118,12 +88,12 @@ std::string TextOf(const AddressReport& report) {
   return text;
 }
 
-int CheckAddresses(const AddressReport& report, const IpamOptions& options) {
+int CheckAddresses(const Root& /*root*/, const AddressReport& report, const IpamOptions& options) {
   options.output.Print(report, [](const AddressReport& it) { return TextOf(it); });
   return report.damage.empty() && report.Leaked().empty() ? kDone : kFailed;
 }
 
-int Export(const AddressReport& report, const IpamOptions& /*options*/) {
+int Export(const Root& /*root*/, const AddressReport& report, const IpamOptions& /*options*/) {
   Output().PrintData({{"addresses", ToJson(report.addresses)}});
   return kDone;
 }
@@ -164,13 +134,13 @@ Result<void> Release(const Root& root, const AddressReport& report, const IpamOp
   return {};
 }
 
-using Act = std::function<int(const AddressReport& report, const IpamOptions& options)>;
+using Act = std::function<int(const Root& root, const AddressReport& report, const IpamOptions& options)>;
 
 int RunIpam(const Root& root, const IpamOptions& options, const Act& act) {
   const auto report = ReportAddresses(root);
   if (!report) return Complain(report.error(), kFailed);
   // No store: nothing is held.
-  return act(report->value_or(AddressReport{{}, {}, true}), options);
+  return act(root, report->value_or(AddressReport{{}, {}, true}), options);
 }
 
 }  // namespace
@@ -191,8 +161,11 @@ void AddIpamCommand(CLI::App* app, const Root& root, int* status) {
   };
   const auto list = with_output(add("list", "held and released addresses with their holders", ListAddresses));
   list.first->add_option("--pool", list.second->pool, "only this subnet: 10.100.0.0/16");
-  const auto show = with_output(add("show", "one address, or all of a container", ShowAddress));
-  show.first->add_option("which", show.second->which, "address, or container id (or its beginning)")
+  const auto show =
+      with_output(add("show", "one address, or all of a pod, container or device", ShowAddress));
+  show.first
+      ->add_option("which", show.second->which,
+                   "address, NAMESPACE/POD, pod UID, device, or container id or its beginning")
       ->required();
   const auto check =
       with_output(add("check", "contradictions in the store, and leaked addresses", CheckAddresses));
@@ -206,8 +179,8 @@ void AddIpamCommand(CLI::App* app, const Root& root, int* status) {
   AddIpamBlocksCommand(ipam, root, status);
   AddIpamImportCommand(ipam, root, status);
   const auto release = add("release", "releases a held address; its reuse delay begins",
-                           [&root](const AddressReport& report, const IpamOptions& options) {
-                             const auto done = Release(root, report, options);
+                           [](const Root& of, const AddressReport& report, const IpamOptions& options) {
+                             const auto done = Release(of, report, options);
                              return done ? kDone : Complain(done.error(), kFailed);
                            });
   release.first->add_option("address", release.second->which, "10.100.0.17")->required();
@@ -285,6 +258,8 @@ std::size_t InUse(const ipam::NodeBlock& block, const std::vector<ipam::AddressR
   return count;
 }
 
+}  // namespace
+
 Result<LeaseReport> ReadLease(const Root& root) {
   LeaseReport report;
   auto store = RH_TRY(ipam::AddressStore::OpenExisting(root));
@@ -303,6 +278,8 @@ Result<LeaseReport> ReadLease(const Root& root) {
   for (const ipam::NodeBlock& block : blocks) report.blocks.push_back({block, InUse(block, records)});
   return report;
 }
+
+namespace {
 
 int RunBlocks(const Root& root, const Output& output) {
   const auto lease = ReadLease(root);

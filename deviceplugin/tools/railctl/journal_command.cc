@@ -17,6 +17,7 @@
 #include "cni/state/journal.h"
 #include "deviceplugin/tools/railctl/commands.h"
 #include "deviceplugin/tools/railctl/output.h"
+#include "deviceplugin/tools/railctl/subject.h"
 #include "netns/base/files.h"
 #include "netns/base/text.h"
 #include "netns/linux_kernel.h"
@@ -112,20 +113,29 @@ std::string PodOf(const JournalFile& file) {
   return file.entry ? PodName(file.entry->cni_args) : std::string();
 }
 
-bool IsMeant(const JournalFile& file, const std::string& which) {
-  return file.path == which || file.devices.contains(which) || file.key.ToString() == which ||
-         (!which.empty() && (file.key.container_id.starts_with(which) || PodOf(file) == which));
+// What only the journal names so: a file, an attachment's key, or a device of an entry that cannot be read.
+bool IsNamed(const JournalFile& file, const std::string& which) {
+  return file.path == which || file.devices.contains(which) || file.key.ToString() == which;
+}
+
+bool IsOf(const JournalFile& file, const Subject& subject) {
+  if (!subject.IsDevice()) return Contains(subject.containers, file.key.container_id);
+  return std::ranges::any_of(subject.devices,
+                             [&](const std::string& device) { return file.devices.contains(device); });
 }
 
 // Those that are meant; at least one.
 Result<std::vector<JournalFile>> Meant(const Root& root, const std::string& which) {
   auto files = RH_TRY(ReadFiles(root));
-  std::erase_if(files, [&](const JournalFile& file) { return !IsMeant(file, which); });
+  if (std::ranges::any_of(files, [&](const JournalFile& file) { return IsNamed(file, which); })) {
+    std::erase_if(files, [&](const JournalFile& file) { return !IsNamed(file, which); });
+    return files;
+  }
+  const Subject subject = RH_TRY(FindSubject(root, which));
+  std::erase_if(files, [&](const JournalFile& file) { return !IsOf(file, subject); });
   if (files.empty()) {
-    return Fail(
-        ErrorCode::kNotFound, "no attachment of this node is '" + which + "'",
-        "a device, a container's id or its beginning, NAMESPACE/POD, or a file of the journal; all: railctl "
-        "journal list");
+    return Fail(ErrorCode::kNotFound, "the " + subject.Title() + " has no attachment",
+                "see railctl journal list for all attachments");
   }
   return files;
 }
@@ -231,8 +241,10 @@ CLI::App* AddJournalAction(CLI::App* journal, const char* name, const char* help
 
 void AddWhich(CLI::App* command, JournalArguments* arguments) {
   command
-      ->add_option("ATTACHMENT", arguments->which,
-                   "a device, a container's id or its beginning, NAMESPACE/POD, or a file of the journal")
+      ->add_option(
+          "ATTACHMENT", arguments->which,
+          "a device, an address, NAMESPACE/POD, a pod's UID, a container's id or its beginning, or a "
+          "file of the journal")
       ->required();
 }
 

@@ -17,6 +17,7 @@
 #include "cni/state/cdi_spec.h"
 #include "deviceplugin/tools/railctl/commands.h"
 #include "deviceplugin/tools/railctl/output.h"
+#include "deviceplugin/tools/railctl/subject.h"
 #include "netns/base/files.h"
 #include "netns/base/text.h"
 #include "netns/linux_kernel.h"
@@ -179,8 +180,8 @@ void AddAction(CLI::App* config, const char* name, const char* help, Action acti
   options->output.AddTo(command);
   command
       ->add_option("POD", options->which,
-                   "a container's id or its beginning, NAMESPACE/NAME, a pod's UID, or the path of a network "
-                   "namespace; default: all pods")
+                   "NAMESPACE/NAME, a pod's UID, a container's id or its beginning, the path of a network "
+                   "namespace, or a device or address that a pod has; default: all pods")
       ->type_name("");
   command->callback([&root, status, options, action] { *status = action(root, *options); });
 }
@@ -205,11 +206,6 @@ namespace {
 bool HasNcclConfig(const JournalEntry& entry) {
   return entry.nccl_config_required ||
          std::ranges::any_of(entry.devices, [](const auto& link) { return link.nccl.enabled; });
-}
-
-bool IsWanted(const JournalEntry& entry, const std::string& which) {
-  return which.empty() || entry.key.container_id.starts_with(which) || PodName(entry.cni_args) == which ||
-         PodUid(entry.cni_args) == which || entry.netns == which;
 }
 
 Result<void> VerifyOne(const Root& root, Kernel& kernel, const JournalEntry& entry,
@@ -253,12 +249,17 @@ Result<void> ReadNcclFiles(const Root& root, SandboxNcclConfig& config) {
 
 Result<std::vector<SandboxNcclConfig>> FindNcclConfigs(const Root& root, const std::string& which) {
   std::map<std::string, SandboxNcclConfig> by_container;
+  std::optional<Subject> wanted;
+  if (!which.empty()) wanted = RH_TRY(FindSubject(root, which));
   auto scan = RH_TRY(Journal(root).Scan());
+  const auto is_wanted = [&](const std::string& container) {
+    return !wanted || Contains(wanted->containers, container);
+  };
   for (const UnreadableEntry& entry : scan.unreadable) {
-    if (!which.empty() && entry.key.container_id.starts_with(which)) return Fail(entry.error);
+    if (wanted && is_wanted(entry.key.container_id)) return Fail(entry.error);
   }
   for (JournalEntry& entry : scan.entries) {
-    if (!HasNcclConfig(entry) || !IsWanted(entry, which)) continue;
+    if (!HasNcclConfig(entry) || !is_wanted(entry.key.container_id)) continue;
     SandboxNcclConfig& config = by_container[entry.key.container_id];
     config.container = entry.key.container_id;
     config.pod = PodName(entry.cni_args);
@@ -270,10 +271,9 @@ Result<std::vector<SandboxNcclConfig>> FindNcclConfigs(const Root& root, const s
     RH_TRY(ReadNcclFiles(root, config));
     configs.push_back(std::move(config));
   }
-  if (configs.empty() && !which.empty()) {
-    return Fail(
-        ErrorCode::kNotFound, "no pod of this node with an NCCL configuration is '" + which + "'",
-        "a container's id, NAMESPACE/NAME, a pod's UID or a network namespace; all: railctl nccl show");
+  if (configs.empty() && wanted) {
+    return Fail(ErrorCode::kNotFound, "the " + wanted->Title() + " has no NCCL configuration",
+                "see railctl nccl show for all pods that have one");
   }
   return configs;
 }

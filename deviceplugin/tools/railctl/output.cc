@@ -24,6 +24,14 @@ void Output::PrintData(const nlohmann::ordered_json& json, bool one_line) const 
   PrintText(format_ == "yaml" ? JsonToYaml(json) : record::Dump(json, one_line ? -1 : 2) + "\n");
 }
 
+void Output::PrintTransposed(const std::vector<Row>& rows) {
+  std::vector<Row> lines;
+  for (std::size_t i = 0; i < rows[0].size(); ++i) {
+    if (rows[1][i] != "-") lines.push_back({rows[0][i], OneLine(rows[1][i])});
+  }
+  PrintText(Aligned(lines));
+}
+
 void Output::PrintRows(std::vector<Row> rows) const {
   if (no_headers_) rows.erase(rows.begin());
   for (Row& row : rows) std::ranges::transform(row, row.begin(), OneLine);

@@ -52,11 +52,18 @@ class Output {
   void PrintTable(const std::vector<T>& list) const {
     PrintRows(TableOf(list, format_ == "wide"));
   }
+  // All columns of one record, a line each, without those that are empty.
+  template <typename T>
+  void PrintCard(const T& record) const {
+    PrintTransposed(TableOf(std::vector<T>{record}, true));
+  }
   // JSON over many lines, or all on one; or YAML.
   void PrintData(const nlohmann::ordered_json& json, bool one_line = false) const;
 
  private:
   static void PrintText(const std::string& text);
+  // The heading and one row.
+  static void PrintTransposed(const std::vector<Row>& rows);
   // The first row is the heading.
   void PrintRows(std::vector<Row> rows) const;
 

@@ -8,7 +8,6 @@
 #include <vector>
 
 #include "cni/fabric/fabric.h"
-#include "cni/state/journal.h"
 #include "deviceplugin/node/inventory/inventory.h"
 #include "deviceplugin/node/resources/advertised.h"
 #include "deviceplugin/services/lldp/node_labels.h"
@@ -48,6 +47,8 @@ std::optional<bool> CarrierOf(const Root& root, const std::string& netdev) {
   return **text == "1";
 }
 
+}  // namespace
+
 Result<std::vector<preflight::RailPf>> ReadRailPfs(const Root& root, const std::string& path) {
   const auto fabric = RH_TRY(ReadFabric(root, path));
   if (!fabric) {
@@ -71,11 +72,10 @@ Result<std::vector<preflight::RailPf>> ReadRailPfs(const Root& root, const std::
   return ports;
 }
 
+namespace {
+
 Result<std::vector<rdma_test::TestRecord>> TestAgainst(const Root& root, const PreflightOptions& options) {
-  const auto journal = RH_TRY(Journal(root).Scan()).entries;
-  std::vector<rdma_test::TestEnd> ends;
-  for (const std::string& name : {std::string("host"), options.peer})
-    ends.push_back(RH_TRY(rdma_test::ResolveEnd(name, journal, std::nullopt)));
+  const auto ends = RH_TRY(FindTestEnds(root, {"host", options.peer}));
   rdma_test::PlanOptions plan;
   // A pod of this node has its own.
   if (!ends[1].remote.empty()) plan.device = options.device;

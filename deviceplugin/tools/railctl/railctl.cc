@@ -21,6 +21,8 @@ constexpr const char* kFooter =
 void AddCommands(CLI::App* app, const Root& root, int* status) {
   AddCompletionCommand(app, status);
   AddConfigCommand(app, root, status);
+  AddDescribeCommand(app, root, status);
+  AddDevicesCommand(app, root, status);
   AddDoctorCommand(app, root, status);
   AddDrainCommands(app, root, status);
   AddNcclCommand(app, root, status);
@@ -34,6 +36,7 @@ void AddCommands(CLI::App* app, const Root& root, int* status) {
   AddPreflightCommand(app, root, status);
   AddRdmaTestCommand(app, root, status);
   AddReachabilityCommand(app, root, status);
+  AddStatusCommand(app, root, status);
   AddTopologyCommand(app, root, status);
   AddVfsCommand(app, root, status);
 }

@@ -2,14 +2,19 @@
 #include <algorithm>
 #include <cstdio>
 #include <memory>
+#include <set>
 #include <string>
 #include <vector>
 
 #include "cni/state/journal.h"
+#include "deviceplugin/support/http/http_server.h"
 #include "deviceplugin/tools/railctl/commands.h"
+#include "deviceplugin/tools/railctl/node_records.h"
 #include "deviceplugin/tools/railctl/output.h"
+#include "deviceplugin/tools/railctl/subject.h"
 #include "deviceplugin/tools/rdma_test/report.h"
 #include "deviceplugin/tools/rdma_test/test_runner.h"
+#include "netns/base/text.h"
 
 namespace railhead::railctl {
 namespace {
@@ -28,15 +33,25 @@ struct RdmaTestOptions {
   Output output;
 };
 
-Result<std::vector<TestEnd>> ResolveEnds(const Root& root, const std::vector<std::string>& said) {
-  const std::vector<JournalEntry> journal = RH_TRY(Journal(root).Scan()).entries;
-  std::vector<TestEnd> ends;
-  for (const std::string& one : said) {
-    std::optional<std::uint64_t> inode;
-    if (one.starts_with('/')) inode = RH_TRY(NetNs::Open(one.substr(0, one.rfind('@')))).inode();
-    ends.push_back(RH_TRY(rdma_test::ResolveEnd(one, journal, inode)));
+// "CONTAINER@DEVICE" of an end that is said by another name of this node. The others stay.
+Result<std::string> WithContainer(const Root& root, const NodeRecords& records, const std::string& said) {
+  const std::size_t at = std::min(said.rfind('@'), said.size());
+  const std::string name = said.substr(0, at);
+  if (name.empty() || name == "host" || name.starts_with('/') || http::ParseHttpAddress(name)) return said;
+  const Subject subject = RH_TRY(FindSubject(root, records, name));
+  std::set<std::string> containers;
+  for (const JournalEntry& entry : records.journal.entries) {
+    if (Contains(subject.containers, entry.key.container_id)) containers.insert(entry.key.container_id);
   }
-  return ends;
+  if (containers.size() == 1) return *containers.begin() + said.substr(at);
+  if (containers.empty()) {
+    return Fail(ErrorCode::kNotFound, "the " + subject.Title() + " has no attachment",
+                "see railctl journal list for all attachments");
+  }
+  return Fail(ErrorCode::kInvalid,
+              "the " + subject.Title() +
+                  " has several sandboxes: " + Join({containers.begin(), containers.end()}, ", "),
+              "give a container id");
 }
 
 bool IsHost(const TestEnd& end) {
@@ -56,7 +71,7 @@ int Test(const Root& root, RdmaTestOptions& options) {
   auto keys = rdma_test::ReadKeys(options.key_file);
   if (!keys) return Complain(keys.error(), kFailed);
   options.parameters.keys = *std::move(keys);
-  const auto ends = ResolveEnds(root, options.ends);
+  const auto ends = FindTestEnds(root, options.ends);
   if (!ends) return Complain(ends.error(), kFailed);
   const auto tests = rdma_test::PlanTests(*ends, options.plan);
   if (!tests) return Complain(tests.error(), kFailed);
@@ -90,7 +105,7 @@ int Serve(const Root& root, const RdmaTestOptions& options) {
   rdma_test::ListenOptions listening;
   const auto address = http::ParseHttpAddress(options.listen);
   if (!address) return Complain(address.error(), kUsage);
-  const auto ends = ResolveEnds(root, options.ends);
+  const auto ends = FindTestEnds(root, options.ends);
   if (!ends) return Complain(ends.error(), kFailed);
   if (!ends->front().remote.empty()) {
     return Complain({ErrorCode::kInvalid, "--listen answers with an end of this node", "", 0}, kUsage);
@@ -136,15 +151,29 @@ void AddRanges(CLI::App* command, RdmaTestOptions* options) {
 
 }  // namespace
 
+Result<std::vector<TestEnd>> FindTestEnds(const Root& root, const std::vector<std::string>& said) {
+  const NodeRecords records = ReadNodeRecords(root);
+  std::vector<TestEnd> ends;
+  for (const std::string& one : said) {
+    std::optional<std::uint64_t> inode;
+    if (one.starts_with('/')) inode = RH_TRY(NetNs::Open(one.substr(0, one.rfind('@')))).inode();
+    const std::string known = RH_TRY(WithContainer(root, records, one));
+    ends.push_back(RH_TRY(rdma_test::ResolveEnd(known, records.journal.entries, inode)));
+    if (known != one) ends.back().name = one;
+  }
+  return ends;
+}
+
 void AddRdmaTestCommand(CLI::App* app, const Root& root, int* status) {
   auto options = std::make_shared<RdmaTestOptions>();
   CLI::App* command =
       app->add_subcommand("rdma-test", "RDMA bandwidth and latency between pods, host and other nodes");
   command
-      ->add_option("ends", options->ends,
-                   "two or more, each with each: host, a network namespace's path, a container id, "
-                   "NAMESPACE/NAME of a "
-                   "pod; with @DEVICE: this one; ADDRESS:PORT: --listen on another node")
+      ->add_option(
+          "ends", options->ends,
+          "two or more, each with each: host, a network namespace's path, NAMESPACE/NAME of a pod, a "
+          "container id, or a device or address that a pod has; with @DEVICE: this one; ADDRESS:PORT: "
+          "--listen on another node")
       ->required();
   AddRanges(command, options.get());
   command->add_option("--rail", options->plan.rail, "this rail only");

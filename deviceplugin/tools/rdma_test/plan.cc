@@ -12,7 +12,6 @@
 #include <tuple>
 #include <utility>
 
-#include "cni/protocol/plugin.h"
 #include "deviceplugin/support/http/http_server.h"
 #include "netns/base/text.h"
 
@@ -21,10 +20,6 @@ namespace {
 
 constexpr char kFormsHint[] =
     "an end is `host`, a network namespace's path, a container id, NAMESPACE/NAME of a pod, or ADDRESS:PORT";
-
-bool IsPod(const JournalEntry& entry, const std::string& name) {
-  return name == PodName(entry.cni_args) || name == PodUid(entry.cni_args);
-}
 
 void AddRails(const JournalEntry& entry, TestEnd* end) {
   for (const AttachedDevice& link : entry.devices) {
@@ -37,39 +32,16 @@ void AddRails(const JournalEntry& entry, TestEnd* end) {
   }
 }
 
-// All attachments of the only sandbox that matches. Only finished ones: others are being made or removed.
-Result<void> FillFromSandbox(const std::vector<JournalEntry>& fitting, TestEnd* end) {
-  std::set<std::string> sandboxes;
-  for (const JournalEntry& entry : fitting) sandboxes.insert(entry.key.container_id);
-  if (sandboxes.size() > 1) {
-    return Fail(ErrorCode::kInvalid,
-                end->name + " fits several sandboxes: " + Join({sandboxes.begin(), sandboxes.end()}, ", "),
-                "give more of the container id");
-  }
-  for (const JournalEntry& entry : fitting) {
-    if (entry.phase != Phase::kDone) continue;
+// All attachments of the sandbox. Only finished ones: others are being made or removed.
+Result<void> FillFromSandbox(const std::vector<JournalEntry>& journal, TestEnd* end) {
+  for (const JournalEntry& entry : journal) {
+    if (entry.key.container_id != end->name || entry.phase != Phase::kDone) continue;
     AddRails(entry, end);
     end->netns = entry.netns;
   }
   if (!end->netns.empty()) return {};
-  return Fail(ErrorCode::kNotFound, "no attachment of " + end->name + " is finished",
-              "its ADD or DEL still runs");
-}
-
-Result<void> FindSandbox(const std::vector<JournalEntry>& journal, TestEnd* end) {
-  const auto all_of = [&](const auto& fits) {
-    std::vector<JournalEntry> found;
-    std::copy_if(journal.begin(), journal.end(), std::back_inserter(found), fits);
-    return found;
-  };
-  const std::string& name = end->name;
-  auto found =
-      all_of([&](const JournalEntry& entry) { return entry.key.container_id == name || IsPod(entry, name); });
-  if (found.empty()) {
-    found = all_of([&](const JournalEntry& entry) { return entry.key.container_id.starts_with(name); });
-  }
-  if (!found.empty()) return FillFromSandbox(found, end);
-  return Fail(ErrorCode::kNotFound, "the journal knows no container or pod " + name, kFormsHint);
+  return Fail(ErrorCode::kNotFound, "no attachment of container " + end->name + " is finished",
+              "its ADD or DEL still runs, or it has none: see railctl journal list");
 }
 
 // The rails that have a name.
@@ -149,7 +121,7 @@ Result<TestEnd> ResolveEnd(const std::string& said, const std::vector<JournalEnt
     }
     end.remote = end.name;
   } else if (end.name != "host") {
-    RH_TRY(FindSandbox(journal, &end));
+    RH_TRY(FillFromSandbox(journal, &end));
   }
   if (device.empty()) return end;
   const auto known = std::ranges::find(end.rails, device, &RailEnd::device);

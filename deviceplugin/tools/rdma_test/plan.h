@@ -4,9 +4,7 @@
 //
 //   host               this network namespace
 //   /PATH              a network namespace
-//
-//   CONTAINER          a container id or its first letters, or a pod's NAMESPACE/NAME or uid;
-//                      the journal must have the pod
+//   CONTAINER          the id of a container that the journal has; railctl finds it by any name of a pod
 //   ADDRESS:PORT       `railctl rdma-test --listen ADDRESS:PORT` on another node
 //
 // An end on this node may have @DEVICE, which names the RDMA device.

@@ -70,8 +70,8 @@ TEST_F(DrainCommandTest, SaysWhichPodsDevicesStay) {
 TEST_F(DrainCommandTest, WhatTheNodeDoesNotHave) {
   const auto output = Run({"drain", "rail7"});
   EXPECT_EQ(output.status, 1);
-  EXPECT_NE(output.err.find("no rail, PF or VF rail7"), std::string::npos) << output.err;
-  EXPECT_NE(output.err.find("pf0, rail0"), std::string::npos) << output.err;
+  EXPECT_NE(output.err.find("nothing on this node is called 'rail7'"), std::string::npos) << output.err;
+  EXPECT_NE(output.err.find("did you mean rail0?"), std::string::npos) << output.err;
   EXPECT_EQ(Run({"undrain", "rail0"}).status, 1);
   EXPECT_TRUE(Drained().empty());
 }

@@ -83,8 +83,7 @@ TEST_F(IpamCommandTest, ShowsByAddressAndContainer) {
   EXPECT_EQ(RunJson({"show", "bb", "-o", "json"})["addresses"].size(), 1U);
   const auto none = Run({"show", "10.1.0.99"});
   EXPECT_EQ(none.status, 1);
-  EXPECT_NE(none.err.find("the store has no address or container '10.1.0.99'"), std::string::npos)
-      << none.err;
+  EXPECT_NE(none.err.find("the store has no address of '10.1.0.99'"), std::string::npos) << none.err;
 }
 
 TEST_F(IpamCommandTest, LeaksAreFoundAndExplained) {

@@ -25,6 +25,9 @@
 #include "deviceplugin/tools/migrate/documents.h"
 #include "deviceplugin/tools/preflight/preflight_checks.h"
 #include "deviceplugin/tools/railctl/commands.h"
+#include "deviceplugin/tools/railctl/description.h"
+#include "deviceplugin/tools/railctl/device_list.h"
+#include "deviceplugin/tools/railctl/node_summary.h"
 #include "deviceplugin/tools/rdma_test/report.h"
 #include "deviceplugin/tools/reachability_view/reachability_faults.h"
 #include "deviceplugin/tools/topology_view/node_report.h"
@@ -66,7 +69,9 @@ using Reports =
     ::testing::Types<Error, doctor::Report, health::DeviceHealth, health::Drain, health::HealthRecord,
                      install::InstalledFile, install::InstalledProgram, lldp::LldpReport, lldp::RailNeighbor,
                      migrate::MigrationReport, preflight::Report, provision::VfsOutcome, provision::VfsPlan,
-                     railctl::AddressReport, railctl::KnownAddress, rdma_test::Report,
+                     railctl::AddressReport, railctl::DescribedAddress, railctl::DescribedDevice,
+                     railctl::DescribedPod, railctl::Description, railctl::DeviceList, railctl::KnownAddress,
+                     railctl::NodeSummary, railctl::OfferedDevice, railctl::SummaryFinding, rdma_test::Report,
                      rdma_test::ReportedTest, reachability_view::RailMatrix,
                      reachability_view::ReachabilityFault, reachability::PeerReachability,
                      reachability::PodReachability, reachability::RailReachability,
@@ -199,6 +204,9 @@ class FormsTest : public TwoRails {
   const std::vector<std::vector<std::string>> commands_ = {
       {"config", "check", "/new/fabric.json"},
       {"config", "check", "/wrong.json"},
+      {"describe", "rail1"},
+      {"describe", kPf0},
+      {"devices"},
       {"doctor"},
       {"doctor", "--list"},
       {"drain"},
@@ -221,6 +229,7 @@ class FormsTest : public TwoRails {
       {"reachability"},
       {"preflight", "--skip", "doctor"},
       {"health", "replay", std::string(INCIDENTS) + "/cable-cut.jsonl"},
+      {"status", "--http-address", ""},
       {"topology"},
       {"vfs", "plan"},
   };
@@ -252,6 +261,7 @@ TEST_F(FormsTest, YamlOfACommandSaysWhatItsJsonSays) {
 
 TEST_F(FormsTest, WithoutHeadersOnlyTheHeadingsAreLeftOut) {
   for (const std::vector<std::string>& command : {std::vector<std::string>{"doctor", "--list"},
+                                                  {"devices"},
                                                   {"drain"},
                                                   {"health"},
                                                   {"journal", "list"},

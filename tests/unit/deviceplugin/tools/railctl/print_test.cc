@@ -122,8 +122,10 @@ TEST_F(CommandsTest, ShowNoControlCharacters) {
         {"reachability", "--all"},
         {"journal", "list"},
         {"journal", "show", "/run/railhead/attachments/c1/rails@net1.json"},
+        {"describe", kEvil},
         {"doctor"},
         {"drain", kEvil},
+        {"status", "--http-address", ""},
         {"ipam", "show", kEvil}}) {
     const auto output = Run(command);
     EXPECT_FALSE(HasControls(output.out)) << command[0] << ": " << output.out;

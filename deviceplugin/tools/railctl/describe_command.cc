@@ -1,0 +1,80 @@
+// railctl describe: all that this node knows of one thing.
+#include <cstdio>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "deviceplugin/tools/railctl/commands.h"
+#include "deviceplugin/tools/railctl/description.h"
+#include "deviceplugin/tools/railctl/output.h"
+#include "deviceplugin/tools/railctl/print.h"
+#include "deviceplugin/tools/railctl/subject.h"
+
+namespace railhead::railctl {
+namespace {
+
+struct DescribeArguments {
+  std::string what;
+  Output output;
+};
+
+void PrintDevices(const Output& output, const Description& description) {
+  if (description.devices.empty()) return;
+  const bool of_device = description.kind <= SubjectKind::kAccelerator || description.address;
+  if (!of_device) {
+    (void)std::printf("\n");
+    return output.PrintTable(description.devices);
+  }
+  if (description.address) (void)std::printf("\n");
+  output.PrintCard(description.devices.front());
+  const std::vector<DescribedDevice> others(description.devices.begin() + 1, description.devices.end());
+  if (others.empty()) return;
+  (void)std::printf("\n");
+  output.PrintTable(others);
+}
+
+void PrintDescription(const Output& output, const Description& description) {
+  if (description.kind == SubjectKind::kRail)
+    (void)std::printf("rail %s\n", OneLine(description.name).c_str());
+  if (description.pod) output.PrintCard(*description.pod);
+  if (description.address) output.PrintCard(*description.address);
+  PrintDevices(output, description);
+  if (description.address) {
+    for (const std::string& event : description.address->events)
+      (void)std::printf("event: %s\n", OneLine(event).c_str());
+  }
+  for (const std::string& note : description.notes) (void)std::printf("note: %s\n", OneLine(note).c_str());
+}
+
+int RunDescribe(const Root& root, const DescribeArguments& arguments) {
+  const NodeRecords records = ReadNodeRecords(root);
+  const auto subject = FindSubject(root, records, arguments.what);
+  if (!subject) return Complain(subject.error(), kFailed);
+  const auto description = DescribeSubject(root, records, *subject);
+  if (!description) return Complain(description.error(), kFailed);
+  if (arguments.output.is_text()) {
+    PrintDescription(arguments.output, *description);
+  } else {
+    arguments.output.PrintData(ToJson(*description));
+  }
+  return kDone;
+}
+
+}  // namespace
+
+void AddDescribeCommand(CLI::App* app, const Root& root, int* status) {
+  auto arguments = std::make_shared<DescribeArguments>();
+  CLI::App* command = app->add_subcommand(
+      "describe", "what a device, address, pod or switch port is, whose it is, and how it is");
+  command
+      ->add_option("WHAT", arguments->what,
+                   "a rail, PF, VF, PCI address, network device, RDMA device, address, MAC, switch port, "
+                   "NAMESPACE/POD, pod UID, or container id or its beginning")
+      ->required()
+      ->type_name("");
+  arguments->output.AddTo(command);
+  command->footer("Exit status: 0 done; 1 nothing on this node is called so, or several things are.");
+  command->callback([arguments, &root, status] { *status = RunDescribe(root, *arguments); });
+}
+
+}  // namespace railhead::railctl

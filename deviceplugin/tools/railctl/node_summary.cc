@@ -1,0 +1,251 @@
+#include "deviceplugin/tools/railctl/node_summary.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "cni/protocol/plugin.h"
+#include "deviceplugin/tools/railctl/config_sections.h"
+#include "deviceplugin/tools/railctl/print.h"
+#include "ipam/store/range.h"
+#include "netns/base/text.h"
+#include "netns/json/record_io.h"
+#include "netns/json/record_table.h"
+
+namespace railhead::railctl {
+namespace {
+
+constexpr std::size_t kMostDetails = 3;
+constexpr std::size_t kSeverityWidth = 10;
+// A runtime gives an ADD up after two to four minutes.
+constexpr std::chrono::minutes kLongestAdd{5};
+// An address pool of which so much is taken is nearly exhausted.
+constexpr double kNearlyFull = 0.9;
+constexpr const char* kSeeDaemon =
+    "systemctl status railheadd, or kubectl -n kube-system get pods -o wide -l "
+    "app.kubernetes.io/name=railheadd";
+
+// What railheadd answers to /readyz.
+struct ReadyAnswer {
+  struct Missing {
+    std::string resource;
+    std::string because;
+
+    static void List(auto& f) {
+      f("resource", &Missing::resource);
+      f("because", &Missing::because);
+    }
+  };
+  std::string status;
+  std::size_t registered = 0;
+  std::size_t standby = 0;
+  std::vector<Missing> missing;
+  std::vector<std::string> warnings;
+
+  static void List(auto& f) {
+    f("status", &ReadyAnswer::status, kRequiredField);
+    f("registered", &ReadyAnswer::registered);
+    f("standby", &ReadyAnswer::standby);
+    f("missing", &ReadyAnswer::missing);
+    f("warnings", &ReadyAnswer::warnings);
+  }
+};
+
+std::string AttachmentText(const JournalEntry& entry) {
+  const std::string pod = PodName(entry.cni_args);
+  return (pod.empty() ? "" : "pod " + pod + ", ") + "container " + entry.key.container_id.substr(0, 12);
+}
+
+std::string CountText(std::size_t count, const char* one) {
+  return std::to_string(count) + " " + one + (count == 1 ? "" : "s");
+}
+
+void AddReadiness(const ReadyAnswer& ready, SummaryFinding* finding) {
+  for (const ReadyAnswer::Missing& missing : ready.missing) {
+    finding->Add(Severity::kBroken,
+                 (missing.resource.empty() ? "railheadd" : missing.resource) +
+                     " is not registered with kubelet: " + missing.because,
+                 kSeeDaemon);
+  }
+  for (const std::string& warning : ready.warnings) finding->Add(Severity::kDegraded, warning, kSeeDaemon);
+  if (finding->details.empty())
+    finding->Add(Severity::kFine, CountText(ready.registered + ready.standby, "resource") + " registered");
+}
+
+// How many of a rail's addresses are left.
+struct RangeUse {
+  std::uint64_t size = 0;
+  std::uint64_t taken = 0;
+  std::uint64_t cooling_down = 0;
+};
+
+std::optional<RangeUse> UseOf(const Rail& rail, const std::vector<IpRange>& ranges,
+                              const AddressReport& report) {
+  const auto set = ipam::RangeSet::Make({*rail.subnet, ranges, rail.Excluded(), rail.gateway});
+  if (!set) return std::nullopt;
+  RangeUse use;
+  use.size = set->Size();
+  for (const KnownAddress& known : report.addresses) {
+    if (!set->Contains(known.record.address)) continue;
+    ++use.taken;
+    if (known.record.state == ipam::AddressState::kCoolingDown) ++use.cooling_down;
+  }
+  return use;
+}
+
+// "degraded  drained: rail1 is drained", a line for each of the first details, and what is next.
+std::string LinesOf(const SummaryFinding& finding) {
+  std::vector<std::string> lines(
+      finding.details.begin(),
+      finding.details.begin() + static_cast<std::ptrdiff_t>(std::min(finding.details.size(), kMostDetails)));
+  if (lines.size() < finding.details.size())
+    lines.push_back(std::to_string(finding.details.size() - lines.size()) + " more");
+  std::string text;
+  std::string before(WordOf(finding.severity));
+  before.resize(kSeverityWidth, ' ');
+  for (const std::string& line : lines) {
+    text += before + finding.check + ": " + OneLine(line) + "\n";
+    before.assign(kSeverityWidth, ' ');
+  }
+  if (!finding.next.empty()) text += before + "  next: " + OneLine(finding.next) + "\n";
+  return text;
+}
+
+}  // namespace
+
+void SummaryFinding::Add(Severity of_detail, std::string detail, const std::string& what_next) {
+  // What is fine is no detail of a finding that is not.
+  if (of_detail == Severity::kFine && severity != Severity::kFine) return;
+  if (of_detail <= severity) {
+    details.push_back(std::move(detail));
+    return;
+  }
+  if (severity == Severity::kFine) details.clear();
+  severity = of_detail;
+  next = what_next;
+  details.insert(details.begin(), std::move(detail));
+}
+
+NodeVerdict NodeSummary::Verdict() const {
+  Severity worst = Severity::kFine;
+  for (const SummaryFinding& finding : findings) worst = std::max(worst, finding.severity);
+  if (worst == Severity::kFine) return NodeVerdict::kOk;
+  return worst == Severity::kBroken ? NodeVerdict::kBroken : NodeVerdict::kDegraded;
+}
+
+std::string TextOf(const NodeSummary& summary) {
+  constexpr std::array kWords = {"OK", "DEGRADED", "BROKEN"};
+  std::string text = kWords.at(static_cast<std::size_t>(summary.Verdict()));
+  text += ": node " + summary.node + ", " + CountText(summary.rails, "rail") + ", " +
+          CountText(summary.offered, "device") + ": " + std::to_string(summary.free) + " free, " +
+          std::to_string(summary.in_use) + " in use by " + CountText(summary.pods, "pod") + "\n";
+  std::vector<std::string> fine;
+  for (const SummaryFinding& finding : summary.findings) {
+    if (finding.severity == Severity::kFine) {
+      fine.push_back(finding.check);
+      continue;
+    }
+    text += LinesOf(finding);
+  }
+  if (!fine.empty()) text += "fine: " + Join(fine, ", ") + "\n";
+  return text;
+}
+
+SummaryFinding CheckFabricFile(const Root& root) {
+  SummaryFinding finding{"fabric", Severity::kFine, {}, ""};
+  const auto text = ReadFile(root.Path(kFabricPath));
+  if (!text) {
+    finding.Add(Severity::kUnknown, text.error().message, "railctl config check " + std::string(kFabricPath));
+  } else if (!*text) {
+    finding.Add(Severity::kFine, std::string("there is no ") + kFabricPath);
+  } else {
+    for (const Error& error : ErrorsInFabric(**text, kFabricPath))
+      finding.Add(Severity::kBroken, error.message, "railctl config check " + std::string(kFabricPath));
+  }
+  return finding;
+}
+
+SummaryFinding CheckDaemon(const Result<http::HttpAnswer>& answer,
+                           const Result<std::optional<lldp::LldpReport>>& lldp,
+                           std::chrono::system_clock::time_point now) {
+  SummaryFinding finding{"railheadd", Severity::kFine, {}, ""};
+  if (!answer) {
+    const bool runs = lldp && *lldp && !lldp::kLldpFile.IsOld(**lldp, now);
+    if (runs) {
+      finding.Add(Severity::kUnknown, "it runs, but cannot be asked: " + answer.error().message,
+                  "railctl status --http-address IP:PORT, as railheadd has it");
+    } else {
+      finding.Add(Severity::kBroken, "it does not answer: " + answer.error().message, kSeeDaemon);
+    }
+    return finding;
+  }
+  const auto ready = ParseRecord<ReadyAnswer>(answer->body, "/readyz");
+  if (ready) {
+    AddReadiness(*ready, &finding);
+  } else {
+    finding.Add(Severity::kUnknown,
+                "its answer " + std::to_string(answer->status) + " cannot be read: " + ready.error().message,
+                kSeeDaemon);
+  }
+  return finding;
+}
+
+SummaryFinding CheckJournal(const Result<JournalScan>& scan, std::chrono::system_clock::time_point now) {
+  SummaryFinding finding{"journal", Severity::kFine, {}, ""};
+  if (!scan) {
+    finding.Add(Severity::kUnknown, scan.error().message, "railctl journal list");
+    return finding;
+  }
+  for (const UnreadableEntry& entry : scan->unreadable) {
+    finding.Add(Severity::kDegraded, entry.path + " cannot be read, and holds its devices",
+                "railctl journal restore " + entry.path);
+  }
+  for (const JournalEntry& entry : scan->entries) {
+    const auto since = WallTime(entry.since);
+    if (entry.phase == Phase::kDone || now - since < kLongestAdd) continue;
+    finding.Add(Severity::kDegraded,
+                AttachmentText(entry) + ": its ADD began " + AgeOf(since) + " ago and waits for a restore",
+                "railctl journal show " + entry.key.container_id.substr(0, 12));
+  }
+  for (const JournalEntry& entry : scan->earlier)
+    finding.Add(Severity::kDegraded, AttachmentText(entry) + ": of an earlier boot, waits for a restore",
+                "railheadd --reconcile-once");
+  for (const std::string& device : scan->orphaned)
+    finding.Add(Severity::kDegraded, device + " is held by no attachment", "railheadd --reconcile-once");
+  if (finding.details.empty()) finding.Add(Severity::kFine, CountText(scan->entries.size(), "attachment"));
+  return finding;
+}
+
+SummaryFinding CheckAddresses(const Result<std::optional<AddressReport>>& report) {
+  SummaryFinding finding{"addresses", Severity::kFine, {}, ""};
+  if (!report) {
+    finding.Add(Severity::kBroken, report.error().message, "railctl ipam check");
+    return finding;
+  }
+  if (!*report) return finding;
+  for (const std::string& damage : (*report)->damage)
+    finding.Add(Severity::kBroken, "the store is damaged: " + damage, "railctl ipam check");
+  for (const KnownAddress& known : (*report)->Leaked())
+    finding.Add(Severity::kDegraded, known.record.address.ToString() + " is leaked: " + known.leak,
+                "railctl ipam check");
+  return finding;
+}
+
+SummaryFinding CheckRanges(const Fabric& fabric, const std::string& node, const AddressReport& report) {
+  SummaryFinding finding{"ranges", Severity::kFine, {}, ""};
+  // A VF has its address by its index: nothing runs out.
+  if (fabric.address_policy == AddressPolicy::kDeterministic) return finding;
+  for (const Rail& rail : fabric.rails) {
+    const auto ranges = rail.RangesOf(node, fabric.IndexOf(node));
+    if (!rail.subnet || ranges.empty()) continue;
+    const auto use = UseOf(rail, ranges, report);
+    if (!use || static_cast<double>(use->taken) < kNearlyFull * static_cast<double>(use->size)) continue;
+    const bool none = use->taken >= use->size && use->cooling_down == 0;
+    finding.Add(none ? Severity::kBroken : Severity::kDegraded,
+                rail.name + ": " + std::to_string(use->taken) + " of " + std::to_string(use->size) +
+                    " addresses are taken, " + std::to_string(use->cooling_down) + " of them cool down",
+                "railctl ipam list --pool " + rail.subnet->Network().ToString());
+  }
+  return finding;
+}
+
+}  // namespace railhead::railctl
