@@ -226,9 +226,27 @@ Error WithLostDevices(const Root& root, const DeviceChoice& choice, Error error)
 Result<std::string> RailheadPlugin::Add(const CniRequest& request) {
   PhaseClock clock;
   RH_TRY(CheckStateFolders(root_));
+  AttachTiming timing{{request.network, request.container_id, request.ifname}, 0, {}, {}};
+  auto result = Attach(request, clock, timing.links);
+  if (result && timing.links == 0) return result;  // chained, for a pod without devices
+  if (!result) {
+    clock.Done("failed");
+    timing.error = result.error().message;
+    timing.hint = result.error().hint;
+    timing.code = CniCodeOf(result.error().code);
+    timing.pod = PodName(request.args);
+    timing.pod_uid = PodUid(request.args);
+  }
+  timing.phases = clock.phases();
+  LogAttachTiming(root_, timing);
+  return result;
+}
+
+Result<std::string> RailheadPlugin::Attach(const CniRequest& request, PhaseClock& clock, std::size_t& links) {
   const AddCall call = RH_TRY(ReadAddCall(root_, request));
   if (call.choice.devices.empty())
     return CniResultJson(RH_TRY(PreviousResult(call.config)), request.cni_version);
+  links = call.choice.devices.size();
   PodNetwork network = RH_TRY(PodNetwork::Open(kernel_, request));
   const auto previous_del_deadline =
       std::chrono::steady_clock::now() + std::chrono::seconds(call.config.previous_del_timeout_seconds);
@@ -256,16 +274,8 @@ Result<std::string> RailheadPlugin::Add(const CniRequest& request) {
     in_use->hint += "; another address: " + Describe(attempt.result.error());
     attempt.result = Fail(*std::move(in_use));
   }
-  AttachTiming timing{{request.network, request.container_id, request.ifname}, plan.devices.size(), {}, {}};
-  if (attempt.result) {
-    if (HasAnnounced(plan)) announced_ = timing.key;
-  } else {
-    clock.Done("failed");
-    timing.error = attempt.result.error().message;
-  }
-  timing.phases = clock.phases();
-  LogAttachTiming(root_, timing);
   if (!attempt.result) return Fail(std::move(attempt.result.error()));
+  if (HasAnnounced(plan)) announced_ = {request.network, request.container_id, request.ifname};
   return CniResultJson(*attempt.result, request.cni_version);
 }
 

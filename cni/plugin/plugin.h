@@ -9,6 +9,7 @@
 // Threads: one object per process, one call.
 #pragma once
 
+#include <cstddef>
 #include <optional>
 #include <string>
 #include <utility>
@@ -39,6 +40,9 @@ class RailheadPlugin : public CniPlugin {
   [[nodiscard]] const std::optional<AttachmentKey>& announced() const { return announced_; }
 
  private:
+  // ADD without its line in the log of attach timings. Sets `links` to the number of devices once it is
+  // known.
+  Result<std::string> Attach(const CniRequest& request, PhaseClock& clock, std::size_t& links);
   // The plan for the acquired devices. Resets devices that another tenant had.
   Result<AttachPlan> Plan(const AddCall& call, const PodNetwork& network, PhaseClock& clock);
   // Releases the attachment if it exists, under its devices' locks. `until`: deadline for locks and devices;

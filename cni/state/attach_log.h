@@ -1,5 +1,6 @@
 // The log of attach timings: one JSON object per line for each ADD, with the duration of every phase.
-// railheadd exports it. A DEL that binds a driver again adds a line, too.
+// railheadd exports it. The line of a failed ADD has its pod and error, too, for `railctl why`. A DEL that
+// binds a driver again adds a line, too.
 //
 // Bounded: at kMaxAttachLog bytes the file becomes attach.log.1, which it replaces. Each line is one
 // write(2), so lines of several processes do not mix. A line that cannot be written is dropped: ADD does not
@@ -32,6 +33,13 @@ struct AttachTiming {
   std::string error;  // empty: attached
   // In order, without gaps: their sum is the total.
   std::vector<std::pair<std::string, std::chrono::microseconds>> phases;
+  // Of a failed ADD.
+  std::string hint;
+  int code = 0;         // the CNI error code
+  std::string pod;      // "NAMESPACE/NAME"; "": the runtime did not name it
+  std::string pod_uid;  // likewise
+  // When the line was written. LogAttachTiming() sets it.
+  std::chrono::system_clock::time_point time;
 
   bool operator==(const AttachTiming&) const = default;
 };
@@ -41,9 +49,14 @@ inline constexpr std::int64_t kLongestPhase = 86'400'000'000;  // a day, in micr
 template <>
 struct Shape<AttachTiming> {
   static void List(auto& f) {
+    f("time", &AttachTiming::time, {.need = Need::kSparse, .time = TimeForm::kSeconds});
     f.Part(&AttachTiming::key);
+    f("pod", &AttachTiming::pod, kSparseField);
+    f("podUid", &AttachTiming::pod_uid, kSparseField);
     f("links", &AttachTiming::links);
+    f("code", &AttachTiming::code, {.need = Need::kSparse, .min = 0});
     f("error", &AttachTiming::error, kSparseField);
+    f("hint", &AttachTiming::hint, kSparseField);
     f("phasesUs", &AttachTiming::phases, {.need = Need::kRequired, .min = 0, .max = kLongestPhase});
     f.Output("totalUs", [](const AttachTiming& timing) {
       std::chrono::microseconds total{0};

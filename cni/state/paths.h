@@ -19,6 +19,7 @@
 //   /var/lib/kubelet/device-plugins/kubelet_internal_checkpoint   kubelet's, read only
 //   /var/run/k8s.cni.cncf.io/devinfo/dp  device-info files, for Multus
 //   /var/lib/kubelet/pods/UID            kubelet's, read only: there while the pod is
+//   /var/log/pods/NAMESPACE_NAME_UID     kubelet's, read only: the names of pods
 //   /var/lib/cni/...                     results that runtimes (libcni, Multus) keep, read only
 //
 // Names are checked before they come here (CNI ids by cni/protocol, BDFs by
@@ -96,6 +97,9 @@ inline std::string KubeletCheckpoint(const Root& root) {
 }
 inline std::string KubeletPods(const Root& root) {
   return root.Path("/var/lib/kubelet/pods");
+}
+inline std::string PodLogs(const Root& root) {
+  return root.Path("/var/log/pods");
 }
 inline std::vector<std::string> CniCaches(const Root& root) {
   return {root.Path("/var/lib/cni/results"), root.Path("/var/lib/cni/cache/results"),

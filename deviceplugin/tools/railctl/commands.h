@@ -62,6 +62,7 @@ void AddDevicesCommand(CLI::App* app, const Root& root, int* status);
 void AddDoctorCommand(CLI::App* app, const Root& root, int* status);
 // drain, undrain
 void AddDrainCommands(CLI::App* app, const Root& root, int* status);
+void AddExplainCommand(CLI::App* app, int* status);
 // nccl show, nccl verify
 void AddNcclCommand(CLI::App* app, const Root& root, int* status);
 // health, health replay
@@ -89,6 +90,7 @@ void AddStatusCommand(CLI::App* app, const Root& root, int* status);
 void AddTopologyCommand(CLI::App* app, const Root& root, int* status);
 // vfs plan, vfs apply
 void AddVfsCommand(CLI::App* app, const Root& root, int* status);
+void AddWhyCommand(CLI::App* app, const Root& root, int* status);
 
 // RunRailctl: the whole program railctl, the operator's command, from its command line to its exit status
 // (see --help). Threads: once per process, on its first thread.

@@ -25,6 +25,7 @@ void AddCommands(CLI::App* app, const Root& root, int* status) {
   AddDevicesCommand(app, root, status);
   AddDoctorCommand(app, root, status);
   AddDrainCommands(app, root, status);
+  AddExplainCommand(app, status);
   AddNcclCommand(app, root, status);
   AddHealthCommand(app, root, status);
   AddInstallCommand(app, root, status);
@@ -39,6 +40,7 @@ void AddCommands(CLI::App* app, const Root& root, int* status) {
   AddStatusCommand(app, root, status);
   AddTopologyCommand(app, root, status);
   AddVfsCommand(app, root, status);
+  AddWhyCommand(app, root, status);
 }
 
 int RunRailctl(int argc, char** argv) {

@@ -6,6 +6,9 @@
 #include <nlohmann/json.hpp>
 #include <set>
 
+#include "cni/protocol/cni_result.h"
+#include "cni/state/attach_log.h"
+#include "netns/base/state_folder.h"
 #include "tests/support/plugin/plugin_fixture.h"
 
 namespace railhead::testing {
@@ -68,6 +71,34 @@ TEST_F(PluginAttachTest, AttachesByTheRail) {
   EXPECT_EQ(kernel_.announcements()[0].link, "net1");
   EXPECT_EQ(kernel_.announcements()[0].addresses[0].ToString(), "10.100.0.10");
   EXPECT_EQ(IpamCalls(), "ADD");
+}
+
+// railctl why reads them: also failures before anything was changed.
+TEST_F(PluginAttachTest, EachFailedAddIsLoggedWithPodAndError) {
+  const std::string args = "K8S_POD_NAMESPACE=train;K8S_POD_NAME=worker-0;K8S_POD_UID=uid-1";
+  ASSERT_TRUE(MakeStateFolder(sysfs_.root(), sysfs_.root().Path("/run/railhead")));
+  const auto bad = Add({.config = R"("no such key":1)", .args = args});
+  ASSERT_FALSE(bad);
+  FailIpam("ADD");
+  const auto refused = Add({.container = "c2", .config = Usual()});
+  ASSERT_FALSE(refused);
+  FailIpam("");
+  ASSERT_TRUE(Add({.container = "c3", .config = Usual()}));
+  const auto timings = ReadAttachTimings(sysfs_.root());
+  ASSERT_TRUE(timings) << Describe(timings.error());
+  ASSERT_EQ(timings->size(), 3U);
+  const AttachTiming& first = timings->front();
+  EXPECT_EQ(first.key.container_id, "c1");
+  EXPECT_EQ(first.error, bad.error().message);
+  EXPECT_EQ(first.hint, bad.error().hint);
+  EXPECT_EQ(first.code, CniCodeOf(bad.error().code));
+  EXPECT_EQ(first.pod, "train/worker-0");
+  EXPECT_EQ(first.pod_uid, "uid-1");
+  EXPECT_EQ(first.links, 0U) << "its devices were not known yet";
+  EXPECT_EQ((*timings)[1].error, refused.error().message);
+  EXPECT_EQ((*timings)[1].links, 1U);
+  EXPECT_EQ(timings->back().error, "");
+  EXPECT_EQ(timings->back().code, 0);
 }
 
 TEST_F(PluginAttachTest, SeveralRailsHaveTheirOwnTables) {

@@ -56,6 +56,29 @@ TEST_F(AttachLogTest, OneObjectALine) {
   EXPECT_EQ(lines[1]["error"], "moving \"x\"\nfailed");
 }
 
+TEST_F(AttachLogTest, AFailureHasItsTimePodAndError) {
+  AttachTiming failed = Timing("c1");
+  failed.error = "device 0000:43:10.0 has no carrier";
+  failed.hint = "check the cable";
+  failed.code = 11;
+  failed.pod = "train/worker-0";
+  failed.pod_uid = "uid-1";
+  LogAttachTiming(temp_.root(), failed);
+  LogAttachTiming(temp_.root(), Timing("c2"));
+  const auto timings = ReadAttachTimings(temp_.root());
+  ASSERT_TRUE(timings);
+  ASSERT_EQ(timings->size(), 2U);
+  const AttachTiming& read = (*timings)[0];
+  EXPECT_GT(read.time, std::chrono::system_clock::time_point(std::chrono::seconds(1500000000)));
+  EXPECT_EQ(read.error, failed.error);
+  EXPECT_EQ(read.hint, failed.hint);
+  EXPECT_EQ(read.code, 11);
+  EXPECT_EQ(read.pod, "train/worker-0");
+  EXPECT_EQ(read.pod_uid, "uid-1");
+  for (const char* key : {"code", "hint", "pod", "podUid"})
+    EXPECT_FALSE(Lines(kLog)[1].contains(key)) << "a successful ADD has no " << key;
+}
+
 TEST_F(AttachLogTest, TextThatIsNoUtf8IsStillALine) {
   AttachTiming timing = Timing("c1");
   timing.error = "interface \xff\xfe";

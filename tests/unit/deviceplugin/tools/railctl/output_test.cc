@@ -21,8 +21,10 @@
 #include "deviceplugin/services/reconcile/reconciler.h"
 #include "deviceplugin/support/kubernetes/kube_api.h"
 #include "deviceplugin/tools/doctor/checks.h"
+#include "deviceplugin/tools/explain/explanations.h"
 #include "deviceplugin/tools/install/install.h"
 #include "deviceplugin/tools/migrate/documents.h"
+#include "deviceplugin/tools/pod_start/start_report.h"
 #include "deviceplugin/tools/preflight/preflight_checks.h"
 #include "deviceplugin/tools/railctl/commands.h"
 #include "deviceplugin/tools/railctl/description.h"
@@ -65,18 +67,18 @@ class ReportFormTest : public ::testing::Test {
   AnyRecord any_{RecordSeed()};
 };
 
-using Reports =
-    ::testing::Types<Error, doctor::Report, health::DeviceHealth, health::Drain, health::HealthRecord,
-                     install::InstalledFile, install::InstalledProgram, lldp::LldpReport, lldp::RailNeighbor,
-                     migrate::MigrationReport, preflight::Report, provision::VfsOutcome, provision::VfsPlan,
-                     railctl::AddressReport, railctl::DescribedAddress, railctl::DescribedDevice,
-                     railctl::DescribedPod, railctl::Description, railctl::DeviceList, railctl::KnownAddress,
-                     railctl::NodeSummary, railctl::OfferedDevice, railctl::SummaryFinding, rdma_test::Report,
-                     rdma_test::ReportedTest, reachability_view::RailMatrix,
-                     reachability_view::ReachabilityFault, reachability::PeerReachability,
-                     reachability::PodReachability, reachability::RailReachability,
-                     reachability::ReachabilityReport, reconcile::ReconcileReport, reconcile::TimingsReport,
-                     topology_view::AcceleratorView, topology_view::NicView, topology_view::NodeView>;
+using Reports = ::testing::Types<
+    Error, doctor::Report, explain::Explanation, health::DeviceHealth, health::Drain, health::HealthRecord,
+    install::InstalledFile, install::InstalledProgram, lldp::LldpReport, lldp::RailNeighbor,
+    migrate::MigrationReport, pod_start::DeviceStep, pod_start::ResourceUse, pod_start::StartReport,
+    preflight::Report, provision::VfsOutcome, provision::VfsPlan, railctl::AddressReport,
+    railctl::DescribedAddress, railctl::DescribedDevice, railctl::DescribedPod, railctl::Description,
+    railctl::DeviceList, railctl::KnownAddress, railctl::NodeSummary, railctl::OfferedDevice,
+    railctl::SummaryFinding, rdma_test::Report, rdma_test::ReportedTest, reachability_view::RailMatrix,
+    reachability_view::ReachabilityFault, reachability::PeerReachability, reachability::PodReachability,
+    reachability::RailReachability, reachability::ReachabilityReport, reconcile::ReconcileReport,
+    reconcile::TimingsReport, topology_view::AcceleratorView, topology_view::NicView,
+    topology_view::NodeView>;
 TYPED_TEST_SUITE(ReportFormTest, Reports);
 
 TYPED_TEST(ReportFormTest, YamlAndTextSayWhatJsonSays) {
@@ -211,6 +213,8 @@ class FormsTest : public TwoRails {
       {"doctor", "--list"},
       {"drain"},
       {"drain", "rail1"},
+      {"explain"},
+      {"explain", "link"},
       {"nccl", "show"},
       {"nccl", "verify"},
       {"health"},
@@ -232,6 +236,7 @@ class FormsTest : public TwoRails {
       {"status", "--http-address", ""},
       {"topology"},
       {"vfs", "plan"},
+      {"why", "train/worker-0"},
   };
 };
 
@@ -263,6 +268,7 @@ TEST_F(FormsTest, WithoutHeadersOnlyTheHeadingsAreLeftOut) {
   for (const std::vector<std::string>& command : {std::vector<std::string>{"doctor", "--list"},
                                                   {"devices"},
                                                   {"drain"},
+                                                  {"explain"},
                                                   {"health"},
                                                   {"journal", "list"},
                                                   {"lldp"},
