@@ -67,7 +67,7 @@ Message DumpNeighboursMessage(int index);
 std::optional<Neighbour> ParseNeighbour(const Received& received);
 
 // The kernel sends to its MAC now (NUD_VALID in include/net/neighbour.h), which is one
-// station's: in a namespace without IPv4 addresses every address counts as broadcast.
+// host's: in a namespace without IPv4 addresses every address counts as broadcast.
 bool IsResolved(const Neighbour& neighbour);
 // The kernel gave up asking (NUD_FAILED).
 bool HasFailed(const Neighbour& neighbour);

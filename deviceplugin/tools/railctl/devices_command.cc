@@ -57,7 +57,7 @@ class DeviceLister {
     }
   }
 
-  // Whoever has the device keeps it, whatever its faults.
+  // The pod that has the device keeps it, whatever its faults.
   void AddHolder(const std::string& id, OfferedDevice* device) const {
     if (const auto holder = records_.HolderOf(id)) {
       const JournalEntry& entry = *holder->entry;

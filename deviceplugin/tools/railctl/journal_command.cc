@@ -31,7 +31,7 @@ struct JournalArguments {
   Output output;
 };
 
-// An attachment as it is told.
+// An attachment as it is printed.
 struct AttachmentLine {
   std::string path;
   std::string network;

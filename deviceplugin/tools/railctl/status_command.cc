@@ -51,7 +51,7 @@ SummaryFinding OfPreflight(const preflight::Finding& of, const std::string& comm
   return finding;
 }
 
-// A PF in a pod shows no carrier to the host: its device's health is told otherwise.
+// A PF in a pod shows no carrier to the host: its device's health has other sources.
 SummaryFinding CheckRailPfs(const Root& root, const NodeRecords& records) {
   auto pfs = ReadRailPfs(root, kFabricPath);
   if (!pfs) return OfPreflight(preflight::CheckRails(pfs), "railctl topology");

@@ -167,12 +167,12 @@ constexpr int kPeers = 40;
 constexpr std::uint32_t kPeersThatAreGone = 100;
 // More than the neighbour tables of all namespaces together have by default (gc_thresh3, 1,024).
 constexpr std::uint32_t kStrangers = 16'000;
-// More than an endpoint's limit for strangers, and fewer than fill its receive buffer while it waits for a
-// CPU.
+// More than an endpoint's limit for unknown hosts, and fewer than fill its receive buffer while it waits for
+// a CPU.
 constexpr int kModest = 3'000;
 
-// The first addresses of a rail: the node's endpoint, its peers' and those of peers that are gone. Strangers
-// have a prefix of their own.
+// The first addresses of a rail: the node's endpoint, its peers' and those of peers that are gone. Unknown
+// hosts have a prefix of their own.
 IpAddress AddressOf(int rail, std::uint32_t number) {
   return IpAddress::V4(0x0a640001U + (static_cast<std::uint32_t>(rail) << 16U) + number);
 }

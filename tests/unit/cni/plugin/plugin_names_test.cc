@@ -152,7 +152,7 @@ class NamesNode {
   FakeKernel kernel_{sysfs_};
   attachment::RailheadPlugin plugin_{sysfs_.root(), kernel_};
   std::vector<std::string> nics_;
-  std::vector<std::string> names_;  // that pods and strangers use
+  std::vector<std::string> names_;  // that pods and other programs use
   std::map<std::string, std::vector<std::string>> first_;
   std::map<int, Pod> pods_;
   int made_ = 0;

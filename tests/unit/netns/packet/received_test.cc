@@ -133,7 +133,7 @@ TEST(AddressConflicts, OfAnIpv4Address) {
   Frame question = GratuitousArp(other, another);
   std::copy_n(kV4.Data(), 4, question.begin() + 38);
   EXPECT_EQ(ConflictIn(question, target, {kMac}), std::nullopt);
-  // Device tracking asks one station.
+  // Device tracking asks one host.
   Frame tracking = ArpProbe(other, kV4);
   std::copy_n(kMac.bytes.begin(), 6, tracking.begin());
   EXPECT_EQ(ConflictIn(tracking, target, {kMac}), std::nullopt);

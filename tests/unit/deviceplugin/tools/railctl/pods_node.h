@@ -96,7 +96,7 @@ class PodsNode : public TwoRails {
     entry.devices = {link};
     return entry;
   }
-  // The device leaves the host's view, as ADD has it.
+  // The host no longer sees the device, as after ADD.
   void Attach(const JournalEntry& entry) {
     const auto written = Journal(root_).Write(entry);
     ASSERT_TRUE(written) << Describe(written.error());
