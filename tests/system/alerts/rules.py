@@ -1,7 +1,8 @@
 #!/usr/bin/python3 -B
 """rules.py - the alerts of manifests/components/monitoring fire on the faults that they are for, and on nothing that looks like them.
 
-What is checked: promtool takes the rules, and the configuration that docs/operate/alerts.md shows; each alert has severity, summary,
+What is checked: promtool accepts the rules, the names and types of the metrics, and the configuration
+that docs/operate/alerts.md shows; each alert has severity, summary,
 description, a section in docs/reference/runbooks.md and a row in docs/reference/alerts.md, and reads only metrics that are documented; each has a fault on
 which it fires, with the labels and words that are expected, and a near miss on which it does not (cases/*.yaml); what
 inhibition.yaml names are alerts.
@@ -135,6 +136,13 @@ def of_inhibition(alerts):
                         if name not in alerts)
 
 
+def page_of_metrics():
+    """The documented metrics as Prometheus reads them; unit tests hold the served pages to the same names, types and help texts."""
+    for name, kind, text in re.findall(r'^\| `(\w+)` \| (gauge|counter|histogram) \|[^|]*\| (.*) \|$', sources.document('reference/metrics.md'), re.M):
+        yield f'# HELP {name} {text}\n# TYPE {name} {kind}\n'
+        yield f'{name}_bucket{{le="+Inf"}} 0\n{name}_sum 0\n{name}_count 0\n' if kind == 'histogram' else f'{name} 0\n'
+
+
 def main():
     problems = []
     alerts = {rule['alert']: rule for rule in sources.rules() if 'alert' in rule}
@@ -164,10 +172,12 @@ def main():
             (work / f'test-{name}').write_text(yaml.safe_dump(test, sort_keys=False), encoding='utf-8')
         shown = [block for block in re.findall(r'^```yaml\n(.*?)^```', sources.document('operate/alerts.md'), re.M | re.S) if 'scrape_configs' in block]
         (work / 'config').write_text(shown[0] if shown else 'scrape_configs: none', encoding='utf-8')
-        for command in (['check', 'rules', *sorted(files)], ['check', 'config', 'config'],
+        for command in (['check', 'rules', *sorted(files)], ['check', 'config', 'config'], ['check', 'metrics'],
                         ['test', 'rules', *(f'test-{name}' for name in sorted(made))]):
-            done = subprocess.run(['promtool', *command], cwd=work, capture_output=True, text=True, check=False)
-            if done.returncode != 0:
+            page = ''.join(page_of_metrics())
+            done = subprocess.run(['promtool', *command], cwd=work, input=page, capture_output=True, text=True, check=False)
+            # Of metrics promtool only prints what it minds.
+            if done.returncode != 0 or command[1] == 'metrics' and done.stderr:
                 problems.append(f'promtool {command[0]} {command[1]}:\n{done.stdout}{done.stderr}')
     for problem in problems:
         print(f'rules.py: {problem}', file=sys.stderr)
