@@ -7,19 +7,20 @@
 namespace {
 
 constexpr const char* kHelp =
-    "Attaches SR-IOV VFs (or whole PFs): VF settings through the PF, the move into the\n"
-    "pod, address, routes and rules of the rail, soft RoCE where requested, conflict probes,\n"
-    "ARP and NA announcements, and the NCCL configuration. One device per call (deviceID),\n"
-    "or all devices of the pod in one (devices, or CNI_ARGS K8S_POD_UID).\n\n"
+    "Attaches SR-IOV VFs (or whole PFs): VF settings through the PF, the move into\n"
+    "the pod, address, routes and rules of the rail, soft RoCE where requested,\n"
+    "conflict probes, ARP and NA announcements, and the NCCL configuration. One device\n"
+    "per call (deviceID), or all devices of the pod in one (devices, or CNI_ARGS\n"
+    "K8S_POD_UID).\n\n"
     "Configuration: all keys but type, name and cniVersion are optional; rails are in\n"
     "/etc/railhead/fabric.json. railctl config schema network prints every key.\n\n"
     "Files: /run/railhead (journal, locks, NCCL configuration), /run/cdi (CDI specs),\n"
     "/var/lib/railhead (allocation records, addresses). RAILHEAD_ROOT: a folder that\n"
     "all paths are below, for tests.\n\n"
     "CNI error codes: 1 version, 4 environment, 5 I/O, 6 decoding, 7 configuration,\n"
-    "8 namespace, 11 try again later, 50 not available, 51 no rail has carrier, 101 not\n"
-    "found, 102 exists, 103 unsupported, 104 permission, 105 exhausted, 106 conflict,\n"
-    "999 internal.\n";
+    "8 namespace, 11 try again later, 50 not available, 51 no rail has carrier,\n"
+    "101 not found, 102 exists, 103 unsupported, 104 permission, 105 exhausted,\n"
+    "106 conflict, 999 internal.\n";
 
 }  // namespace
 

@@ -13,13 +13,11 @@
 #include <string_view>
 
 #include "cni/protocol/cni_result.h"
+#include "netns/base/exit_status.h"
 #include "netns/base/text.h"
 
 namespace railhead {
 namespace {
-
-constexpr int kExitCniError = 1;
-constexpr int kExitUsage = 2;
 
 Result<std::string> ReadStandardInput() {
   std::string text;
@@ -49,26 +47,27 @@ bool Print(const std::string& text) {
 int PrintError(const std::string& version, int code, const Error& error) {
   const std::string& answered = IsSupportedCniVersion(version) ? version : SupportedCniVersions().back();
   (void)Print(CniErrorJson(answered, code, error.message, error.hint));
-  return kExitCniError;
+  return kExitFailed;
 }
 
 int PrintVersions(const std::string& version) {
   nlohmann::ordered_json json;
   json["cniVersion"] = IsSupportedCniVersion(version) ? version : SupportedCniVersions().back();
   json["supportedVersions"] = SupportedCniVersions();
-  return Print(json.dump() + "\n") ? 0 : kExitCniError;
+  return Print(json.dump() + "\n") ? kExitDone : kExitFailed;
 }
 
 int CommandLine(const CniPluginInfo& info, const std::string& option) {
-  if (option == "--version" || option == "-V") return Print(info.name + " " RAILHEAD_VERSION "\n") ? 0 : 1;
+  if (option == "--version" || option == "-V")
+    return Print(info.name + " " RAILHEAD_VERSION "\n") ? kExitDone : kExitFailed;
   const std::string usage =
       info.name + " - " + info.summary +
       "\n\nA CNI plugin: a container runtime runs it with CNI_COMMAND and its kin in the\n"
       "environment and a network configuration on standard input.\n\n"
       "usage: CNI_COMMAND=ADD|DEL|CHECK|GC|STATUS|VERSION ... " +
-      info.name + " < CONFIGURATION\n       " + info.name + " --help | --version\n\n" + info.help +
-      "\nExit status: 0 success, 1 a CNI error (on standard output), 2 wrong command line.\n";
-  if (option == "--help" || option == "-h") return Print(usage) ? 0 : 1;
+      info.name + "\n         < CONFIGURATION\n       " + info.name + " --help | --version\n\n" + info.help +
+      "\nExit status: 0 done, 1 a CNI error (on standard output), 2 wrong command line.\n";
+  if (option == "--help" || option == "-h") return Print(usage) ? kExitDone : kExitFailed;
   (void)std::fprintf(stderr, "%s: unknown option '%s'\n%s", info.name.c_str(), option.c_str(), usage.c_str());
   return kExitUsage;
 }
@@ -108,7 +107,7 @@ int RunCniPlugin(CniPlugin& plugin, const CniPluginInfo& info, int argc, char** 
 
   const auto answer = Dispatch(plugin, *request);
   if (!answer) return PrintError(request->cni_version, CniCodeOf(answer.error().code), answer.error());
-  return Print(*answer) ? 0 : kExitCniError;
+  return Print(*answer) ? kExitDone : kExitFailed;
 }
 
 namespace {

@@ -3,19 +3,19 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <cstdio>
 #include <optional>
 #include <string_view>
 #include <utility>
 
 #include "deviceplugin/daemon/railheadd.h"
 #include "deviceplugin/node/resources/sriovdp_config.h"
+#include "deviceplugin/support/help/help.h"
 
 namespace railhead::daemon {
 namespace {
 
-constexpr const char* kFooter =
-    "Exit status: 0 stopped by a signal, or done; 1 failed while running, or one of --reconcile-once's "
-    "actions did; 2 wrong command line; 3 configuration missing or wrong.";
+constexpr const char* kProgram = "railheadd";
 constexpr std::int64_t kMaxInterval = 86400;
 
 std::string IsHttpAddress(const std::string& text) {
@@ -73,7 +73,8 @@ void AddLogAndHttp(CLI::App& app, CommandLine* line, std::string* http_address) 
 }  // namespace
 
 std::optional<int> ParseCommandLine(int argc, char** argv, CommandLine* line) {
-  CLI::App app("railheadd: gives SR-IOV RoCE NICs to kubelet as extended resources");
+  CLI::App app("railheadd: gives SR-IOV RoCE NICs to kubelet as extended resources", kProgram);
+  app.formatter(help::MakeFormatter());
   std::string fabric;
   std::string config_file;
   std::string prefix = resources::kSriovdpPrefix;
@@ -109,7 +110,15 @@ std::optional<int> ParseCommandLine(int argc, char** argv, CommandLine* line) {
                  "Keep labels about the node's rails in this file, for Node Feature Discovery's local source")
       ->check(IsAbsolute);
   AddModes(app, line);
-  app.footer(kFooter);
+  help::Set(
+      &app,
+      {.examples = {{"railheadd --list", "what this node would advertise"},
+                    {"railheadd --fabric /root/fabric.json --log-format text", "serve, with another fabric"}},
+       .statuses = {{kStopped, "stopped by a signal, or done"},
+                    {kFailed, "failed while running, or one of --reconcile-once's actions did"},
+                    {kBadConfig, "the configuration is missing or wrong"}}});
+  bool man_page = false;
+  app.add_flag("--man-page", man_page, "Print the manual page railheadd(8)")->group("");  // for packages
   // CLI11 takes them from the end.
   auto foreign = TranslateGoFlags({argv + 1, argv + argc});
   line->dropped_arguments = std::move(foreign.dropped);
@@ -118,6 +127,10 @@ std::optional<int> ParseCommandLine(int argc, char** argv, CommandLine* line) {
     app.parse(std::move(foreign.arguments));
   } catch (const CLI::ParseError& error) {
     return app.exit(error) == 0 ? kStopped : kUsage;
+  }
+  if (man_page) {
+    const std::string text = help::ManPage(app, kProgram, RAILHEAD_VERSION);
+    return std::fputs(text.c_str(), stdout) < 0 ? kFailed : kStopped;
   }
   if (!fabric.empty()) line->source.fabric = fabric;
   if (!config_file.empty()) line->source.sriovdp = config_file;

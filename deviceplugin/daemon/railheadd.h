@@ -17,6 +17,7 @@
 #include "deviceplugin/support/http/http_server.h"
 #include "deviceplugin/support/keys/shared_keys.h"
 #include "deviceplugin/support/log/log.h"
+#include "netns/base/exit_status.h"
 #include "netns/base/files.h"
 #include "netns/base/result.h"
 #include "netns/kernel.h"
@@ -59,7 +60,12 @@ Result<void> ProvisionAtStart(const Root& root, Kernel& kernel, const resources:
 // The command line of railheadd.
 // Threads: values.
 
-enum ExitStatus : int { kStopped = 0, kFailed = 1, kUsage = 2, kBadConfig = 3 };
+enum ExitStatus : int {
+  kStopped = kExitDone,  // by a signal, or what was asked for is done
+  kFailed = kExitFailed,
+  kUsage = kExitUsage,
+  kBadConfig = kExitBadConfig,
+};
 
 struct CommandLine {
   resources::ConfigSource source;

@@ -47,7 +47,7 @@ Json ValueSchema(const FieldRules& rules) {
     return WordsSchema(words);
   } else if constexpr (kIsDuration<T> || std::is_enum_v<T>) {
     return IntSchema(rules.min, rules.max);
-  } else if constexpr (std::same_as<T, std::string>) {
+  } else if constexpr (std::convertible_to<T, std::string_view>) {
     Json schema{{"type", "string"}};
     if (IsFilled(rules)) schema["minLength"] = 1;
     return schema;
@@ -98,12 +98,14 @@ class SchemaWriter {
   }
   template <typename C, typename M>
   void Part(M C::*member) {
-    SchemaWriter<M> part(defaults_.*member, object_);
-    Shape<M>::List(part);
+    Part(member, [](auto& part) { Shape<TypeIn<M>>::List(part); });
   }
   template <typename C, typename M, typename List>
   void Part(M C::*member, List list) {
-    SchemaWriter<M> part(defaults_.*member, object_);
+    // An optional part may have no value by default.
+    const TypeIn<M>* const value = ValueIn(defaults_.*member);
+    const TypeIn<M> otherwise{};
+    SchemaWriter<TypeIn<M>> part(value == nullptr ? otherwise : *value, object_);
     list(part);
   }
   template <typename List>

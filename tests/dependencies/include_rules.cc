@@ -54,6 +54,7 @@ const std::vector<Part>& Parts() {
       {"ipam/store/", {"netns/base/", "netns/json/"}},
       {"ipam/lease/", {"netns/base/", "netns/json/", "ipam/store/"}},
       {"ipam/plugin/", {"netns/base/", "netns/json/", "cni/protocol/", "cni/fabric/", "ipam/store/"}},
+      {"deviceplugin/support/help/", {"netns/"}},
       {"deviceplugin/support/http/", {"netns/"}},
       {"deviceplugin/support/keys/", {"netns/"}},
       {"deviceplugin/support/kubernetes/", {"netns/", "deviceplugin/support/http/"}},

@@ -38,9 +38,9 @@ is_subcommand() {
     local word=$1
     shift
     help_of "$@"
-    sed '1,/^Subcommands:/d' <<<"$help" | grep -E "^  ([a-z-]+, )*$word(,| |\$)" >/dev/null
+    sed -e '1,/^Options:/d' -e '/^Examples:/,$d' <<<"$help" | grep -E "^  ([a-z-]+, )*$word(,| |\$)" >/dev/null
 }
-has_subcommands() { help_of "$@" && grep -q '^Subcommands:' <<<"$help"; }
+has_subcommands() { help_of "$@" && grep -q '^Usage: .*SUBCOMMAND' <<<"$help"; }
 # runs_alone SUBCOMMAND...: does something without one of its subcommands, too.
 runs_alone() { help_of "$@" && grep -q '^Usage: .*\[SUBCOMMAND\]' <<<"$help"; }
 

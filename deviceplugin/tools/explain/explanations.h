@@ -49,7 +49,8 @@ struct Explanation {
 // By kind, in the order of their pages.
 std::vector<Explanation> AllExplanations();
 
-// All that has this name, in any case. A metric's name may be that of one of its series.
+// The explanations of `name`, whatever the case of its letters. A metric's name may be that of
+// one of its series.
 Result<std::vector<Explanation>> Explain(const std::string& name);
 
 }  // namespace railhead::explain

@@ -18,7 +18,7 @@ std::string Trimmed(std::string_view text) {
   return std::string(text.substr(first, text.find_last_not_of(' ') + 1 - first));
 }
 
-// "" for a line that is no heading.
+// "" if the line is not a heading.
 std::string HeadingIn(std::string_view line) {
   const std::size_t text = line.find_first_not_of('#');
   if (text == 0 || text == std::string_view::npos || line[text] != ' ') return {};

@@ -1,7 +1,7 @@
 // The parts of a Markdown page of docs/ that `railctl explain` quotes: rows of tables, and sections.
 //
-// It reads the Markdown of these pages, not all of Markdown: each paragraph, bullet and row is complete
-// before the next blank line, bullet or row. Threads: pure functions.
+// It reads the Markdown of these pages only. There a paragraph, bullet or row ends before the next blank
+// line, bullet or row. Threads: pure functions.
 #pragma once
 
 #include <string>

@@ -83,8 +83,7 @@ constexpr mode_t kMode = 0755;
 Result<FileToInstall> ReadProgram(const std::string& path, const std::string& name) {
   auto content = RH_TRY(ReadFile(path, kMaxInstalledSize));
   if (!content) {
-    return Fail(ErrorCode::kNotFound, "no such file: " + path,
-                "name the directory that has railhead and railhead-ipam with --from");
+    return Fail(ErrorCode::kNotFound, "no such file: " + path, "name the directory that has it with --from");
   }
   return FileToInstall{name, std::move(*content)};
 }

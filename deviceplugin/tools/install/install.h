@@ -69,7 +69,7 @@ class InstallDirectory {
 // Larger than any Railhead program, sanitizers included.
 inline constexpr std::size_t kMaxInstalledSize = std::size_t{512} << 20;
 
-// Puts the programs that the container runtime starts into its directory of CNI plugins.
+// Puts programs of ours into a directory of the host: those that the container runtime starts, or railctl.
 //
 // Without `force`, a newer program on the host stays. A node may be updated in two ways. During an update of
 // the DaemonSet the older of two pods may start last. Either both programs are replaced, or none. A running

@@ -22,7 +22,7 @@ namespace {
 
 constexpr const char* kPluginProcess = "railhead";
 
-// A pod that a source names. Not every source has all of it.
+// A pod that a source names. Not every source has all three names.
 struct NamedPod {
   std::string pod;
   std::string uid;

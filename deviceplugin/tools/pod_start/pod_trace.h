@@ -1,8 +1,9 @@
 // PodTrace: what the start of one pod has left on this node, for `railctl why`.
 //
-// The sources, in the order of a start: kubelet's checkpoint and pod directories, railheadd's allocation
-// records, the processes of the CNI plugin, the journal, the log of attach timings. It asks no daemon and no
-// API server, and changes nothing. It holds the lock of an unfinished attachment's device for a moment.
+// The sources, in the order of a start, are kubelet's checkpoint and pod directories, railheadd's allocation
+// records, and the CNI plugin's processes. Then come the journal and the log of attach timings. It asks no
+// daemon and no API server, and changes nothing. It holds the lock of an unfinished attachment's device for a
+// moment.
 // Ownership: values. Threads: as Kernel. Errors: those of the journal and the checkpoint; kInvalid when the
 // beginning of a container ID fits several pods. Other sources that cannot be read become notes.
 #pragma once
@@ -59,10 +60,10 @@ struct AllocatedDevice {
 struct PodAttachment {
   JournalEntry entry;
   bool locked = false;      // of an unfinished one: a process works on it
-  bool netns_gone = false;  // the pod's namespace does not exist any more
+  bool netns_gone = false;  // the pod's namespace is gone
 };
 
-// One resource of this node, and why a pod may get none of it.
+// One resource of this node, and why a pod may get no device of this resource.
 struct ResourceUse {
   std::string resource;
   std::size_t devices = 0;

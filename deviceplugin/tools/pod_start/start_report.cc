@@ -204,7 +204,8 @@ void ExplainFailing(const PodTrace& trace, StartReport& report) {
   report.next = kKubeletRetries;
   if (!latest.hint.empty()) report.todo.push_back(latest.hint);
   report.todo.push_back("railctl explain " + std::to_string(latest.code) + ": the cases of this code");
-  if (latest.code == kCniExhausted) report.todo.emplace_back("railctl ipam list: who holds the addresses");
+  if (latest.code == kCniExhausted)
+    report.todo.emplace_back("railctl ipam list: the holders of the addresses");
   for (const DeviceStep& device : report.devices) {
     if (!device.unhealthy.empty()) report.todo.push_back("railctl health " + device.device);
   }

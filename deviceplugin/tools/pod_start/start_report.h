@@ -1,4 +1,5 @@
-// StartReport: where the start of a pod hangs, since when, what was tried, what comes next and what to do.
+// StartReport: the step at which the start of a pod hangs, since when, the attempts, the next step, and what
+// to do.
 //
 // Derived from a PodTrace alone. States follow the order of a start: kubelet allocates devices, the runtime
 // calls ADD for each network, the containers start, and DEL restores the devices.
@@ -28,7 +29,7 @@ enum class StartState : std::uint8_t {
   kEnding,       // a DEL runs or is due
 };
 
-// A device of the pod, and what has become of it.
+// A device of the pod, and how far its start has come.
 struct DeviceStep {
   std::string device;
   std::string resource;

@@ -1,4 +1,4 @@
-// railctl config check and railctl config schema.
+// railctl config check and railctl config schema; config_diff_command.cc has railctl config diff.
 #include <cstdio>
 #include <memory>
 #include <nlohmann/json.hpp>
@@ -8,12 +8,12 @@
 
 #include "deviceplugin/node/resources/advertised.h"
 #include "deviceplugin/node/resources/sriovdp_config.h"
+#include "deviceplugin/support/help/help.h"
 #include "deviceplugin/tools/railctl/commands.h"
 #include "deviceplugin/tools/railctl/config_sections.h"
 #include "deviceplugin/tools/railctl/output.h"
 #include "netns/base/files.h"
 #include "netns/json/record_io.h"
-#include "netns/linux_kernel.h"
 
 namespace railhead::railctl {
 namespace {
@@ -45,19 +45,12 @@ struct ConfigArguments {
   Output output;
 };
 
-Result<inventory::HostNetwork> AskHostNetwork(const Root& root) {
-  LinuxKernel kernel(root);
-  const NetNs host = RH_TRY(kernel.HostNetns());
-  const auto route = RH_TRY(kernel.OpenRoute(host));
-  return inventory::ReadHostNetwork(*route);
-}
-
-// All that is wrong with the file by itself, on whatever node it is.
+// The errors of the file itself, which every node finds.
 std::vector<Error> ErrorsIn(const Root& root, const resources::ConfigSource& source) {
   std::vector<Error> errors;
   const std::string path = source.fabric ? *source.fabric : *source.sriovdp;
   const auto text = ReadFile(root.Path(path));
-  if (!text || !*text) return errors;  // found a moment ago: planning says what has become of it
+  if (!text || !*text) return errors;  // changed since DetectConfig(): planning reports it
   if (source.sriovdp) {
     (void)resources::ParseSriovdpConfig(**text, path, source.resource_prefix, &errors);
     return errors;
@@ -70,7 +63,7 @@ int CheckConfig(const Root& root, const ConfigArguments& arguments) {
   if (!source) return Refuse({source.error()}, arguments.output, kBadConfig);
   if (const auto errors = ErrorsIn(root, *source); !errors.empty())
     return Refuse(errors, arguments.output, kBadConfig);
-  const auto plan = PlanOf(root, *source);
+  const auto plan = PlanOnThisNode(root, *source);
   if (!plan) return Refuse({plan.error()}, arguments.output, kBadConfig);
   arguments.output.Print(Checked{*plan}, [](const Checked& checked) {
     for (const Error& warning : checked.plan.warnings)
@@ -82,28 +75,29 @@ int CheckConfig(const Root& root, const ConfigArguments& arguments) {
 
 }  // namespace
 
-Result<resources::Plan> PlanOf(const Root& root, const resources::ConfigSource& source) {
-  const inventory::HostNetwork host = RH_TRY(AskHostNetwork(root));
-  return MakePlan(root, source, host, resources::DdpOfKernel(root));
-}
-
 void AddConfigCommand(CLI::App* app, const Root& root, int* status) {
   CLI::App* config = app->add_subcommand("config", "Check or describe a configuration");
   config->require_subcommand(1);
   const auto arguments = std::make_shared<ConfigArguments>();
   CLI::App* check = config->add_subcommand(
-      "check", "Say what is wrong with a configuration, or which devices of this node its resources get");
+      "check", "Say what is wrong with a configuration, or which devices its resources get");
   check->add_option("FILE", arguments->file, "fabric.json, or sriov-network-device-plugin's config.json")
       ->required();
   check->add_option("--resource-prefix", arguments->prefix, "Prefix of resources without resourcePrefix")
       ->capture_default_str();
   arguments->output.AddTo(check);
+  help::Set(check, {.examples = {{"railctl config check /etc/railhead/fabric.json", "of this node"},
+                                 {"railctl config check new.json -o json", "all errors, for a script"}},
+                    .statuses = {{kDone, "the file is valid"}, {kBadConfig, "it is missing or invalid"}}});
   check->callback([&root, status, arguments] { *status = CheckConfig(root, *arguments); });
+  AddConfigDiffCommand(config, root, status);
   const auto of = std::make_shared<std::string>();
   CLI::App* schema = config->add_subcommand("schema", "Print a JSON schema, for editors and validators");
   schema->add_option("WHAT", *of, "fabric.json, the network configurations of railhead, or topology.json")
       ->required()
       ->check(CLI::IsMember(Schemas()));
+  help::Set(schema, {.examples = {{"railctl config schema fabric >fabric.schema.json", "for an editor"},
+                                  {"railctl config schema network", "all keys of a network configuration"}}});
   schema->callback([of] { (void)std::printf("%s\n", Schemas().at(*of)().dump(2).c_str()); });
 }
 

@@ -6,7 +6,6 @@
 
 #include "cni/attachment/plugin_config_shape.h"
 #include "cni/fabric/fabric_shape.h"
-#include "deviceplugin/node/resources/advertised.h"
 #include "deviceplugin/node/topology/topology_shape.h"
 #include "deviceplugin/services/address_leasing/etcd_store.h"
 #include "deviceplugin/services/address_leasing/leasing_service.h"
@@ -18,6 +17,7 @@
 #include "ipam/plugin/fields_shape.h"
 #include "netns/json/json_reader.h"
 #include "netns/json/record_schema.h"
+#include "netns/linux_kernel.h"
 
 namespace railhead::railctl {
 namespace {
@@ -80,7 +80,7 @@ std::vector<Error> ErrorsInFabric(const std::string& text, const std::string& wh
   const auto look = [&](const auto& parse, const auto&... of) {
     std::vector<Error> found;
     auto parsed = parse(of..., what, &found);
-    // Text that is no JSON at all is not in the list.
+    // The list does not have the error of text that is not JSON.
     if (!parsed && found.empty()) found.push_back(parsed.error());
     std::move(found.begin(), found.end(), std::back_inserter(errors));
     return parsed;
@@ -89,7 +89,7 @@ std::vector<Error> ErrorsInFabric(const std::string& text, const std::string& wh
   const auto document = JsonDocument::Parse(text, what);
   (void)look(health::ParseHealthRules, SectionIn(document, "health"));
   (void)look(reachability::ParseReachabilitySettings, SectionIn(document, "reachability"));
-  // The others name rails: without them all of it would be wrong.
+  // The other sections name rails. With an invalid fabric each of these names would be an error.
   if (!fabric) return errors;
   (void)look(provision::ReadProvisionSettings, *fabric);
   (void)look([&](const std::string& file, std::vector<Error>* all) {
@@ -102,6 +102,14 @@ std::vector<Error> ErrorsInFabric(const std::string& text, const std::string& wh
   if (const auto resources = resources::ResourcesOfFabric(*fabric, inventory::Inventory{}); !resources)
     errors.push_back(Wrap(resources.error(), what));
   return errors;
+}
+
+Result<resources::Plan> PlanOnThisNode(const Root& root, const resources::ConfigSource& source) {
+  LinuxKernel kernel(root);
+  const NetNs host = RH_TRY(kernel.HostNetns());
+  const auto route = RH_TRY(kernel.OpenRoute(host));
+  const inventory::HostNetwork network = RH_TRY(inventory::ReadHostNetwork(*route));
+  return MakePlan(root, source, network, resources::DdpOfKernel(root));
 }
 
 std::map<std::string, Json (*)()> Schemas() {

@@ -1,7 +1,8 @@
-// Configurations whole: fabric.json with the objects that parts of railheadd read and the fabric keeps as
-// text, and network configurations with what railhead-ipam reads of them.
+// Whole configurations, for checks and schemas.
 //
-// A new object is named here: what is wrong with it, and its schema. Threads: pure functions.
+// A fabric.json has objects that the fabric keeps as text and parts of railheadd read. A network
+// configuration has keys that railhead-ipam reads. Each new object gets its check and its schema here.
+// Threads: pure functions, but for PlanOnThisNode(), which is thread-safe.
 #pragma once
 
 #include <map>
@@ -9,13 +10,19 @@
 #include <string>
 #include <vector>
 
+#include "deviceplugin/node/resources/advertised.h"
+#include "netns/base/files.h"
 #include "netns/base/result.h"
 
 namespace railhead::railctl {
 
-// All that is wrong with it by itself, on whatever node it is. `what` names the text in errors, which have
+// The errors of the file itself, which every node finds. `what` names the text in errors, which have
 // JSON pointers.
 std::vector<Error> ErrorsInFabric(const std::string& text, const std::string& what);
+
+// What railheadd would advertise on this node. Errors: those of the configuration, the inventory and the
+// kernel.
+Result<resources::Plan> PlanOnThisNode(const Root& root, const resources::ConfigSource& source);
 
 // By WHAT, what makes that which `railctl config schema WHAT` prints, and packages install.
 std::map<std::string, nlohmann::ordered_json (*)()> Schemas();

@@ -1,9 +1,10 @@
-// railctl describe: all that this node knows of one thing.
+// railctl describe: everything that this node knows about one thing.
 #include <cstdio>
 #include <memory>
 #include <string>
 #include <vector>
 
+#include "deviceplugin/support/help/help.h"
 #include "deviceplugin/tools/railctl/commands.h"
 #include "deviceplugin/tools/railctl/description.h"
 #include "deviceplugin/tools/railctl/output.h"
@@ -73,8 +74,15 @@ void AddDescribeCommand(CLI::App* app, const Root& root, int* status) {
       ->required()
       ->type_name("");
   arguments->output.AddTo(command);
-  command->footer("Exit status: 0 done; 1 nothing on this node is called so, or several things are.");
-  command->callback([arguments, &root, status] { *status = RunDescribe(root, *arguments); });
+  arguments->output.AddWatchTo(command);
+  help::Set(command,
+            {.examples = {{"railctl describe rail0", "its PF and VFs, and the pods that have them"},
+                          {"railctl describe 10.100.0.7", "the pod that has an address, or had it last"}},
+             .columns = "of devices " + ColumnsOf<DescribedDevice>(),
+             .statuses = {{kFailed, "nothing on this node has this name, or several things have it"}}});
+  command->callback([arguments, &root, status] {
+    *status = arguments->output.Watched([&] { return RunDescribe(root, *arguments); });
+  });
 }
 
 }  // namespace railhead::railctl

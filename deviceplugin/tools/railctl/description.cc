@@ -267,7 +267,7 @@ DescribedPod DescribePod(const NodeRecords& records, const Subject& subject) {
   return pod;
 }
 
-// What kubelet has allocated to the pod and no attachment of it has.
+// Devices that kubelet has allocated to the pod, and that none of its attachments has.
 std::vector<std::string> NotAttached(const NodeRecords& records, const DescribedPod& pod) {
   std::vector<std::string> ids;
   for (const ContainerDevices& allocation : records.allocations) {
@@ -336,9 +336,11 @@ Result<Description> DescribeSubject(const Root& root, const NodeRecords& records
       description.notes.emplace_back(
           "it has no attachment of this boot: see railctl journal list and railctl ipam list");
     const auto ids = NotAttached(records, *description.pod);
-    if (!ids.empty())
+    if (!ids.empty()) {
+      const std::string& pod = description.pod->pod.empty() ? description.pod->uid : description.pod->pod;
       description.notes.push_back("kubelet has allocated " + Join(ids, ", ") +
-                                  ", which no attachment has yet");
+                                  ", which no attachment has yet: see railctl why " + pod);
+    }
   }
   return description;
 }

@@ -1,7 +1,7 @@
 // Description: what `railctl describe WHAT` says of a device, pod, container or address of this node.
 //
 // DescribeSubject() only combines NodeRecords with the topology, the last tenants and the events of the
-// address store. What is not known is empty; a source that could not be read is a note. Ownership: values.
+// address store. Unknown fields are empty. A source that could not be read is a note. Ownership: values.
 // Threads: one. Errors: kNotFound for an address that no rail of this node has.
 #pragma once
 
@@ -33,7 +33,7 @@ struct DescribedDevice {
   std::optional<int> numa_node;
   std::vector<std::string> gpus;  // the nearest ones: "GPU0 0000:1b:00.0 PIX"
   std::string switch_port;        // of its PF: "leaf1/Ethernet1/3"
-  // Who has it; empty: nobody.
+  // Its holder; empty: it has none.
   std::string pod;
   std::string container;
   std::string network;

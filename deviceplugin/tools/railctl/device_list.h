@@ -37,7 +37,7 @@ struct OfferedDevice {
   std::string rail;
   std::optional<int> numa_node;
   OfferState state = OfferState::kFree;
-  std::string pod;  // "NAMESPACE/NAME"; its UID while no attachment of it is known
+  std::string pod;  // "NAMESPACE/NAME"; its UID while the pod has no known attachment
   std::string reason;
   std::string pf_name;
   std::optional<int> vf;

@@ -1,6 +1,7 @@
-// railctl devices: what this node offers to kubelet, who has it, and what is not offered.
+// railctl devices: the devices that this node offers to kubelet, their pods, and the devices not offered.
 #include <algorithm>
 #include <cstdio>
+#include <functional>
 #include <map>
 #include <memory>
 #include <string>
@@ -9,9 +10,12 @@
 #include "cni/protocol/plugin.h"
 #include "deviceplugin/node/resources/resource_pool.h"
 #include "deviceplugin/node/resources/sriovdp_config.h"
+#include "deviceplugin/support/help/help.h"
 #include "deviceplugin/tools/railctl/commands.h"
+#include "deviceplugin/tools/railctl/config_sections.h"
 #include "deviceplugin/tools/railctl/device_list.h"
 #include "deviceplugin/tools/railctl/output.h"
+#include "deviceplugin/tools/railctl/rail_filter.h"
 #include "netns/base/text.h"
 
 namespace railhead::railctl {
@@ -89,35 +93,30 @@ class DeviceLister {
 };
 
 struct DevicesArguments {
-  std::string rail;
+  RailFilter rail;
   Output output;
 };
 
-// Only what is of the rail.
-Result<void> KeepOfRail(const NodeRecords& records, const std::string& rail, DeviceList* list) {
+Result<void> KeepOfRail(const NodeRecords& records, const RailFilter& filter, DeviceList* list) {
   std::vector<std::string> rails;
   if (records.fabric) {
     for (const Rail& one : records.fabric->rails) rails.push_back(one.name);
   }
-  if (!Contains(rails, rail)) {
-    return Fail(ErrorCode::kNotFound, "there is no rail '" + rail + "'",
-                rails.empty() ? "this node has no fabric.json" : "rails: " + Join(rails, ", "));
-  }
-  std::erase_if(list->devices, [&](const OfferedDevice& device) { return device.rail != rail; });
-  std::erase_if(list->absent_rails, [&](const std::string& absent) { return absent != rail; });
+  RH_TRY(filter.CheckAmong(rails));
+  filter.Keep(&list->devices, &OfferedDevice::rail);
+  filter.Keep(&list->absent_rails, std::identity());
   return {};
 }
 
 int RunDevices(const Root& root, const DevicesArguments& arguments) {
-  const auto plan = PlanOf(root, {.fabric = {}, .sriovdp = {}, .resource_prefix = resources::kSriovdpPrefix});
+  const auto plan =
+      PlanOnThisNode(root, {.fabric = {}, .sriovdp = {}, .resource_prefix = resources::kSriovdpPrefix});
   if (!plan) return Complain(plan.error(), kBadConfig);
   const NodeRecords records = ReadNodeRecords(root);
   DeviceList list = ListDevices(root, *plan, records);
   for (const Error& error : records.unread) list.warnings.push_back("not read: " + Describe(error));
-  if (!arguments.rail.empty()) {
-    const auto kept = KeepOfRail(records, arguments.rail, &list);
-    if (!kept) return Complain(kept.error(), kFailed);
-  }
+  if (const auto kept = KeepOfRail(records, arguments.rail, &list); !kept)
+    return Complain(kept.error(), kFailed);
   arguments.output.PrintTableOf(list, &DeviceList::devices);
   if (!arguments.output.is_text()) return kDone;
   for (const std::string& rail : list.absent_rails)
@@ -157,10 +156,17 @@ void AddDevicesCommand(CLI::App* app, const Root& root, int* status) {
   auto arguments = std::make_shared<DevicesArguments>();
   CLI::App* command = app->add_subcommand(
       "devices", "the devices of each resource, the pods that have them, and what is not offered and why");
-  command->add_option("--rail", arguments->rail, "only devices of this rail");
+  arguments->rail.AddTo(command);
   arguments->output.AddTo(command);
-  command->footer("Exit status: 0 done; 1 there is no such rail; 3 a configuration is missing or invalid.");
-  command->callback([arguments, &root, status] { *status = RunDevices(root, *arguments); });
+  arguments->output.AddWatchTo(command);
+  help::Set(command, {.examples = {{"railctl devices --rail rail0", "the devices of one rail"},
+                                   {"railctl devices -w", "while pods come and go"}},
+                      .columns = ColumnsOf<OfferedDevice>(),
+                      .statuses = {{kFailed, "no such rail"},
+                                   {kBadConfig, "fabric.json or config.json is missing or invalid"}}});
+  command->callback([arguments, &root, status] {
+    *status = arguments->output.Watched([&] { return RunDevices(root, *arguments); });
+  });
 }
 
 }  // namespace railhead::railctl

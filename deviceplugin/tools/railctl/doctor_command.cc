@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "deviceplugin/support/help/help.h"
 #include "deviceplugin/tools/doctor/checks.h"
 #include "deviceplugin/tools/doctor/facts.h"
 #include "deviceplugin/tools/railctl/commands.h"
@@ -50,10 +51,14 @@ void AddDoctorCommand(CLI::App* app, const Root& root, int* status) {
   command->add_option("--only", options->only, "only these checks: rdma.port, or rdma for all of rdma.*")
       ->type_name("ID");
   command->add_option("--skip", options->skip, "all but these")->type_name("ID");
-  command->footer(
-      "Exit status: 0 no failure; 1 a failure, with --strict also a warning; 2 wrong command line. Changes "
-      "nothing. Run it as root on the host, or with hostPID and hostNetwork: what cannot be seen is "
-      "skipped.");
+  help::Set(
+      command,
+      {.more = "It changes nothing.",
+       .examples = {{"railctl doctor", "what fails and what is doubtful, and what to do"},
+                    {"railctl doctor --only rdma --strict -o json", "one group of checks, for a script"}},
+       .columns = "of --list " + ColumnsOf<doctor::Check>(),
+       .notes = "Run it as root on the host, or with hostPID and hostNetwork. What it cannot see it skips.",
+       .statuses = {{kDone, "no failure"}, {kFailed, "a failure; with --strict also a warning"}}});
   command->callback([options, &root, status] { *status = RunDoctor(root, *options); });
 }
 

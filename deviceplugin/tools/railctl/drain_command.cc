@@ -11,6 +11,7 @@
 #include "deviceplugin/node/inventory/inventory.h"
 #include "deviceplugin/services/health/drains.h"
 #include "deviceplugin/services/health/state_file.h"
+#include "deviceplugin/support/help/help.h"
 #include "deviceplugin/tools/railctl/commands.h"
 #include "deviceplugin/tools/railctl/output.h"
 #include "deviceplugin/tools/railctl/subject.h"
@@ -102,7 +103,7 @@ Result<std::vector<std::string>> OtherFaults(const Root& root, const std::string
   if (!state) {
     return Fail(
         ErrorCode::kNotFound,
-        "there is no " + health::kHealthFile.PathIn(root) + ": the health of " + device + " is unknown",
+        "no such file: " + health::kHealthFile.PathIn(root) + ": the health of " + device + " is unknown",
         "start railheadd, which writes it; or use --force");
   }
   std::vector<std::string> faults;
@@ -164,19 +165,28 @@ void AddDrainCommands(CLI::App* app, const Root& root, int* status) {
   drain->add_option("--reason", drain_arguments->reason, "shown by railctl health");
   drain->add_option("--fabric", drain_arguments->fabric, "fabric.json, for rails")->capture_default_str();
   drain_arguments->output.AddTo(drain);
-  drain->footer(
-      "Exit status: 0 done; 1 not done. Running pods keep the device. The drain lasts over reboots.");
+  help::Set(drain,
+            {.more = "Running pods keep the device. The drain lasts over reboots.",
+             .examples = {{"railctl drain rail0 --reason \"bad cable\"", "no new pod gets a VF of rail0"},
+                          {"railctl drain", "the drained devices"}},
+             .columns = ColumnsOf<health::Drain>(),
+             .statuses = {{kFailed, "the node has no such target, or it could not be drained"}}});
   drain->callback([drain_arguments, &root, status] { *status = RunDrain(root, *drain_arguments); });
 
   auto undrain_arguments = std::make_shared<DrainArguments>();
   CLI::App* undrain =
       app->add_subcommand("undrain", "take a drained rail, PF or VF back into use once it is healthy");
-  undrain->add_option("TARGET", undrain_arguments->target, "the name that was drained, or another name of it")
+  undrain
+      ->add_option("TARGET", undrain_arguments->target,
+                   "the name that was drained, or another name of the device")
       ->required();
   undrain->add_flag("--force", undrain_arguments->force,
                     "also while it has other faults, or its health is unknown");
-  undrain->footer(
-      "Exit status: 0 done; 1 it is not drained, or a health rule is active for it or for one of its VFs.");
+  help::Set(undrain, {.examples = {{"railctl undrain rail0", "once the cable is changed"},
+                                   {"railctl undrain rail0 --force", "in spite of other faults"}},
+                      .statuses = {{kFailed,
+                                    "it is not drained, or a health rule is active for it or for one of "
+                                    "its VFs"}}});
   undrain->callback([undrain_arguments, &root, status] { *status = RunUndrain(root, *undrain_arguments); });
 }
 

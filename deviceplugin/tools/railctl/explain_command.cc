@@ -3,6 +3,7 @@
 #include <string>
 #include <vector>
 
+#include "deviceplugin/support/help/help.h"
 #include "deviceplugin/tools/explain/explanations.h"
 #include "deviceplugin/tools/railctl/commands.h"
 #include "deviceplugin/tools/railctl/output.h"
@@ -15,7 +16,7 @@ struct ExplainArguments {
   std::string name;
 };
 
-// What was asked for: all that has one name.
+// Every explanation of one name.
 struct ExplainedName {
   std::vector<explain::Explanation> explanations;
 
@@ -60,7 +61,11 @@ void AddExplainCommand(CLI::App* app, int* status) {
                       "an alert, CNI error code, node condition, event, doctor check, health rule, metric or "
                       "taint; default: list all names");
   arguments->output.AddTo(command);
-  command->footer("It needs no file, no daemon and no network.");
+  help::Set(command, {.more = "It needs no file, no daemon and no network.",
+                      .examples = {{"railctl explain RailheadDown", "an alert, what to do, and its page"},
+                                   {"railctl explain", "all names, by kind"}},
+                      .columns = "of all names " + ColumnsOf<explain::Explanation>(),
+                      .statuses = {{kFailed, "nothing of Railhead has this name"}}});
   command->callback([status, arguments] { *status = ExplainName(*arguments); });
 }
 

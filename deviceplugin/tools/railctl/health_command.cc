@@ -1,14 +1,18 @@
 // railctl health: the health of every device, from railheadd's state file.
 #include <algorithm>
 #include <cstdio>
+#include <map>
 #include <memory>
+#include <string>
 #include <vector>
 
 #include "deviceplugin/services/health/recording.h"
 #include "deviceplugin/services/health/rules.h"
 #include "deviceplugin/services/health/state_file.h"
+#include "deviceplugin/support/help/help.h"
 #include "deviceplugin/tools/railctl/commands.h"
 #include "deviceplugin/tools/railctl/output.h"
+#include "deviceplugin/tools/railctl/rail_filter.h"
 #include "deviceplugin/tools/railctl/subject.h"
 #include "netns/base/text.h"
 
@@ -17,6 +21,7 @@ namespace {
 
 struct HealthArguments {
   Output output;
+  RailFilter rail;
   bool history = false;
   bool recording = false;
   std::string device;
@@ -42,11 +47,22 @@ Result<void> Select(const Root& root, const std::string& which, health::HealthSt
   return {};
 }
 
+// Devices of the rail, and their changes.
+Result<void> KeepRail(const Root& root, const RailFilter& filter, health::HealthState* state) {
+  const auto rails = RH_TRY(RailsToFilterBy(root, filter));
+  if (!rails) return {};
+  std::map<std::string, std::string> of_device = rails->of_pf;
+  for (const health::DeviceHealth& device : state->devices) of_device[device.id] = rails->OfPf(device.pf);
+  filter.Keep(&state->devices, [&](const health::DeviceHealth& device) { return of_device[device.id]; });
+  filter.Keep(&state->history, [&](const health::HealthRecord& record) { return of_device[record.device]; });
+  return {};
+}
+
 int PrintRecording(const Root& root) {
   const auto text = health::ReadOwnRecording(root);
   if (!text) return Complain(text.error(), kFailed);
   if (!*text) {
-    return Complain({ErrorCode::kNotFound, "there is no " + health::RecordingPath(root),
+    return Complain({ErrorCode::kNotFound, "no such file: " + health::RecordingPath(root),
                      "railheadd writes it when it runs with health rules: is it running?", 0},
                     kFailed);
   }
@@ -64,6 +80,7 @@ int RunHealth(const Root& root, const HealthArguments& options) {
       return Complain(selected.error(), kFailed);
     }
   }
+  if (auto kept = KeepRail(root, options.rail, &**state); !kept) return Complain(kept.error(), kFailed);
   if (options.history) {
     options.output.PrintList("changes", (*state)->history);
     return kDone;
@@ -78,23 +95,32 @@ int RunHealth(const Root& root, const HealthArguments& options) {
 void AddHealthCommand(CLI::App* app, const Root& root, int* status) {
   auto options = std::make_shared<HealthArguments>();
   CLI::App* command = app->add_subcommand("health", "the health of the devices, since when, and the reasons");
-  auto* output = options->output.AddTo(command);
+  auto* device = command->add_option(
+      "DEVICE", options->device,
+      "only this one, or those of a rail or pod: 0000:43:10.0, ens1f0, rail0, train/worker-0");
   auto* history =
       command->add_flag("--history", options->history, "print the newest changes instead, oldest first");
-  auto* device = command->add_option(
-      "device", options->device,
-      "only this one, or those of a rail or pod: 0000:43:10.0, ens1f0, rail0, train/worker-0");
+  auto* rail = options->rail.AddTo(command);
+  auto* output = options->output.AddTo(command);
+  auto* watch = options->output.AddWatchTo(command);
   command
       ->add_flag("--recording", options->recording,
                  "print the latest observations instead, line by line, for railctl health replay")
       ->excludes(output)
+      ->excludes(watch)
       ->excludes(history)
+      ->excludes(rail)
       ->excludes(device);
-  command->footer("Exit status 1 when a device is Unhealthy.");
+  help::Set(command,
+            {.examples = {{"railctl health --rail rail0", "the PF of rail0 and its VFs"},
+                          {"railctl health --history 0000:43:10.0", "what became of one device lately"}},
+             .columns = ColumnsOf<health::DeviceHealth>(),
+             .statuses = {{kFailed, "a device is Unhealthy, or railheadd has written no state"}}});
   AddHealthReplayCommand(command, root, status);
   // CLI11 runs it after the callback of a subcommand, too.
   command->callback([command, options, &root, status] {
-    if (command->get_subcommands().empty()) *status = RunHealth(root, *options);
+    if (command->get_subcommands().empty())
+      *status = options->output.Watched([&] { return RunHealth(root, *options); });
   });
 }
 

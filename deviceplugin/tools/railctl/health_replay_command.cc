@@ -8,6 +8,7 @@
 #include "deviceplugin/services/health/recording.h"
 #include "deviceplugin/services/health/replay.h"
 #include "deviceplugin/services/health/state_file.h"
+#include "deviceplugin/support/help/help.h"
 #include "deviceplugin/tools/railctl/commands.h"
 #include "deviceplugin/tools/railctl/output.h"
 #include "netns/base/files.h"
@@ -73,7 +74,7 @@ Result<health::HealthRules> ReadRules(const std::string& value) {
   if (value.starts_with('{') || value == "false") return health::ParseHealthRules(value, "--health");
   const auto text = RH_TRY(ReadFile(value));
   if (!text)
-    return Fail(ErrorCode::kNotFound, "there is no " + value, "--health takes a file or the object itself");
+    return Fail(ErrorCode::kNotFound, "no such file: " + value, "--health takes a file or the object itself");
   const auto document = RH_TRY(JsonDocument::Parse(*text, value));
   JsonReader reader = document.Root();
   RH_TRY(reader.status());
@@ -88,7 +89,7 @@ Result<health::Recording> ReadRecording(const Root& root, const std::string& fil
   const auto text =
       RH_TRY(file.empty() ? health::ReadOwnRecording(root) : ReadFile(file, health::kMaxRecording));
   if (!text) {
-    return Fail(ErrorCode::kNotFound, "there is no " + what,
+    return Fail(ErrorCode::kNotFound, "no such file: " + what,
                 file.empty() ? "railheadd writes it when it runs with health rules: is it running?" : "");
   }
   return health::ParseRecording(*text, what);
@@ -159,8 +160,14 @@ void AddHealthReplayCommand(CLI::App* health, const Root& root, int* status) {
   command->add_option("--health", options->health,
                       "use these rules: the object health, a file with it, or a fabric.json");
   options->output.AddTo(command);
-  command->footer(
-      "Exit status 0 also with Unhealthy devices; 1 the recording cannot be read; 3 the rules are invalid.");
+  help::Set(command,
+            {.examples = {{"railctl health replay", "this node's recording, with the rules that it had"},
+                          {"railctl health replay incident.jsonl --health rules.json",
+                           "what other rules would have done"}},
+             .columns = ColumnsOf<TimelineChange>(),
+             .statuses = {{kDone, "done, also with Unhealthy devices"},
+                          {kFailed, "the recording cannot be read"},
+                          {kBadConfig, "the rules are invalid"}}});
   command->callback([options, &root, status] { *status = RunReplay(root, *options); });
 }
 

@@ -1,4 +1,4 @@
-// railctl install cni, railctl install config, railctl install seccomp.
+// railctl install cli, cni, config and seccomp.
 #include <memory>
 #include <optional>
 #include <string>
@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "deviceplugin/node/topology/topology.h"
+#include "deviceplugin/support/help/help.h"
 #include "deviceplugin/tools/install/install.h"
 #include "deviceplugin/tools/install/seccomp_profile.h"
 #include "deviceplugin/tools/railctl/commands.h"
@@ -21,9 +22,10 @@ constexpr const char* kFabric = "fabric.json";
 constexpr const char* kTopology = "topology.json";
 constexpr const char* kNodeName = "node-name";
 
-struct CniArguments {
+struct ProgramArguments {
+  std::vector<std::string> programs;
   std::string from;
-  std::string to = "/opt/cni/bin";
+  std::string to;
   bool force = false;
   Output output;
 };
@@ -41,18 +43,19 @@ struct InstallConfigArguments {
 };
 
 std::string IsAbsolute(const std::string& path) {
-  return !path.empty() && path[0] == '/' ? std::string() : "'" + path + "' is no absolute path";
+  return !path.empty() && path[0] == '/' ? std::string() : "'" + path + "' is not an absolute path";
 }
 
-// The directory of this program, whose companions railhead and railhead-ipam are.
+// The directory of this program, which has all of Railhead's programs.
 Result<std::string> OwnDirectory() {
   const auto path = RH_TRY(ReadLink("/proc/self/exe"));
   if (!path) return Fail(ErrorCode::kNotFound, "this program's own place is not known", "give --from");
   return path->substr(0, path->rfind('/'));
 }
 
-int InstallCni(const Root& root, const CniArguments& arguments) {
+int InstallProgramsOf(const Root& root, const ProgramArguments& arguments) {
   install::ProgramOrder order;
+  order.names = arguments.programs;
   auto from = arguments.from.empty() ? OwnDirectory() : Result<std::string>(root.Path(arguments.from));
   if (!from) return Refuse({from.error()}, arguments.output, kFailed);
   order.from = std::move(*from);
@@ -81,20 +84,20 @@ std::vector<Error> ErrorsInTopology(const std::string& text, const std::string& 
   return parsed ? std::vector<Error>{} : std::vector<Error>{parsed.error()};
 }
 
-// What is to be put there; `errors` has what is wrong with it.
+// The files to install; `errors` gets their errors.
 Result<std::vector<install::FileToInstall>> ReadConfig(const Root& root,
                                                        const InstallConfigArguments& arguments,
                                                        std::vector<Error>* errors) {
   std::vector<install::FileToInstall> files;
   const std::string from = root.Path(arguments.from);
   if (!RH_TRY(AddConfig(from, kFabric, ErrorsInFabric, &files, errors))) {
-    errors->push_back({ErrorCode::kNotFound, "there is no " + from + "/" + kFabric,
+    errors->push_back({ErrorCode::kNotFound, "no such file: " + from + "/" + kFabric,
                        "name the directory that has it with --from", 0});
   }
   RH_TRY(AddConfig(from, kTopology, ErrorsInTopology, &files, errors));
   if (!arguments.node_name) return files;
   if (arguments.node_name->empty() || arguments.node_name->find_first_of(" \t\n/") != std::string::npos) {
-    errors->push_back({ErrorCode::kInvalid, "'" + *arguments.node_name + "' is no node's name",
+    errors->push_back({ErrorCode::kInvalid, "'" + *arguments.node_name + "' is not a node's name",
                        "give the name that Kubernetes has for this node", 0});
   }
   files.push_back({kNodeName, *arguments.node_name + "\n"});
@@ -124,25 +127,54 @@ int InstallSeccomp(const Root& root, const SeccompArguments& arguments) {
                       arguments.output);
 }
 
-void AddCni(CLI::App* install, const Root& root, int* status) {
-  const auto arguments = std::make_shared<CniArguments>();
-  CLI::App* cni = install->add_subcommand(
-      "cni", "Put railhead and railhead-ipam into the container runtime's directory of CNI plugins");
-  cni->add_option("--from", arguments->from, "Directory that has them (default: railctl's own)")
+void AddProgramOptions(CLI::App* command, const std::shared_ptr<ProgramArguments>& arguments,
+                       const Root& root, int* status) {
+  command->add_option("--from", arguments->from, "Directory that has it (default: railctl's own)")
       ->check(IsAbsolute);
-  cni->add_option("--to", arguments->to, "Directory of CNI plugins")
+  command->add_option("--to", arguments->to, "Directory to put it into")
       ->check(IsAbsolute)
       ->capture_default_str();
-  cni->add_flag("--force", arguments->force, "Replace newer versions, too");
-  arguments->output.AddTo(cni);
-  cni->footer("Exit status: 0 they are there; 1 they are not, a newer version is there, for one.");
-  cni->callback([&root, status, arguments] { *status = InstallCni(root, *arguments); });
+  command->add_flag("--force", arguments->force, "Replace a newer version, too");
+  arguments->output.AddTo(command);
+  command->callback([&root, status, arguments] { *status = InstallProgramsOf(root, *arguments); });
+}
+
+void AddCli(CLI::App* install, const Root& root, int* status) {
+  const auto arguments = std::make_shared<ProgramArguments>();
+  arguments->programs = {"railctl"};
+  arguments->to = "/usr/local/bin";
+  CLI::App* cli = install->add_subcommand("cli", "Put railctl itself on the host");
+  AddProgramOptions(cli, arguments, root, status);
+  help::Set(cli,
+            {.examples = {{"railctl install cli", "into /usr/local/bin"},
+                          {"railctl install cli --to /opt/bin --force", "also over a newer version"}},
+             .columns = ColumnsOf<install::InstalledProgram>(),
+             .notes = "It runs on hosts with glibc 2.36 or later.",
+             .statuses = {{kDone, "railctl is there"},
+                          {kFailed, "it is not: the directory is missing, or a newer version is there"}}});
+}
+
+void AddCni(CLI::App* install, const Root& root, int* status) {
+  const auto arguments = std::make_shared<ProgramArguments>();
+  arguments->programs = {"railhead", "railhead-ipam"};
+  arguments->to = "/opt/cni/bin";
+  CLI::App* cni = install->add_subcommand(
+      "cni", "Put railhead and railhead-ipam into the runtime's directory of CNI plugins");
+  AddProgramOptions(cni, arguments, root, status);
+  help::Set(cni,
+            {.more = "It puts both or none.",
+             .examples = {{"railctl install cni", "into /opt/cni/bin"},
+                          {"railctl install cni --to /usr/lib/cni --force",
+                           "for Debian's containerd, in any case"}},
+             .columns = ColumnsOf<install::InstalledProgram>(),
+             .statuses = {{kDone, "both are there"},
+                          {kFailed, "they are not: the directory is missing, or a newer version is there"}}});
 }
 
 void AddConfigFiles(CLI::App* install, const Root& root, int* status) {
   const auto arguments = std::make_shared<InstallConfigArguments>();
   CLI::App* config = install->add_subcommand(
-      "config", "Check fabric.json and topology.json and put them where all parts of Railhead read them");
+      "config", "Check fabric.json and topology.json and put them where Railhead reads them");
   config->add_option("--from", arguments->from, "Directory of fabric.json and, optionally, topology.json")
       ->required()
       ->check(IsAbsolute);
@@ -151,19 +183,29 @@ void AddConfigFiles(CLI::App* install, const Root& root, int* status) {
       ->capture_default_str();
   config->add_option("--node-name", arguments->node_name, "Write this node's Kubernetes name, too");
   arguments->output.AddTo(config);
-  config->footer("Exit status: 0 they are there; 1 they could not be put there; 3 one is missing or wrong.");
+  help::Set(config, {.examples = {{"railctl install config --from /root/new", "onto this node"},
+                                  {"railctl install config --from /config --node-name gpu-001",
+                                   "with the name that Kubernetes has for the node"}},
+                     .columns = ColumnsOf<install::InstalledFile>(),
+                     .statuses = {{kDone, "the files are there"},
+                                  {kFailed, "they could not be put there"},
+                                  {kBadConfig, "a file is missing or invalid, and nothing has changed"}}});
   config->callback([&root, status, arguments] { *status = InstallConfig(root, *arguments); });
 }
 
 void AddSeccomp(CLI::App* install, const Root& root, int* status) {
   const auto arguments = std::make_shared<SeccompArguments>();
   CLI::App* seccomp = install->add_subcommand(
-      "seccomp", "Put railheadd's list of system calls, railheadd.json, where kubelet reads such profiles");
+      "seccomp", "Put railheadd's list of system calls where kubelet reads seccomp profiles");
   seccomp->add_option("--to", arguments->to, "Directory, below kubelet's own for profiles")
       ->check(IsAbsolute)
       ->capture_default_str();
   arguments->output.AddTo(seccomp);
-  seccomp->footer("Exit status: 0 it is there; 1 it could not be put there.");
+  help::Set(seccomp, {.examples = {{"railctl install seccomp", "into kubelet's own directory"},
+                                   {"railctl install seccomp --to /data/kubelet/seccomp/railhead",
+                                    "where kubelet has another --root-dir"}},
+                      .columns = ColumnsOf<install::InstalledFile>(),
+                      .statuses = {{kDone, "the file is there"}, {kFailed, "it could not be put there"}}});
   seccomp->callback([&root, status, arguments] { *status = InstallSeccomp(root, *arguments); });
 }
 
@@ -172,6 +214,7 @@ void AddSeccomp(CLI::App* install, const Root& root, int* status) {
 void AddInstallCommand(CLI::App* app, const Root& root, int* status) {
   CLI::App* install = app->add_subcommand("install", "Put programs or configuration on this node");
   install->require_subcommand(1);
+  AddCli(install, root, status);
   AddCni(install, root, status);
   AddConfigFiles(install, root, status);
   AddSeccomp(install, root, status);

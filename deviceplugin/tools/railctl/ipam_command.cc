@@ -9,8 +9,11 @@
 #include "cni/protocol/plugin.h"
 #include "deviceplugin/services/health/state_file.h"
 #include "deviceplugin/services/reconcile/address_owners.h"
+#include "deviceplugin/support/help/help.h"
+#include "deviceplugin/tools/railctl/address_report.h"
 #include "deviceplugin/tools/railctl/commands.h"
 #include "deviceplugin/tools/railctl/output.h"
+#include "deviceplugin/tools/railctl/rail_filter.h"
 #include "deviceplugin/tools/railctl/subject.h"
 #include "ipam/store/node_blocks.h"
 #include "ipam/store/store.h"
@@ -42,13 +45,20 @@ struct EventLine {
 
 struct IpamOptions {
   Output output;
+  RailFilter rail;
   bool force = false;
   std::string pool;
   std::string which;  // an address, or what has addresses
 };
 
-int ListAddresses(const Root& /*root*/, const AddressReport& report, const IpamOptions& options) {
+int ListAddresses(const Root& root, const AddressReport& report, const IpamOptions& options) {
+  const auto rails = RailsToFilterBy(root, options.rail);
+  if (!rails) return Complain(rails.error(), kFailed);
   std::vector<KnownAddress> chosen = report.addresses;
+  if (*rails) {
+    options.rail.Keep(&chosen,
+                      [&](const KnownAddress& known) { return (*rails)->OfAddress(known.record.address); });
+  }
   if (!options.pool.empty())
     std::erase_if(chosen, [&](const KnownAddress& known) { return known.record.pool != options.pool; });
   options.output.PrintList("addresses", chosen);
@@ -107,7 +117,7 @@ int Events(const Root& root, const Output& output) {
   return kDone;
 }
 
-// What is in use is released only by force: the next pod would get its address.
+// An address that is in use is released only by force: the next pod would get it.
 Result<void> Release(const Root& root, const AddressReport& report, const IpamOptions& options) {
   const auto known = std::ranges::find_if(report.addresses, [&](const KnownAddress& one) {
     return one.record.address.ToString() == options.which && one.record.state == ipam::AddressState::kHeld;
@@ -143,6 +153,25 @@ int RunIpam(const Root& root, const IpamOptions& options, const Act& act) {
   return act(root, report->value_or(AddressReport{{}, {}, true}), options);
 }
 
+void AddIpamHelp(CLI::App* list, CLI::App* show, CLI::App* check, CLI::App* all, CLI::App* events) {
+  help::Set(list, {.examples = {{"railctl ipam list --rail rail0", "the addresses of one rail"},
+                                {"railctl ipam list -w -o json", "a line of JSON whenever one changes"}},
+                   .columns = ColumnsOf<KnownAddress>()});
+  help::Set(show,
+            {.examples = {{"railctl ipam show 10.100.0.17", "the container that holds or held this address"},
+                          {"railctl ipam show 3f2a", "the addresses of the container whose id begins so"}},
+             .columns = ColumnsOf<KnownAddress>(),
+             .statuses = {{kFailed, "the store does not have it"}}});
+  help::Set(check, {.examples = {{"railctl ipam check", "the errors of the store, in sentences"},
+                                 {"railctl ipam check -o json", "the leaked addresses as JSON"}},
+                    .statuses = {{kFailed, "the store is damaged, or an address is leaked"}}});
+  help::Set(all, {.examples = {{"railctl ipam export >addresses.json", "all addresses, to keep"},
+                               {"railctl ipam export | jq '.addresses | length'", "how many there are"}}});
+  help::Set(events, {.examples = {{"railctl ipam events", "a line for each event, oldest first"},
+                                  {"railctl ipam events -o wide", "with the numbers of the events"}},
+                     .columns = ColumnsOf<EventLine>()});
+}
+
 }  // namespace
 
 void AddIpamCommand(CLI::App* app, const Root& root, int* status) {
@@ -151,8 +180,9 @@ void AddIpamCommand(CLI::App* app, const Root& root, int* status) {
   const auto add = [&](const char* name, const char* what, Act act) {
     auto options = std::make_shared<IpamOptions>();
     CLI::App* command = ipam->add_subcommand(name, what);
-    command->callback(
-        [options, &root, status, act = std::move(act)] { *status = RunIpam(root, *options, act); });
+    command->callback([options, &root, status, act = std::move(act)] {
+      *status = options->output.Watched([&] { return RunIpam(root, *options, act); });
+    });
     return std::pair(command, options);
   };
   const auto with_output = [](const auto& one) {
@@ -161,20 +191,22 @@ void AddIpamCommand(CLI::App* app, const Root& root, int* status) {
   };
   const auto list = with_output(add("list", "held and released addresses with their holders", ListAddresses));
   list.first->add_option("--pool", list.second->pool, "only this subnet: 10.100.0.0/16");
+  list.second->rail.AddTo(list.first);
+  list.second->output.AddWatchTo(list.first);
   const auto show =
       with_output(add("show", "one address, or all of a pod, container or device", ShowAddress));
   show.first
-      ->add_option("which", show.second->which,
+      ->add_option("WHAT", show.second->which,
                    "address, NAMESPACE/POD, pod UID, device, or container id or its beginning")
       ->required();
   const auto check =
       with_output(add("check", "contradictions in the store, and leaked addresses", CheckAddresses));
-  check.first->footer("Exit status 1 when it found any.");
-  add("export", "all addresses as JSON", Export);
+  const auto all = add("export", "all addresses as JSON", Export);
   auto output = std::make_shared<Output>();
   CLI::App* events = ipam->add_subcommand(
       "events", "the latest 256: early reuses, exhausted pools, quarantines, new boots, the store's file");
   output->AddTo(events);
+  AddIpamHelp(list.first, show.first, check.first, all.first, events);
   events->callback([output, &root, status] { *status = Events(root, *output); });
   AddIpamBlocksCommand(ipam, root, status);
   AddIpamImportCommand(ipam, root, status);
@@ -183,8 +215,13 @@ void AddIpamCommand(CLI::App* app, const Root& root, int* status) {
                              const auto done = Release(of, report, options);
                              return done ? kDone : Complain(done.error(), kFailed);
                            });
-  release.first->add_option("address", release.second->which, "10.100.0.17")->required();
+  release.first->add_option("ADDRESS", release.second->which, "10.100.0.17")->required();
   release.first->add_flag("--force", release.second->force, "also when it may be in use");
+  help::Set(
+      release.first,
+      {.examples = {{"railctl ipam release 10.100.0.17", "an address that railctl ipam check calls leaked"},
+                    {"railctl ipam release 10.100.0.17 --force", "one whose pod you know to be gone"}},
+       .statuses = {{kFailed, "no container holds it, or it may be in use"}}});
 }
 
 namespace {
@@ -301,8 +338,13 @@ void AddIpamBlocksCommand(CLI::App* ipam, const Root& root, int* status) {
   auto output = std::make_shared<Output>();
   CLI::App* blocks = ipam->add_subcommand("blocks", "the blocks that this node leases");
   output->AddTo(blocks);
-  blocks->footer("Exit status 1 when no address may be allocated from them now.");
-  blocks->callback([output, &root, status] { *status = RunBlocks(root, *output); });
+  output->AddWatchTo(blocks);
+  help::Set(blocks, {.examples = {{"railctl ipam blocks", "the state of each block, and how full it is"},
+                                  {"railctl ipam blocks -w", "as pods take addresses"}},
+                     .columns = ColumnsOf<BlockLine>(),
+                     .statuses = {{kFailed, "no address may be allocated from the blocks now"}}});
+  blocks->callback(
+      [output, &root, status] { *status = output->Watched([&] { return RunBlocks(root, *output); }); });
 }
 
 }  // namespace railhead::railctl

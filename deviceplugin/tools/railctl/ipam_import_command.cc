@@ -4,6 +4,7 @@
 #include <memory>
 
 #include "deviceplugin/services/reconcile/address_owners.h"
+#include "deviceplugin/support/help/help.h"
 #include "deviceplugin/tools/railctl/commands.h"
 #include "ipam/store/import_state.h"
 #include "netns/base/files.h"
@@ -54,7 +55,7 @@ Result<ipam::ImportOutcome> FromHostLocal(const Root& root, const ImportOptions&
 // Its pools are the whole cluster's.
 Result<ipam::ImportOutcome> FromWhereabouts(const Root& root, const ImportOptions& options) {
   const auto text = RH_TRY(ReadFile(options.file, kMaxFile));
-  if (!text) return Fail(ErrorCode::kNotFound, "there is no file " + options.file);
+  if (!text) return Fail(ErrorCode::kNotFound, "no such file: " + options.file);
   const auto addresses = RH_TRY(ipam::ReadWhereabouts(*text, options.file, options.network));
   const auto holders = RH_TRY(reconcile::AddressHolders::Read(root));
   const auto here = [&](const ipam::ImportedAddress& imported) {
@@ -68,9 +69,15 @@ Result<ipam::ImportOutcome> FromWhereabouts(const Root& root, const ImportOption
 using From = Result<ipam::ImportOutcome> (*)(const Root& root, const ImportOptions& options);
 
 void AddFrom(CLI::App* import, const char* name, const char* what, const Root& root, int* status, From from,
+             const std::vector<help::Example>& examples,
              const std::function<void(CLI::App*, ImportOptions*)>& add_options) {
   auto options = std::make_shared<ImportOptions>();
   CLI::App* command = import->add_subcommand(name, what);
+  help::Set(command,
+            {.examples = examples,
+             .notes = "Run it after the change of the configuration and before new pods start. A second "
+                      "run changes nothing.",
+             .statuses = {{kFailed, "an address was refused, or the state cannot be read"}}});
   command->add_option("--network", options->network, "name of the CNI network, as it will be")->required();
   add_options(command, options.get());
   command->callback([options, &root, status, from] {
@@ -84,17 +91,22 @@ void AddFrom(CLI::App* import, const char* name, const char* what, const Root& r
 void AddIpamImportCommand(CLI::App* ipam, const Root& root, int* status) {
   CLI::App* import = ipam->add_subcommand("import", "imports the allocations of another IPAM plugin");
   import->require_subcommand(1);
-  import->footer(
-      "Run it after the change of the configuration and before new pods start. A second run changes "
-      "nothing.");
   AddFrom(
-      import, "host-local", "from its directory on this node", root, status, FromHostLocal,
+      import, "host-local", "take over the addresses of host-local from its directory on this node", root,
+      status, FromHostLocal,
+      {{"railctl ipam import host-local --network rails --subnet 10.100.0.0/16", "a network with one range"},
+       {"railctl ipam import host-local --network net --subnet 10.1.0.0/16 10.2.0.0/16",
+        "a network with two ranges"}},
       [](CLI::App* command, ImportOptions* options) {
         command->add_option("--subnet", options->subnets, "of the network's ranges; may be repeated")
             ->required();
         command->add_option("--directory", options->directory, "host-local's dataDir")->capture_default_str();
       });
-  AddFrom(import, "whereabouts", "from its IPPools, as JSON", root, status, FromWhereabouts,
+  AddFrom(import, "whereabouts", "take over the addresses of whereabouts from its IPPools, as JSON", root,
+          status, FromWhereabouts,
+          {{"railctl ipam import whereabouts pools.json --network rails",
+            "addresses of other nodes stay unused for a week"},
+           {"railctl ipam import whereabouts pools.json --network rails --away-hours 24", "for a day"}},
           [](CLI::App* command, ImportOptions* options) {
             command
                 ->add_option("file", options->file,

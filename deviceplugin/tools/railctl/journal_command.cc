@@ -15,8 +15,10 @@
 #include "cni/attachment/release.h"
 #include "cni/protocol/plugin.h"
 #include "cni/state/journal.h"
+#include "deviceplugin/support/help/help.h"
 #include "deviceplugin/tools/railctl/commands.h"
 #include "deviceplugin/tools/railctl/output.h"
+#include "deviceplugin/tools/railctl/rail_filter.h"
 #include "deviceplugin/tools/railctl/subject.h"
 #include "netns/base/files.h"
 #include "netns/base/text.h"
@@ -28,6 +30,7 @@ namespace {
 struct JournalArguments {
   std::string which;
   bool force = false;
+  RailFilter rail;
   Output output;
 };
 
@@ -147,9 +150,19 @@ AttachmentLine LineOf(const JournalFile& file) {
   return line;
 }
 
+// Of an entry that cannot be read nobody knows the rails: it is of any.
+bool IsOnRail(const JournalFile& file, const RailFilter& filter) {
+  if (!file.entry) return true;
+  return std::ranges::any_of(file.entry->devices,
+                             [&](const AttachedDevice& device) { return filter.Wants(device.rail); });
+}
+
 int List(const Root& root, const JournalArguments& arguments) {
-  const auto files = ReadFiles(root);
+  auto files = ReadFiles(root);
   if (!files) return Complain(files.error(), kFailed);
+  const auto rails = RailsToFilterBy(root, arguments.rail);
+  if (!rails) return Complain(rails.error(), kFailed);
+  if (*rails) std::erase_if(*files, [&](const JournalFile& file) { return !IsOnRail(file, arguments.rail); });
   std::vector<AttachmentLine> lines;
   for (const JournalFile& file : *files) lines.push_back(LineOf(file));
   arguments.output.PrintList("attachments", lines);
@@ -235,7 +248,9 @@ CLI::App* AddJournalAction(CLI::App* journal, const char* name, const char* help
                            const std::shared_ptr<JournalArguments>& arguments, const Root& root,
                            int* status) {
   CLI::App* command = journal->add_subcommand(name, help);
-  command->callback([&root, status, arguments, action] { *status = action(root, *arguments); });
+  command->callback([&root, status, arguments, action] {
+    *status = arguments->output.Watched([&] { return action(root, *arguments); });
+  });
   return command;
 }
 
@@ -254,12 +269,20 @@ void AddJournalCommand(CLI::App* app, const Root& root, int* status) {
   CLI::App* journal = app->add_subcommand("journal", "the attachments of this node, and what they restore");
   journal->require_subcommand(1);
   auto arguments = std::make_shared<JournalArguments>();
-  CLI::App* list = AddJournalAction(journal, "list", "all attachments; exit status 1: one cannot be read",
-                                    List, arguments, root, status);
+  CLI::App* list = AddJournalAction(journal, "list", "all attachments", List, arguments, root, status);
+  arguments->rail.AddTo(list);
   arguments->output.AddTo(list);
-  AddWhich(AddJournalAction(journal, "show", "the entry as it is on record; exit status 1: it cannot be read",
-                            Show, arguments, root, status),
-           arguments.get());
+  arguments->output.AddWatchTo(list);
+  help::Set(list, {.examples = {{"railctl journal list", "the pods of this node, and their devices"},
+                                {"railctl journal list --rail rail0 -w", "as pods come and go on one rail"}},
+                   .columns = ColumnsOf<AttachmentLine>(),
+                   .statuses = {{kFailed, "an entry cannot be read"}}});
+  CLI::App* show =
+      AddJournalAction(journal, "show", "the entry as it is on record", Show, arguments, root, status);
+  AddWhich(show, arguments.get());
+  help::Set(show, {.examples = {{"railctl journal show train/worker-0", "all entries of a pod"},
+                                {"railctl journal show 0000:43:10.0", "the entry that holds a device"}},
+                   .statuses = {{kFailed, "no such entry, or it cannot be read"}}});
   CLI::App* restore =
       AddJournalAction(journal, "restore", "bring the devices of an attachment back to the host and end it",
                        Restore, arguments, root, status);
@@ -269,8 +292,11 @@ void AddJournalCommand(CLI::App* app, const Root& root, int* status) {
       "also while its pod runs; and of an entry that cannot be read: give the devices whose settings "
       "are lost their defaults, and remove the entry");
   arguments->output.AddTo(restore);
-  restore->footer(
-      "Exit status: 0 the attachment is over; 1 it is not: something was not restored, or its pod runs.");
+  help::Set(restore, {.examples = {{"railctl journal restore 0000:43:10.0", "the pod of the device is gone"},
+                                   {"railctl journal restore 0000:43:10.0 --force",
+                                    "its entry cannot be read: the device gets its defaults"}},
+                      .statuses = {{kDone, "the attachment is over"},
+                                   {kFailed, "something was not restored, or its pod runs"}}});
 }
 
 }  // namespace railhead::railctl

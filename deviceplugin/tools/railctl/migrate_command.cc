@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "deviceplugin/node/resources/sriovdp_config.h"
+#include "deviceplugin/support/help/help.h"
 #include "deviceplugin/tools/migrate/documents.h"
 #include "deviceplugin/tools/migrate/migration.h"
 #include "deviceplugin/tools/railctl/commands.h"
@@ -57,10 +58,10 @@ Result<migrate::Outcome> MigrateAll(const Root& root, const MigrateArguments& ar
   return migrate::Migrate(documents, arguments.options);
 }
 
-// What `railctl config check` would say of it on any node.
+// The errors that `railctl config check` would report on every node.
 std::vector<Error> ErrorsInOutcome(const migrate::Outcome& outcome) {
   for (const migrate::OutputFile& file : outcome.files) {
-    if (file.name == "fabric.json") return ErrorsInFabric(file.content, "the fabric.json made of it");
+    if (file.name == "fabric.json") return ErrorsInFabric(file.content, "the new fabric.json");
   }
   return {};
 }
@@ -122,9 +123,13 @@ void AddMigrateCommand(CLI::App* app, const Root& root, int* status) {
       ->capture_default_str();
   command->add_flag("--force", arguments->force, "Write over files that are there");
   arguments->output.AddTo(command);
-  command->footer(
-      "Exit status: 0 all is carried over; 1 it could not be written; 3 a document is missing or wrong, and "
-      "nothing was written; 4 something needs a decision.");
+  help::Set(command,
+            {.examples = {{"railctl migrate --from /etc/pcidp", "what becomes of each key"},
+                          {"railctl migrate --from suite/ --to railhead/", "write fabric.json and networks"}},
+             .statuses = {{kDone, "all is carried over"},
+                          {kFailed, "it could not be written"},
+                          {kBadConfig, "a document is missing or wrong, and nothing was written"},
+                          {kChangesNeeded, "something needs a decision"}}});
   command->callback([&root, status, arguments] {
     arguments->options.lease_blocks = !arguments->store.empty();
     *status = RunMigrate(root, *arguments);

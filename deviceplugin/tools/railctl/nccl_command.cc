@@ -15,8 +15,11 @@
 #include "cni/nccl/nccl_config.h"
 #include "cni/protocol/plugin.h"
 #include "cni/state/cdi_spec.h"
+#include "deviceplugin/support/help/help.h"
 #include "deviceplugin/tools/railctl/commands.h"
+#include "deviceplugin/tools/railctl/nccl_configs.h"
 #include "deviceplugin/tools/railctl/output.h"
+#include "deviceplugin/tools/railctl/rail_filter.h"
 #include "deviceplugin/tools/railctl/subject.h"
 #include "netns/base/files.h"
 #include "netns/base/text.h"
@@ -75,6 +78,7 @@ struct NcclConfigReport {
 
 struct NcclConfigArguments {
   Output output;
+  RailFilter rail;
   std::string which;
 };
 
@@ -142,8 +146,13 @@ void PrintVerdict(const NcclConfigReport& report) {
 int ShowNcclConfig(const Root& root, const NcclConfigArguments& options) {
   const auto configs = FindNcclConfigs(root, options.which);
   if (!configs) return Complain(configs.error(), kFailed);
+  if (const auto rails = RailsToFilterBy(root, options.rail); !rails) return Complain(rails.error(), kFailed);
   std::vector<NcclConfigReport> reports;
-  for (const auto& config : *configs) reports.push_back(ReportOf(config));
+  for (const auto& config : *configs) {
+    NcclConfigReport report = ReportOf(config);
+    options.rail.Keep(&report.nics, &NicLine::rail);
+    if (!options.rail.IsGiven() || !report.nics.empty()) reports.push_back(std::move(report));
+  }
   if (options.output.is_text()) {
     for (const NcclConfigReport& report : reports) PrintNcclConfig(root, options.output, report);
   } else {
@@ -173,10 +182,9 @@ int Verify(const Root& root, const NcclConfigArguments& options) {
 
 using Action = int (*)(const Root& root, const NcclConfigArguments& options);
 
-void AddAction(CLI::App* config, const char* name, const char* help, Action action, const Root& root,
-               int* status) {
+std::shared_ptr<NcclConfigArguments> AddAction(CLI::App* command, Action action, const Root& root,
+                                               int* status) {
   auto options = std::make_shared<NcclConfigArguments>();
-  CLI::App* command = config->add_subcommand(name, help);
   options->output.AddTo(command);
   command
       ->add_option("POD", options->which,
@@ -184,6 +192,7 @@ void AddAction(CLI::App* config, const char* name, const char* help, Action acti
                    "namespace, or a device or address that a pod has; default: all pods")
       ->type_name("");
   command->callback([&root, status, options, action] { *status = action(root, *options); });
+  return options;
 }
 
 }  // namespace
@@ -191,11 +200,21 @@ void AddAction(CLI::App* config, const char* name, const char* help, Action acti
 void AddNcclCommand(CLI::App* app, const Root& root, int* status) {
   CLI::App* config = app->add_subcommand("nccl", "NCCL configurations of pods");
   config->require_subcommand(1);
-  AddAction(config, "show", "print each pod's NICs and NCCL configuration", ShowNcclConfig, root, status);
-  AddAction(config, "verify",
-            "compare the NCCL configuration with the kernel's present state and with the environment of the "
-            "pod's processes; exit status 1: something differs",
-            Verify, root, status);
+  CLI::App* show = config->add_subcommand("show", "print each pod's NICs and NCCL configuration");
+  AddAction(show, ShowNcclConfig, root, status)->rail.AddTo(show);
+  help::Set(show,
+            {.examples = {{"railctl nccl show train/worker-0", "one pod's NICs, nccl.conf and variables"},
+                          {"railctl nccl show --rail rail0", "the pods that have a NIC of rail0"}},
+             .columns = ColumnsOf<NicLine>()});
+  CLI::App* verify = config->add_subcommand(
+      "verify", "compare the NCCL configuration with the kernel and the pod's processes");
+  AddAction(verify, Verify, root, status);
+  help::Set(verify,
+            {.more = "It says which NIC is another one now, and which variable of a process overrides the "
+                     "NCCL configuration.",
+             .examples = {{"railctl nccl verify", "all pods of this node"},
+                          {"railctl nccl verify train/worker-0 -o json", "one pod, for a script"}},
+             .statuses = {{kFailed, "a NIC differs from the NCCL configuration"}}});
 }
 
 }  // namespace railhead::railctl

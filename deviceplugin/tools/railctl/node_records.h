@@ -19,7 +19,7 @@
 #include "deviceplugin/services/health/drains.h"
 #include "deviceplugin/services/health/state_file.h"
 #include "deviceplugin/services/lldp/lldp_report.h"
-#include "deviceplugin/tools/railctl/commands.h"
+#include "deviceplugin/tools/railctl/address_report.h"
 #include "netns/base/files.h"
 #include "netns/base/result.h"
 

@@ -113,7 +113,7 @@ std::string LinesOf(const SummaryFinding& finding) {
 }  // namespace
 
 void SummaryFinding::Add(Severity of_detail, std::string detail, const std::string& what_next) {
-  // What is fine is no detail of a finding that is not.
+  // A finding with a fault lists only faults.
   if (of_detail == Severity::kFine && severity != Severity::kFine) return;
   if (of_detail <= severity) {
     details.push_back(std::move(detail));
@@ -156,7 +156,7 @@ SummaryFinding CheckFabricFile(const Root& root) {
   if (!text) {
     finding.Add(Severity::kUnknown, text.error().message, "railctl config check " + std::string(kFabricPath));
   } else if (!*text) {
-    finding.Add(Severity::kFine, std::string("there is no ") + kFabricPath);
+    finding.Add(Severity::kFine, std::string("no such file: ") + kFabricPath);
   } else {
     for (const Error& error : ErrorsInFabric(**text, kFabricPath))
       finding.Add(Severity::kBroken, error.message, "railctl config check " + std::string(kFabricPath));
@@ -202,9 +202,10 @@ SummaryFinding CheckJournal(const Result<JournalScan>& scan, std::chrono::system
   for (const JournalEntry& entry : scan->entries) {
     const auto since = WallTime(entry.since);
     if (entry.phase == Phase::kDone || now - since < kLongestAdd) continue;
+    const std::string pod = PodName(entry.cni_args);
     finding.Add(Severity::kDegraded,
                 AttachmentText(entry) + ": its ADD began " + AgeOf(since) + " ago and waits for a restore",
-                "railctl journal show " + entry.key.container_id.substr(0, 12));
+                "railctl why " + (pod.empty() ? entry.key.container_id.substr(0, 12) : pod));
   }
   for (const JournalEntry& entry : scan->earlier)
     finding.Add(Severity::kDegraded, AttachmentText(entry) + ": of an earlier boot, waits for a restore",

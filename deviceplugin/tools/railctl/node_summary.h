@@ -1,4 +1,4 @@
-// NodeSummary: what `railctl status` says: whether this node is fine, and if not, what comes first.
+// NodeSummary: the report of `railctl status`: a verdict on this node, and the faults, the worst first.
 //
 // Each check reads one thing that railheadd, the plugins or the kernel keep, and makes one finding. What
 // cannot be read is a finding, too. The checks of preflight are taken as they are; checks that take long or
@@ -19,7 +19,7 @@
 #include "cni/state/journal.h"
 #include "deviceplugin/services/lldp/lldp_report.h"
 #include "deviceplugin/support/http/http_client.h"
-#include "deviceplugin/tools/railctl/commands.h"
+#include "deviceplugin/tools/railctl/address_report.h"
 #include "netns/base/files.h"
 #include "netns/base/result.h"
 #include "netns/json/record.h"
@@ -79,10 +79,10 @@ struct NodeSummary {
 // `http_address`: where railheadd serves /readyz; "": it is not asked.
 NodeSummary Summarize(const Root& root, const std::string& http_address);
 
-// With the verdict first; what is fine on one line.
+// With the verdict first, and all fine checks on one line.
 std::string TextOf(const NodeSummary& summary);
 
-// The parts of it.
+// Its findings.
 SummaryFinding CheckFabricFile(const Root& root);
 // `answer`: of /readyz; `lldp`: railheadd's file, which tells whether it runs at all.
 SummaryFinding CheckDaemon(const Result<http::HttpAnswer>& answer,

@@ -1,13 +1,36 @@
 #include "deviceplugin/tools/railctl/output.h"
 
+#include <unistd.h>
+
 #include <algorithm>
 #include <cstdio>
+#include <cstdlib>
 #include <nlohmann/json.hpp>
+#include <string_view>
 
 #include "deviceplugin/support/kubernetes/kube_api.h"
 #include "deviceplugin/tools/railctl/print.h"
+#include "netns/base/text.h"
 
 namespace railhead::railctl {
+
+std::string ColumnsText(const Row& narrow, const Row& wide) {
+  std::string text = Join(narrow, ", ");
+  Row more = wide;
+  std::erase_if(more, [&](const std::string& heading) { return Contains(narrow, heading); });
+  return more.empty() ? text : text + "; with -o wide: " + Join(more, ", ");
+}
+
+bool WantsColours() {
+  const char* without = std::getenv("NO_COLOR");
+  const char* terminal = std::getenv("TERM");
+  return ::isatty(STDOUT_FILENO) == 1 && (without == nullptr || *without == '\0') && terminal != nullptr &&
+         std::string_view(terminal) != "dumb";
+}
+
+void SayProgress(const std::string& text) {
+  if (::isatty(STDERR_FILENO) == 1) (void)std::fprintf(stderr, "%s\n", OneLine(text).c_str());
+}
 
 CLI::Option* Output::AddTo(CLI::App* command) {
   command->add_flag("--no-headers", no_headers_, "tables without their headings");
@@ -21,7 +44,7 @@ void Output::PrintText(const std::string& text) {
 }
 
 void Output::PrintData(const nlohmann::ordered_json& json, bool one_line) const {
-  PrintText(format_ == "yaml" ? JsonToYaml(json) : record::Dump(json, one_line ? -1 : 2) + "\n");
+  PrintText(format_ == "yaml" ? JsonToYaml(json) : record::Dump(json, one_line || watch_ ? -1 : 2) + "\n");
 }
 
 void Output::PrintTransposed(const std::vector<Row>& rows) {

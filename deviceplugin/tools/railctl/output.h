@@ -1,15 +1,19 @@
 // Output: how a command prints its report: -o table, wide, json or yaml.
 //
 //   options->output.AddTo(command);
+//   options->output.AddWatchTo(command);
+//   command->callback([...] { *status = options->output.Watched([&] { return Show(root, *options); }); });
 //   options->output.PrintList("devices", state.devices);
 //
 // A report is a record (netns/json/record.h): JSON and YAML come from its list of fields, the columns of a
 // table likewise. "wide" is a table with all columns; of prose it is the same as "table". Texts of pods,
-// switches and other nodes begin no line of their own in a table. Ownership: AddTo() has CLI11 write into
-// this object, which outlives the parsing. Threads: one.
+// switches and other nodes begin no line of their own in a table. Ownership: AddTo() and AddWatchTo() have
+// CLI11 write into this object, which outlives the parsing. Threads: one.
 #pragma once
 
 #include <CLI/CLI.hpp>
+#include <chrono>
+#include <functional>
 #include <nlohmann/json_fwd.hpp>
 #include <string>
 #include <vector>
@@ -19,10 +23,32 @@
 
 namespace railhead::railctl {
 
+inline constexpr std::chrono::seconds kWatchPeriod{2};
+
+// For a command's help: "DEVICE, PF, STATE; with -o wide: UVERBS".
+std::string ColumnsText(const Row& narrow, const Row& wide);
+template <typename T>
+std::string ColumnsOf() {
+  return ColumnsText(record::RowOf<T>(nullptr, false, true), record::RowOf<T>(nullptr, true, true));
+}
+
+// Standard output is a terminal that colours may be written to (no-color.org).
+bool WantsColours();
+
+// What a command that takes long is doing: a line on standard error, if that is a terminal.
+void SayProgress(const std::string& text);
+
 class Output {
  public:
   // The option -o, which others may exclude. With it comes --no-headers.
   CLI::Option* AddTo(CLI::App* command);
+  // The option --watch, which others may exclude.
+  CLI::Option* AddWatchTo(CLI::App* command);
+
+  // Returns what `show` returns. With --watch it runs `show` again and again until SIGINT or SIGTERM, and
+  // returns kDone. A terminal shows the latest report. Other readers get each report that differs from the
+  // one before.
+  [[nodiscard]] int Watched(const std::function<int()>& show) const;
 
   // For people: "table" or "wide".
   [[nodiscard]] bool is_text() const { return format_ == "table" || format_ == "wide"; }
@@ -57,7 +83,7 @@ class Output {
   void PrintCard(const T& record) const {
     PrintTransposed(TableOf(std::vector<T>{record}, true));
   }
-  // JSON over many lines, or all on one; or YAML.
+  // JSON over many lines, or all on one, as always with --watch; or YAML.
   void PrintData(const nlohmann::ordered_json& json, bool one_line = false) const;
 
  private:
@@ -69,6 +95,7 @@ class Output {
 
   std::string format_ = "table";
   bool no_headers_ = false;
+  bool watch_ = false;
 };
 
 }  // namespace railhead::railctl

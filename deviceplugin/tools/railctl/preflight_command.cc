@@ -11,6 +11,7 @@
 #include "deviceplugin/node/inventory/inventory.h"
 #include "deviceplugin/node/resources/advertised.h"
 #include "deviceplugin/services/lldp/node_labels.h"
+#include "deviceplugin/support/help/help.h"
 #include "deviceplugin/tools/doctor/checks.h"
 #include "deviceplugin/tools/doctor/facts.h"
 #include "deviceplugin/tools/preflight/preflight_checks.h"
@@ -52,7 +53,7 @@ std::optional<bool> CarrierOf(const Root& root, const std::string& netdev) {
 Result<std::vector<preflight::RailPf>> ReadRailPfs(const Root& root, const std::string& path) {
   const auto fabric = RH_TRY(ReadFabric(root, path));
   if (!fabric) {
-    return Fail(ErrorCode::kNotFound, "there is no " + root.Path(path),
+    return Fail(ErrorCode::kNotFound, "no such file: " + root.Path(path),
                 "railctl install config puts it there");
   }
   const auto inventory = RH_TRY(Discover(root, inventory::HostNetwork{}));
@@ -150,6 +151,7 @@ int RunPreflight(const Root& root, const PreflightOptions& options) {
   report.node = NodeName(root).value_or("?");
   for (const NodeCheck& check : ChecksOf(root, options, *selected)) {
     const bool skipped = Contains(own, check.name);
+    if (!skipped) SayProgress("checking " + check.name);
     report.findings.push_back(skipped ? preflight::Finding{check.name, preflight::Fitness::kSkipped, {}, ""}
                                       : check.run());
   }
@@ -183,9 +185,14 @@ void AddPreflightCommand(CLI::App* app, const Root& root, int* status) {
       ->capture_default_str();
   command->add_option("--fabric", options->fabric, "fabric.json, for rails")->capture_default_str();
   options->output.AddTo(command);
-  command->footer(
-      "Exit status: 0 fit; 1 unfit; 2 wrong command line; 5 something could not be checked, and nothing is "
-      "unfit. Changes nothing. Run it as root on the host.");
+  help::Set(command, {.more = "It changes nothing.",
+                      .examples = {{"railctl preflight", "before the node joins"},
+                                   {"railctl preflight --peer 10.0.0.2:18515 --device mlx5_0 --min-gbit 180",
+                                    "also RDMA with a neighbour"}},
+                      .notes = "Run it as root on the host.",
+                      .statuses = {{kDone, "fit"},
+                                   {kFailed, "unfit"},
+                                   {kUndetermined, "something could not be checked, and nothing is unfit"}}});
   command->callback([options, &root, status] { *status = RunPreflight(root, *options); });
 }
 
@@ -212,11 +219,13 @@ int ShowLabels(const Root& root, const Output& output) {
 
 void AddLabelsCommand(CLI::App* app, const Root& root, int* status) {
   auto output = std::make_shared<Output>();
-  CLI::App* command = app->add_subcommand("labels",
-                                          "this node's rails, their leaf switches, VFs and GPUs as "
-                                          "Kubernetes labels, in the form of kubectl label");
+  CLI::App* command =
+      app->add_subcommand("labels", "this node's rails, leaf switches, VFs and GPUs as Kubernetes labels");
   output->AddTo(command);
-  command->footer("Exit status: 0 done; 1 it could not be read; 3 the fabric is wrong.");
+  help::Set(command,
+            {.examples = {{"railctl labels", "a line NAME=VALUE for each label"},
+                          {"kubectl label node gpu-001 $(railctl labels)", "set them, on the node"}},
+             .statuses = {{kFailed, "the node could not be read"}, {kBadConfig, "fabric.json is invalid"}}});
   command->callback([&root, status, output] { *status = ShowLabels(root, *output); });
 }
 

@@ -61,7 +61,8 @@ bool IsHarmful(std::uint32_t code) {
          (code >= 0x2066 && code <= 0x2069);
 }
 
-// Of ESC [ NUMBER m at the beginning: its size; 0: it is none; nullopt: more has to come.
+// The size of the ESC [ NUMBER m at the beginning. 0: the text begins otherwise. nullopt: more text is
+// needed.
 std::optional<std::size_t> ColourAt(std::string_view text) {
   for (std::size_t i = 1; i < kLongestColour; ++i) {
     if (i == text.size()) return std::nullopt;

@@ -1,9 +1,9 @@
-// What a terminal may be shown: text of pods, switches and other nodes, without its control characters.
+// Text of pods, switches and other nodes in a form that is safe for a terminal.
 //
 // Control characters (C0 but tab and newline, DEL, C1) and marks that change the direction of text are
-// written as \u001b, what is no UTF-8 as \x9b. The first is JSON's escape, too: strings of JSON stay what
-// they were. EscapedOutput has all that stdio writes to stdout and stderr pass through here: no command can
-// forget it. Threads: as stdio's.
+// written as \u001b. Bytes that are not UTF-8 are written as \x9b. The first is JSON's escape, too: a string
+// in JSON keeps its value. EscapedOutput does this for stdout and stderr of the whole program, so no command
+// can forget it. Threads: as stdio's.
 #pragma once
 
 #include <memory>
@@ -15,11 +15,11 @@ namespace railhead::railctl {
 // In pieces, as they are written: a character may be cut between two.
 class PrintableText {
  public:
-  // `colours`: ESC [ NUMBER m passes, which does no more than colour what follows.
+  // `colours`: ESC [ NUMBER m passes, which only colours the text after it.
   explicit PrintableText(bool colours) : colours_(colours) {}
 
   std::string Next(std::string_view piece);
-  // What is left of a character that did not end.
+  // The bytes of a last character that did not end.
   std::string Rest();
 
  private:

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "cni/state/journal.h"
+#include "deviceplugin/support/help/help.h"
 #include "deviceplugin/support/http/http_server.h"
 #include "deviceplugin/tools/railctl/commands.h"
 #include "deviceplugin/tools/railctl/node_records.h"
@@ -61,7 +62,7 @@ bool IsHost(const TestEnd& end) {
 // A line for each test as it ends, since a matrix takes its time; the table comes at the end.
 void PrintProgress(const TestRecord& record) {
   if (record.outcome) {
-    (void)std::fprintf(stderr, "%s -> %s %s\n", record.from.c_str(), record.to.c_str(), record.rail.c_str());
+    SayProgress(record.from + " -> " + record.to + " " + record.rail);
   } else {
     (void)Complain(record.outcome.error(), kFailed);
   }
@@ -170,7 +171,7 @@ void AddRdmaTestCommand(CLI::App* app, const Root& root, int* status) {
       app->add_subcommand("rdma-test", "RDMA bandwidth and latency between pods, host and other nodes");
   command
       ->add_option(
-          "ends", options->ends,
+          "END", options->ends,
           "two or more, each with each: host, a network namespace's path, NAMESPACE/NAME of a pod, a "
           "container id, or a device or address that a pod has; with @DEVICE: this one; ADDRESS:PORT: "
           "--listen on another node")
@@ -183,10 +184,16 @@ void AddRdmaTestCommand(CLI::App* app, const Root& root, int* status) {
   command->add_option("--wait", options->wait, "with --listen: seconds without a test until it ends")
       ->check(CLI::Range(1, 86400))
       ->capture_default_str();
-  command->add_option("--key-file", options->key_file,
-                      "keys that both nodes have: who has none is not answered (docs/operate/rdma-test.md)");
+  command->add_option(
+      "--key-file", options->key_file,
+      "keys that both nodes have; a node without one gets no answer (docs/operate/rdma-test.md)");
   options->output.AddTo(command);
-  command->footer("Exit status 1 when a test failed.");
+  help::Set(command, {.examples = {{"railctl rdma-test train/worker-0 train/worker-1",
+                                    "two pods of this node, rail by rail"},
+                                   {"railctl rdma-test --listen 0.0.0.0:18515 --device mlx5_0 host",
+                                    "answer the tests of another node"}},
+                      .columns = ColumnsOf<rdma_test::ReportedTest>(),
+                      .statuses = {{kFailed, "a test failed, or was interrupted"}}});
   command->callback([options, &root, status] {
     *status = options->listen.empty() ? Test(root, *options) : Serve(root, *options);
   });

@@ -1,12 +1,9 @@
 // railctl reachability: what the rails reach, of this node from railheadd's file or of many nodes from their
 // reports.
-#include <unistd.h>
-
 #include <algorithm>
 #include <cerrno>
 #include <chrono>
 #include <cstdio>
-#include <cstdlib>
 #include <fstream>
 #include <iostream>
 #include <map>
@@ -19,8 +16,10 @@
 
 #include "deviceplugin/services/health/state_file.h"
 #include "deviceplugin/services/reachability/reachability_report.h"
+#include "deviceplugin/support/help/help.h"
 #include "deviceplugin/tools/railctl/commands.h"
 #include "deviceplugin/tools/railctl/output.h"
+#include "deviceplugin/tools/railctl/rail_filter.h"
 #include "deviceplugin/tools/reachability_view/reachability_faults.h"
 #include "deviceplugin/tools/reachability_view/reachability_matrix.h"
 #include "netns/base/files.h"
@@ -33,7 +32,7 @@ using Wall = std::chrono::system_clock;
 
 struct ReachabilityOptions {
   std::vector<std::string> files;
-  std::string rail;
+  RailFilter rail;
   bool all = false;
   Output output;
 };
@@ -48,6 +47,63 @@ struct RailPeer {
     f.Part(&RailPeer::peer);
   }
 };
+
+// Per rail, without --all: a dead rail has its own line.
+constexpr std::size_t kMostPeers = 16;
+
+bool IsFaulty(reachability::PeerState state) {
+  return state > reachability::PeerState::kReachable;
+}
+
+bool IsFaulty(reachability::ReachabilityState state) {
+  return state > reachability::ReachabilityState::kReachable;
+}
+
+// After a blank line, if there is anything.
+template <typename T>
+void PrintFurther(const Output& output, const std::vector<T>& list) {
+  if (list.empty()) return;
+  (void)std::printf("\n");
+  output.PrintTable(list);
+}
+
+void PrintPeers(const Output& output, const reachability::ReachabilityReport& report, bool all) {
+  std::vector<RailPeer> peers;
+  std::string left_out;
+  for (const reachability::RailReachability& rail : report.rails) {
+    std::vector<RailPeer> shown;
+    for (const reachability::PeerReachability& peer : rail.peers) {
+      if (all || IsFaulty(peer.state)) shown.push_back({rail.rail, &peer});
+    }
+    const std::size_t most = all ? shown.size() : std::min(shown.size(), kMostPeers);
+    if (most < shown.size())
+      left_out += rail.rail + ": " + std::to_string(shown.size() - most) + " more peers (--all)\n";
+    peers.insert(peers.end(), shown.begin(), shown.begin() + static_cast<std::ptrdiff_t>(most));
+  }
+  PrintFurther(output, peers);
+  (void)std::fputs(left_out.c_str(), stdout);
+}
+
+// Rails; then the faulty peers and pods, or all of them.
+void PrintReachability(const Output& output, const reachability::ReachabilityReport& report, bool all) {
+  output.PrintTable(report.rails);
+  PrintPeers(output, report, all);
+  std::vector<reachability::PodReachability> pods = report.pods;
+  std::erase_if(pods, [&](const reachability::PodReachability& pod) { return !all && !IsFaulty(pod.state); });
+  PrintFurther(output, pods);
+}
+
+// Whether a rail, gateway, peer or pod is known to be faulty.
+bool HasFault(const reachability::ReachabilityReport& report) {
+  const auto ill = [](const reachability::RailReachability& rail) {
+    return IsFaulty(rail.state) || (rail.gateway && !rail.gateway->answers) ||
+           std::ranges::any_of(
+               rail.peers, [](const reachability::PeerReachability& peer) { return IsFaulty(peer.state); });
+  };
+  return std::ranges::any_of(report.rails, ill) ||
+         std::ranges::any_of(report.pods,
+                             [](const reachability::PodReachability& pod) { return IsFaulty(pod.state); });
+}
 
 // The reports of many nodes: a row of marks for each node and rail.
 struct MatrixReport {
@@ -78,16 +134,9 @@ std::vector<std::string> NamesOfRails(const reachability::ReachabilityReport& re
   return names;
 }
 
-void KeepRail(const std::string& wanted, reachability::ReachabilityReport* report) {
-  if (wanted.empty()) return;
-  std::erase_if(report->rails,
-                [&](const reachability::RailReachability& rail) { return rail.rail != wanted; });
-  std::erase_if(report->pods, [&](const reachability::PodReachability& pod) { return pod.rail != wanted; });
-}
-
-int ComplainOfRail(const std::string& rail, const std::vector<std::string>& rails) {
-  return Complain({ErrorCode::kNotFound, "there is no rail '" + rail + "'", "rails: " + Join(rails, ", "), 0},
-                  kFailed);
+void KeepRail(const RailFilter& filter, reachability::ReachabilityReport* report) {
+  filter.Keep(&report->rails, &reachability::RailReachability::rail);
+  filter.Keep(&report->pods, &reachability::PodReachability::rail);
 }
 
 int ShowThisNode(const Root& root, const ReachabilityOptions& options) {
@@ -99,8 +148,8 @@ int ShowThisNode(const Root& root, const ReachabilityOptions& options) {
   if (old)
     (void)std::fprintf(stderr, "railctl: as of %s: railheadd does not run\n",
                        FormatTime(report.time).c_str());
-  if (!options.rail.empty() && report.Find(options.rail) == nullptr)
-    return ComplainOfRail(options.rail, NamesOfRails(report));
+  if (const auto there = options.rail.CheckAmong(NamesOfRails(report)); !there)
+    return Complain(there.error(), kFailed);
   KeepRail(options.rail, &report);
   // On one line: those of many nodes are put one after the other.
   if (options.output.is_text()) {
@@ -111,7 +160,7 @@ int ShowThisNode(const Root& root, const ReachabilityOptions& options) {
   return old || HasFault(report) ? kFailed : kDone;
 }
 
-Result<void> GatherFrom(std::istream& in, const std::string& what, const std::string& rail, ReportSet* all) {
+Result<void> GatherFrom(std::istream& in, const std::string& what, const RailFilter& rail, ReportSet* all) {
   reachability_view::ReachabilityReportStream stream(in, what);
   while (auto report = RH_TRY(stream.Next())) {
     for (const std::string& name : NamesOfRails(*report)) all->rails.insert(name);
@@ -162,19 +211,11 @@ MatrixReport ReportOf(const reachability_view::ReachabilityMatrix& matrix,
   return report;
 }
 
-// no-color.org
-bool WantsColours() {
-  const char* without = std::getenv("NO_COLOR");
-  const char* terminal = std::getenv("TERM");
-  return isatty(STDOUT_FILENO) == 1 && (without == nullptr || *without == '\0') && terminal != nullptr &&
-         std::string_view(terminal) != "dumb";
-}
-
 int ShowManyNodes(const ReachabilityOptions& options) {
   const auto all = Gather(options);
   if (!all) return Complain(all.error(), kFailed);
-  if (!options.rail.empty() && !all->rails.contains(options.rail))
-    return ComplainOfRail(options.rail, {all->rails.begin(), all->rails.end()});
+  if (const auto there = options.rail.CheckAmong({all->rails.begin(), all->rails.end()}); !there)
+    return Complain(there.error(), kFailed);
   const bool old = WarnOfOldReports(*all);
   const reachability_view::ReachabilityMatrix matrix = all->builder.Build();
   const std::vector<reachability_view::ReachabilityFault> faults = ExplainFaults(matrix);
@@ -196,76 +237,26 @@ void AddReachabilityCommand(CLI::App* app, const Root& root, int* status) {
   auto options = std::make_shared<ReachabilityOptions>();
   CLI::App* command = app->add_subcommand(
       "reachability", "what the rails reach: gateways, other nodes and pods; of many nodes as a matrix");
-  command->add_option(
+  auto* files = command->add_option(
       "FILE", options->files,
       "what `railctl reachability -o json` printed on the nodes, one or more in a file; -: standard input");
-  command->add_option("--rail", options->rail, "only this rail");
+  options->rail.AddTo(command);
   command->add_flag("--all", options->all, "also reachable peers and pods; of FILEs, a row for each node");
   command->alias("net");
   options->output.AddTo(command);
-  command->footer(
-      "Without FILEs: this node. With them: what the faults have in common, and which node reaches which. "
-      "Exit status 1 when something is not reached, or railheadd does not run.");
-  command->callback([&root, status, options] { *status = ShowReachability(root, *options); });
-}
-
-namespace {
-
-// Per rail, without --all: a dead rail has its own line.
-constexpr std::size_t kMostPeers = 16;
-
-bool IsFaulty(reachability::PeerState state) {
-  return state > reachability::PeerState::kReachable;
-}
-
-bool IsFaulty(reachability::ReachabilityState state) {
-  return state > reachability::ReachabilityState::kReachable;
-}
-
-// After a blank line, if there is anything.
-template <typename T>
-void PrintFurther(const Output& output, const std::vector<T>& list) {
-  if (list.empty()) return;
-  (void)std::printf("\n");
-  output.PrintTable(list);
-}
-
-void PrintPeers(const Output& output, const reachability::ReachabilityReport& report, bool all) {
-  std::vector<RailPeer> peers;
-  std::string left_out;
-  for (const reachability::RailReachability& rail : report.rails) {
-    std::vector<RailPeer> shown;
-    for (const reachability::PeerReachability& peer : rail.peers) {
-      if (all || IsFaulty(peer.state)) shown.push_back({rail.rail, &peer});
-    }
-    const std::size_t most = all ? shown.size() : std::min(shown.size(), kMostPeers);
-    if (most < shown.size())
-      left_out += rail.rail + ": " + std::to_string(shown.size() - most) + " more peers (--all)\n";
-    peers.insert(peers.end(), shown.begin(), shown.begin() + static_cast<std::ptrdiff_t>(most));
-  }
-  PrintFurther(output, peers);
-  (void)std::fputs(left_out.c_str(), stdout);
-}
-
-}  // namespace
-
-void PrintReachability(const Output& output, const reachability::ReachabilityReport& report, bool all) {
-  output.PrintTable(report.rails);
-  PrintPeers(output, report, all);
-  std::vector<reachability::PodReachability> pods = report.pods;
-  std::erase_if(pods, [&](const reachability::PodReachability& pod) { return !all && !IsFaulty(pod.state); });
-  PrintFurther(output, pods);
-}
-
-bool HasFault(const reachability::ReachabilityReport& report) {
-  const auto ill = [](const reachability::RailReachability& rail) {
-    return IsFaulty(rail.state) || (rail.gateway && !rail.gateway->answers) ||
-           std::ranges::any_of(
-               rail.peers, [](const reachability::PeerReachability& peer) { return IsFaulty(peer.state); });
-  };
-  return std::ranges::any_of(report.rails, ill) ||
-         std::ranges::any_of(report.pods,
-                             [](const reachability::PodReachability& pod) { return IsFaulty(pod.state); });
+  options->output.AddWatchTo(command)->excludes(files);
+  help::Set(
+      command,
+      {.more = "Without FILEs it reports this node. With them it reports what the faults have in common, and "
+               "which node reaches which.",
+       .examples = {{"railctl reachability --all", "gateways, and every peer and pod"},
+                    {"railctl reachability gpu-*.json", "the reports of many nodes, as a matrix"}},
+       .columns = "of rails " + ColumnsOf<reachability::RailReachability>() + "; of peers " +
+                  ColumnsOf<RailPeer>() + "; of pods " + ColumnsOf<reachability::PodReachability>(),
+       .statuses = {{kFailed, "something is not reached, or railheadd does not run"}}});
+  command->callback([&root, status, options] {
+    *status = options->output.Watched([&] { return ShowReachability(root, *options); });
+  });
 }
 
 }  // namespace railhead::railctl

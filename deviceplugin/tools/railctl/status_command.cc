@@ -1,4 +1,4 @@
-// railctl status: whether this node is fine, and if not, what comes first.
+// railctl status: a verdict on this node, and its faults, the worst first.
 #include <algorithm>
 #include <array>
 #include <chrono>
@@ -12,8 +12,10 @@
 #include "cni/protocol/plugin.h"
 #include "deviceplugin/node/resources/sriovdp_config.h"
 #include "deviceplugin/services/reconcile/address_owners.h"
+#include "deviceplugin/support/help/help.h"
 #include "deviceplugin/tools/preflight/preflight_checks.h"
 #include "deviceplugin/tools/railctl/commands.h"
+#include "deviceplugin/tools/railctl/config_sections.h"
 #include "deviceplugin/tools/railctl/device_list.h"
 #include "deviceplugin/tools/railctl/node_summary.h"
 #include "deviceplugin/tools/railctl/output.h"
@@ -157,7 +159,8 @@ NodeSummary Summarize(const Root& root, const std::string& http_address) {
   NodeSummary summary;
   summary.node = NodeName(root).value_or("?");
   const NodeRecords records = ReadNodeRecords(root);
-  const auto plan = PlanOf(root, {.fabric = {}, .sriovdp = {}, .resource_prefix = resources::kSriovdpPrefix});
+  const auto plan =
+      PlanOnThisNode(root, {.fabric = {}, .sriovdp = {}, .resource_prefix = resources::kSriovdpPrefix});
   const DeviceList list = plan ? ListDevices(root, *plan, records) : DeviceList{};
   Count(records, list, &summary);
   auto& findings = summary.findings;
@@ -177,17 +180,23 @@ NodeSummary Summarize(const Root& root, const std::string& http_address) {
 
 void AddStatusCommand(CLI::App* app, const Root& root, int* status) {
   auto arguments = std::make_shared<StatusArguments>();
-  CLI::App* command =
-      app->add_subcommand("status", "is this node fine, and if not, what comes first and what to do");
+  CLI::App* command = app->add_subcommand(
+      "status", "a verdict on this node, and its faults, each with the command to run next");
   command
       ->add_option("--http-address", arguments->http_address,
                    "where railheadd serves /readyz, IP:PORT; \"\": do not ask it")
       ->capture_default_str();
   arguments->output.AddTo(command);
-  command->footer(
-      "Exit status: 0 the node is fine; 1 it is degraded or broken, or something could not be read. Changes "
-      "nothing.");
-  command->callback([arguments, &root, status] { *status = RunStatus(root, *arguments); });
+  arguments->output.AddWatchTo(command);
+  help::Set(command,
+            {.more = "It changes nothing.",
+             .examples = {{"railctl status", "OK, DEGRADED or BROKEN; then the faults, the worst first"},
+                          {"railctl status -w", "while the node recovers"}},
+             .statuses = {{kDone, "the node is fine"},
+                          {kFailed, "it is degraded or broken, or something could not be read"}}});
+  command->callback([arguments, &root, status] {
+    *status = arguments->output.Watched([&] { return RunStatus(root, *arguments); });
+  });
 }
 
 }  // namespace railhead::railctl

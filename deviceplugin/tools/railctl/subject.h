@@ -11,9 +11,10 @@
 //   leaf1/Ethernet1/3      the switch port of a rail, as LLDP names it
 //   train/worker-0         a pod, which its UID names, too
 //   3f2a...                a container id or its beginning, or the path of a pod's network namespace
-//   10.100.0.7             an IP address, also one that nobody has
+//   10.100.0.7             an IP address, also one that no pod has
+//
 // All commands that take such an argument ask here. Names are compared whole. Only container ids may be cut,
-// and only if the text is no other name.
+// and only if nothing else has the text as its name.
 //
 // Ownership: values. Threads: pure functions, but for reads of sysfs. Errors: kNotFound, with the nearest
 // names; kInvalid for a name of several things, with all of them.

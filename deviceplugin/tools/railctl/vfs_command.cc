@@ -5,8 +5,10 @@
 
 #include "deviceplugin/services/provision/provisioner.h"
 #include "deviceplugin/services/provision/report.h"
+#include "deviceplugin/support/help/help.h"
 #include "deviceplugin/tools/railctl/commands.h"
 #include "deviceplugin/tools/railctl/output.h"
+#include "deviceplugin/tools/railctl/rail_filter.h"
 #include "netns/linux_kernel.h"
 
 namespace railhead::railctl {
@@ -14,8 +16,12 @@ namespace {
 
 struct VfsArguments {
   std::string fabric = kFabricPath;
-  std::optional<std::string> rail;
+  RailFilter rail;
   Output output;
+
+  [[nodiscard]] std::optional<std::string> Rail() const {
+    return rail.IsGiven() ? std::optional(rail.rail()) : std::nullopt;
+  }
 };
 
 // What fabric.json says, or the status to exit with.
@@ -39,7 +45,7 @@ int Plan(const Root& root, const VfsArguments& arguments) {
   const auto provision = Read(root, arguments, &status);
   if (!provision) return status;
   LinuxKernel kernel(root);
-  const auto plan = PlanVfs(root, kernel, *provision, arguments.rail);
+  const auto plan = PlanVfs(root, kernel, *provision, arguments.Rail());
   if (!plan) return Complain(plan.error(), kFailed);
   arguments.output.Print(*plan, provision::PlanAsText);
   if (plan->Refused()) return kFailed;
@@ -52,7 +58,7 @@ int Apply(const Root& root, const VfsArguments& arguments) {
   if (!provision) return status;
   LinuxKernel kernel(root);
   provision::SysfsControl control(root);
-  const auto outcome = ApplyVfs(root, kernel, control, *provision, arguments.rail);
+  const auto outcome = ApplyVfs(root, kernel, control, *provision, arguments.Rail());
   if (!outcome) return Complain(outcome.error(), kFailed);
   arguments.output.Print(*outcome, provision::OutcomeAsText);
   return outcome->Failed() ? kFailed : kDone;
@@ -60,7 +66,7 @@ int Apply(const Root& root, const VfsArguments& arguments) {
 
 void AddOptions(CLI::App* command, VfsArguments* arguments) {
   command->add_option("--fabric", arguments->fabric, "fabric.json")->capture_default_str();
-  command->add_option("--rail", arguments->rail, "only the PF of this rail");
+  arguments->rail.AddTo(command);
   arguments->output.AddTo(command);
 }
 
@@ -73,13 +79,24 @@ void AddVfsCommand(CLI::App* app, const Root& root, int* status) {
   const auto plan_arguments = std::make_shared<VfsArguments>();
   CLI::App* plan = vfs->add_subcommand("plan", "Say what would be changed; touches nothing");
   AddOptions(plan, plan_arguments.get());
-  plan->footer("Exit status: 0 nothing is to be done; 4 something is; 1 something is, and is refused.");
+  help::Set(plan, {.examples = {{"railctl vfs plan", "all rails of fabric.json"},
+                                {"railctl vfs plan --rail rail0 -o json", "one rail, for a script"}},
+                   .statuses = {{kDone, "nothing is to be done"},
+                                {kFailed, "something is to be done, and is refused"},
+                                {kBadConfig, "fabric.json is invalid, or says nothing of VFs"},
+                                {kChangesNeeded, "something is to be done"}}});
   plan->callback([&root, status, plan_arguments] { *status = Plan(root, *plan_arguments); });
 
   const auto apply_arguments = std::make_shared<VfsArguments>();
   CLI::App* apply = vfs->add_subcommand("apply", "Do it, for every PF none of whose VFs is in use");
   AddOptions(apply, apply_arguments.get());
-  apply->footer("Exit status: 0 all PFs are as stated; 1 one was refused or failed.");
+  help::Set(
+      apply,
+      {.examples = {{"railctl vfs apply --rail rail0", "make the VFs of one rail"},
+                    {"railctl vfs apply --fabric /root/fabric.json", "of a file that is not installed yet"}},
+       .statuses = {{kDone, "all PFs are as stated"},
+                    {kFailed, "a PF was refused, or a change failed"},
+                    {kBadConfig, "fabric.json is invalid, or says nothing of VFs"}}});
   apply->callback([&root, status, apply_arguments] { *status = Apply(root, *apply_arguments); });
 }
 

@@ -1,9 +1,10 @@
-// railctl why: where the start of a pod hangs, since when, what was tried, what comes next and what to do.
+// railctl why: the step at which the start of a pod hangs, since when, and what to do.
 #include <cstdio>
 #include <memory>
 #include <string>
 #include <vector>
 
+#include "deviceplugin/support/help/help.h"
 #include "deviceplugin/tools/pod_start/pod_trace.h"
 #include "deviceplugin/tools/pod_start/start_report.h"
 #include "deviceplugin/tools/railctl/commands.h"
@@ -73,10 +74,14 @@ void AddWhyCommand(CLI::App* app, const Root& root, int* status) {
       ->add_option("POD", arguments->which, "NAMESPACE/NAME, a pod's UID, or a container ID or its beginning")
       ->required();
   arguments->output.AddTo(command);
-  command->footer(
-      "Exit status: 0 all devices of the pod are attached; 1 they are not, or the node does not know the "
-      "pod. "
-      "Run it as root on the pod's node, or with hostPID: else it sees no running ADD.");
+  help::Set(command,
+            {.examples = {{"railctl why train/worker-0", "a pod by its name"},
+                          {"railctl why 3f2a -o json", "by the beginning of its container ID, for a script"}},
+             .columns = "of devices " + ColumnsOf<pod_start::DeviceStep>() + "; of resources " +
+                        ColumnsOf<pod_start::ResourceUse>(),
+             .notes = "Run it as root on the pod's node, or with hostPID. Otherwise it sees no running ADD.",
+             .statuses = {{kDone, "all devices of the pod are attached"},
+                          {kFailed, "they are not, or the node does not know the pod"}}});
   command->callback([&root, status, arguments] { *status = Why(root, *arguments); });
 }
 

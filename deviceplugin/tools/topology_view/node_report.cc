@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstdio>
 #include <map>
+#include <numeric>
 #include <set>
 #include <utility>
 
@@ -30,6 +31,12 @@ Result<std::set<std::string>> DevicesInUse(const Root& root, std::vector<std::st
   return devices;
 }
 
+std::vector<std::size_t> AllOf(std::size_t count) {
+  std::vector<std::size_t> all(count);
+  std::iota(all.begin(), all.end(), 0);
+  return all;
+}
+
 }  // namespace
 
 Result<NodeReport> ReadNodeReport(const Root& root) {
@@ -49,6 +56,7 @@ Result<NodeReport> ReadNodeReport(const Root& root) {
 
   const auto in_use = RH_TRY(DevicesInUse(root, report.notes));
   report.nics.resize(report.topology->nics().size());
+  report.shown = AllOf(report.nics.size());
   for (const inventory::NicFunction& function : inventory->functions) {
     const auto at = report.topology->NicIndex(function.address);
     if (!at) continue;
@@ -95,28 +103,27 @@ std::string Cell(const topology::Topology& topology, std::size_t nic, std::size_
   return topology.IsOverridden(nic, accelerator) ? text + "*" : text;
 }
 
-std::string Matrix(const topology::Topology& topology) {
+std::string Matrix(const topology::Topology& topology, const std::vector<std::size_t>& nics) {
   const std::size_t gpus = topology.accelerators().size();
-  const std::size_t nics = topology.nics().size();
   Row head = {""};
   for (std::size_t i = 0; i < gpus; ++i) head.push_back(Name("GPU", i));
-  for (std::size_t i = 0; i < nics; ++i) head.push_back(Name("NIC", i));
+  for (const std::size_t i : nics) head.push_back(Name("NIC", i));
   head.emplace_back("NUMA");
   std::vector<Row> rows = {head};
-  rows.reserve(1 + gpus + nics);
+  rows.reserve(1 + gpus + nics.size());
   for (std::size_t i = 0; i < gpus; ++i) {
     Row row = {Name("GPU", i)};
     for (std::size_t k = 0; k < gpus; ++k) {
       row.emplace_back(k == i ? "X" : NameOf(topology.AcceleratorToAccelerator(i, k)));
     }
-    for (std::size_t k = 0; k < nics; ++k) row.push_back(Cell(topology, k, i));
+    for (const std::size_t k : nics) row.push_back(Cell(topology, k, i));
     row.push_back(NumaText(topology.accelerators()[i].numa_node));
     rows.push_back(std::move(row));
   }
-  for (std::size_t i = 0; i < nics; ++i) {
+  for (const std::size_t i : nics) {
     Row row = {Name("NIC", i)};
     for (std::size_t k = 0; k < gpus; ++k) row.push_back(Cell(topology, i, k));
-    for (std::size_t k = 0; k < nics; ++k) {
+    for (const std::size_t k : nics) {
       row.emplace_back(k == i ? "X" : NameOf(topology.NicToNic(i, k)));
     }
     row.push_back(NumaText(topology.nics()[i].numa_node));
@@ -140,14 +147,15 @@ std::vector<AcceleratorView> Accelerators(const NodeReport& report) {
 
 std::vector<NicView> Nics(const NodeReport& report) {
   std::vector<NicView> list;
-  for (std::size_t i = 0; i < report.nics.size(); ++i)
+  for (const std::size_t i : report.shown)
     list.push_back({Name("NIC", i), report.topology->nics()[i], report.nics[i]});
   return list;
 }
 
-std::vector<PathView> NicAcceleratorPaths(const topology::Topology& topology) {
+std::vector<PathView> NicAcceleratorPaths(const topology::Topology& topology,
+                                          const std::vector<std::size_t>& nics) {
   std::vector<PathView> paths;
-  for (std::size_t nic = 0; nic < topology.nics().size(); ++nic) {
+  for (const std::size_t nic : nics) {
     for (std::size_t i = 0; i < topology.accelerators().size(); ++i) {
       paths.push_back({topology.nics()[nic].address.ToString(), topology.accelerators()[i].address.ToString(),
                        std::string(NameOf(topology.NicToAccelerator(nic, i)))});
@@ -156,11 +164,14 @@ std::vector<PathView> NicAcceleratorPaths(const topology::Topology& topology) {
   return paths;
 }
 
+// `shown`: indices, ascending.
 template <typename Device, typename Path>
-std::vector<PairView> PairPaths(const std::vector<Device>& devices, Path path) {
+std::vector<PairView> PairPaths(const std::vector<Device>& devices, const std::vector<std::size_t>& shown,
+                                Path path) {
   std::vector<PairView> pairs;
-  for (std::size_t i = 0; i < devices.size(); ++i) {
-    for (std::size_t k = i + 1; k < devices.size(); ++k) {
+  for (const std::size_t i : shown) {
+    for (const std::size_t k : shown) {
+      if (k <= i) continue;
       pairs.push_back(
           {{devices[i].address.ToString(), devices[k].address.ToString()}, std::string(NameOf(path(i, k)))});
     }
@@ -192,7 +203,7 @@ std::vector<std::string> BridgesOf(const std::string& path) {
 }
 
 std::string ReportText(const NodeReport& report) {
-  std::string text = Matrix(*report.topology) + "\n" +
+  std::string text = Matrix(*report.topology, report.shown) + "\n" +
                      Table(Accelerators(report), "Accelerators:\n", "No accelerators.\n") + "\n" +
                      Table(Nics(report), "NICs:\n", "No network functions.\n") + "\n" + kLegend;
   for (const std::string& note : report.notes) text += "Note: " + note + "\n";
@@ -204,10 +215,10 @@ NodeView ViewOf(const NodeReport& report) {
   return {report.node,
           Accelerators(report),
           Nics(report),
-          NicAcceleratorPaths(topology),
-          PairPaths(topology.accelerators(),
+          NicAcceleratorPaths(topology, report.shown),
+          PairPaths(topology.accelerators(), AllOf(topology.accelerators().size()),
                     [&](auto a, auto b) { return topology.AcceleratorToAccelerator(a, b); }),
-          PairPaths(topology.nics(), [&](auto a, auto b) { return topology.NicToNic(a, b); }),
+          PairPaths(topology.nics(), report.shown, [&](auto a, auto b) { return topology.NicToNic(a, b); }),
           report.notes};
 }
 

@@ -5,6 +5,7 @@
 // Threads: ReadNodeReport() is thread-safe; a report is a value.
 #pragma once
 
+#include <cstddef>
 #include <memory>
 #include <optional>
 #include <string>
@@ -37,6 +38,7 @@ struct NodeReport {
   std::shared_ptr<const topology::Topology> topology;
   std::vector<std::string> uuids;  // of each accelerator; "" for none
   std::vector<NicUse> nics;        // of each NIC
+  std::vector<std::size_t> shown;  // indices of the NICs that text and view have; after reading: all
   // Sentences about missing facts, and about entries of topology.json without effect.
   std::vector<std::string> notes;
 };

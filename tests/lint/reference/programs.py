@@ -36,11 +36,16 @@ class Programs:
         return [error["message"] for error in told.get("errors", [])]
 
 
+COMMANDS = ("Subcommands", "Look", "Act", "Prove", "Set up")  # headings above commands
+# What every command may end with; its section has what differs.
+STATUSES = {"0": "done", "1": "it failed", "2": "wrong command line"}
+
+
 def blocks(text):
-    """{heading: [(names, description)]} of a --help, and what follows them."""
+    """{heading: [(names, description)]} of a --help, and what stands before and after them."""
     found, heading, rest = {}, "", []
     for line in text.splitlines():
-        if re.fullmatch(r"(Options|Positionals|Subcommands):", line):
+        if line.rstrip(":") in ("Options", "Positionals", *COMMANDS) and line.endswith(":"):
             heading = line[:-1]
             found[heading] = []
         elif heading and line.startswith(" " * COLUMN) and found[heading]:
@@ -50,8 +55,21 @@ def blocks(text):
             names, _, said = line.strip().partition("  ")
             found[heading].append((names, said.strip()))
         elif line:
+            heading = ""
             rest.append(line)
     return found, rest
+
+
+def statuses(rest):
+    """{status: meaning} of the lines below "Exit status:"."""
+    found = []
+    for line in rest[rest.index("Exit status:") + 1:] if "Exit status:" in rest else []:
+        parts = re.fullmatch(r"  (\d)   (.*)", line)
+        if parts:
+            found.append([parts[1], parts[2]])
+        else:
+            found[-1][1] += f" {line.strip()}"
+    return dict(found)
 
 
 def option_row(names, said):
@@ -80,33 +98,42 @@ def command_section(name, text):
     usage = re.sub(r"^Usage: (\S*/\w+)?", "", usage.replace("[OPTIONS]", "").replace("[SUBCOMMAND]", "")).split()
     command = name.split()
     arguments = [word for word in usage if word not in command]
-    lines = [f"### {name}", "", f"`{' '.join(command + arguments)}`: {rest[0].removeprefix(name + ': ')}."]
+    said = " ".join(rest[:rest.index(next(line for line in rest if line.startswith("Usage: ")))])
+    lines = [f"### {name}", "", f"`{' '.join(command + arguments)}`: {said.removeprefix(name + ': ').rstrip('.')}."]
     options = [option for heading in ("Positionals", "Options") for option in found.get(heading, [])
                if option[0] not in EVERYWHERE]
     if options:
         lines += ["", "| option | value | default | what |", "|---|---|---|---|"]
         lines += [option_row(*option) for option in options]
-    status = " ".join(line for line in rest if line.startswith("Exit status"))
-    return lines, status
+    own = "; ".join(f"{status} {meaning}" for status, meaning in statuses(rest).items() if STATUSES.get(status) != meaning)
+    return lines + (["", f"Exit status: {own}."] if own else [])
 
 
-def walk(programs, command, of_all):
-    """The sections of a command, or of those below it; the exit statuses `of_all` are not said again."""
+def walk(programs, command):
+    """The sections of a command, or of those below it."""
     text = programs.run(*command, "--help").stdout
-    inner = blocks(text)[0].get("Subcommands", [])
+    found = blocks(text)[0]
+    inner = [name for heading in COMMANDS for name, _ in found.get(heading, [])]
     # "NAME, ALIAS"
-    below = [line for name, _ in inner for line in walk(programs, [*command, re.split("[ ,]", name)[0].rstrip(",")], of_all)]
+    below = [line for name in inner for line in walk(programs, [*command, re.split("[ ,]", name)[0]])]
     # A command whose subcommands are optional does something itself.
     if inner and "[SUBCOMMAND]" not in text:
         return below
-    section, status = command_section(" ".join(command), text)
-    return [*section, "", *([] if status == of_all else [status, ""]), *below]
+    return [*command_section(" ".join(command), text), "", *below]
+
+
+def status_table(programs):
+    """Of all programs, as railctl --help has them: "MEANING (PROGRAMS)"."""
+    rows = ["| status | meaning | of |", "|---|---|---|"]
+    for status, meaning in statuses(blocks(programs.run("railctl", "--help").stdout)[1]).items():
+        meaning, _, of = meaning.rstrip(")").partition(" (")
+        rows.append(f"| {status} | {meaning} | {of or 'all programs'} |")
+    return rows
 
 
 def tables(programs):
     """What stands between BEGIN and END."""
-    _, of_all = command_section("railctl", programs.run("railctl", "--help").stdout)
-    lines = [*walk(programs, ["railheadd"], ""), "### railctl", "", of_all, "", *walk(programs, ["railctl"], of_all)]
+    lines = ["### Exit statuses", "", *status_table(programs), "", *walk(programs, ["railheadd"]), *walk(programs, ["railctl"])]
     return "\n".join(lines).strip()
 
 

@@ -14,7 +14,7 @@ TwoRails::TwoRails(int vfs) {
 }
 
 std::shared_ptr<const inventory::Inventory> TwoRails::Discover(const inventory::HostNetwork& host) const {
-  auto inventory = Discover(root_, host);
+  auto inventory = inventory::Discover(root_, host);
   if (!inventory) {
     ADD_FAILURE() << Describe(inventory.error());
     return std::make_shared<inventory::Inventory>();

@@ -1,11 +1,10 @@
 #!/usr/bin/python3 -B
 """rules.py - the alerts of manifests/components/monitoring fire on the faults that they are for, and on nothing that looks like them.
 
-What is checked: promtool accepts the rules, the names and types of the metrics, and the configuration
-that docs/operate/alerts.md shows; each alert has severity, summary,
-description, a section in docs/reference/runbooks.md and a row in docs/reference/alerts.md, and reads only metrics that are documented; each has a fault on
-which it fires, with the labels and words that are expected, and a near miss on which it does not (cases/*.yaml); what
-inhibition.yaml names are alerts.
+What is checked: promtool accepts the rules, the names and types of the metrics, and the configuration that docs/operate/alerts.md
+shows; each alert has severity, summary, description, a section in docs/reference/runbooks.md and a row in docs/reference/alerts.md,
+and reads only metrics that are documented; each has a fault on which it fires, with the labels and words that are expected, and a
+near miss on which it does not (cases/*.yaml); what inhibition.yaml names are alerts.
 exit status: 0; 1 with a line for each problem.
 
 Cases: `define` names sets of labels, `$name` stands for one; {1..3} in a series makes three of it; values are promtool's, at one a

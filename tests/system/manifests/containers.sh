@@ -90,6 +90,7 @@ init >"$work/said" || fail "an init container failed: $(cat "$work/said")"
 for program in railhead railhead-ipam; do
     cmp "$build/bin/$program" "$host/opt/cni/bin/$program" || fail "$program is not on the host"
 done
+cmp "$build/bin/railctl" "$host/opt/railhead/bin/railctl" || fail "railctl is not on the host"
 cmp "$config/fabric.json" "$host/etc/railhead/fabric.json" || fail "the fabric is not on the host"
 [ "$(cat "$host/etc/railhead/node-name")" = "$NODE" ] || fail "the node's name is not on the host"
 init >"$work/said" || fail "an init container failed at its second start"

@@ -5,7 +5,7 @@
 
 #include "cni/attachment/acquire.h"
 #include "deviceplugin/services/reconcile/reconciler.h"
-#include "deviceplugin/tools/railctl/commands.h"
+#include "deviceplugin/tools/railctl/nccl_configs.h"
 #include "tests/support/daemon/reconciler_fixture.h"
 
 namespace railhead::testing {

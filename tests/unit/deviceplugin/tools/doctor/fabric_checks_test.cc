@@ -15,7 +15,7 @@ TEST(FabricChecksTest, ABrokenFabricIsAFailure) {
 TEST(FabricChecksTest, WithoutFabric) {
   doctor::NodeFacts node = GoodNode();
   node.fabric = doctor::Fact<Fabric>::Unknown("there is none");
-  Expect(doctor::CheckFabric(node), Status::kFailure, "there is no /etc/railhead/fabric.json");
+  Expect(doctor::CheckFabric(node), Status::kFailure, "no such file: /etc/railhead/fabric.json");
   node.sriovdp_config = true;
   Expect(doctor::CheckFabric(node), Status::kWarning, "every network may set VLAN, MAC");
 }

@@ -146,7 +146,7 @@ TEST_F(ReadFactsTest, FabricAndRails) {
   Expect(Judge("fabric.rails"), Status::kWarning, "no PF of this node is rail b");
   EXPECT_EQ(Read().pfs.size(), 1U) << "PFs without rail are not looked at";
   sysfs_.Remove("/etc/railhead/fabric.json");
-  Expect(Judge("fabric.valid"), Status::kFailure, "there is no /etc/railhead/fabric.json");
+  Expect(Judge("fabric.valid"), Status::kFailure, "no such file: /etc/railhead/fabric.json");
   EXPECT_EQ(Read().pfs.size(), 2U) << "without a fabric, all that could carry a rail";
 }
 

@@ -23,7 +23,7 @@ namespace fs = std::filesystem;
 using explain::Explanation;
 using explain::NameKind;
 
-// The explanation of that kind; the failure of a test when there is none.
+// The explanation of that kind. Without one the test fails.
 Explanation Explained(NameKind kind, const std::string& name) {
   const auto found = explain::Explain(name);
   if (!found) {

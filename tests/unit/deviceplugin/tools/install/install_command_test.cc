@@ -67,6 +67,22 @@ TEST_F(InstallCommandTest, ANewerProgramIsNotReplaced) {
   EXPECT_NE(temp_.Read("/opt/cni/bin/railhead"), newer);
 }
 
+TEST_F(InstallCommandTest, RailctlItself) {
+  EXPECT_EQ(Run({"cli"}).status, 1) << "there is no /usr/local/bin";
+  EXPECT_TRUE(MakeDirectories(temp_.root().Path("/usr/local/bin")));
+  const json installed = RunJson({"cli"});
+  ASSERT_EQ(installed["programs"].size(), 1U) << installed;
+  EXPECT_EQ(installed["programs"][0]["name"], "railctl");
+  EXPECT_EQ(installed["programs"][0]["outcome"], "installed");
+  const std::string path = temp_.directory() + "/usr/local/bin/railctl";
+  EXPECT_EQ(RunProcess({path, "--version"}, {}, "").out, "railctl " RAILHEAD_VERSION "\n");
+  const std::string newer = "#!/bin/sh\necho railctl 99.0.0\n";
+  temp_.Write("/usr/local/bin/railctl", newer, true);
+  EXPECT_NE(Run({"cli"}).err.find("version 99.0.0, newer than"), std::string::npos);
+  EXPECT_EQ(temp_.Read("/usr/local/bin/railctl"), newer);
+  EXPECT_EQ(RunJson({"cli", "--force"})["programs"][0]["outcome"], "replaced");
+}
+
 TEST_F(InstallCommandTest, TheListOfSystemCalls) {
   EXPECT_TRUE(MakeDirectories(temp_.root().Path("/seccomp")));
   const json installed = RunJson({"seccomp", "--to", "/seccomp"});
@@ -126,7 +142,7 @@ TEST_F(InstallCommandTest, AWrongConfigurationChangesNothing) {
        "n", "/health/intervalSeconds"},
       {mounted, "{}", "n", "/pools/0/deviceNodes"},
       {kFabric, R"({"paths": 1})", "n", "topology.json"},
-      {kFabric, "{}", "two words", "no node's name"}};
+      {kFabric, "{}", "two words", "not a node's name"}};
   temp_.Write("/etc/railhead/fabric.json", "before");
   for (const Wrong& wrong : all) {
     temp_.Write("/config/fabric.json", wrong.fabric);

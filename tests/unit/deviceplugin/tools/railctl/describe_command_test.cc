@@ -96,7 +96,8 @@ TEST_F(DescribeCommandTest, APodWithItsNics) {
   EXPECT_EQ(described["pod"]["containers"], Json({kContainerA}));
   ASSERT_EQ(described["devices"].size(), 1U);
   EXPECT_EQ(described["devices"][0]["device"], vfs0_[1]);
-  EXPECT_EQ(described["notes"][0], "kubelet has allocated " + vfs0_[3] + ", which no attachment has yet");
+  EXPECT_EQ(described["notes"][0], "kubelet has allocated " + vfs0_[3] +
+                                       ", which no attachment has yet: see railctl why train/worker-0");
   const auto text = Run({"describe", "aaaa1"});
   EXPECT_EQ(text.out.rfind("POD ", 0), 0U) << text.out;
   EXPECT_NE(text.out.find(" train/worker-0\nUID "), std::string::npos) << text.out;

@@ -27,12 +27,14 @@
 #include "deviceplugin/tools/pod_start/start_report.h"
 #include "deviceplugin/tools/preflight/preflight_checks.h"
 #include "deviceplugin/tools/railctl/commands.h"
+#include "deviceplugin/tools/railctl/config_diff.h"
 #include "deviceplugin/tools/railctl/description.h"
 #include "deviceplugin/tools/railctl/device_list.h"
 #include "deviceplugin/tools/railctl/node_summary.h"
 #include "deviceplugin/tools/rdma_test/report.h"
 #include "deviceplugin/tools/reachability_view/reachability_faults.h"
 #include "deviceplugin/tools/topology_view/node_report.h"
+#include "netns/json/record_schema.h"
 #include "tests/support/daemon/two_rails.h"
 #include "tests/support/process.h"
 #include "tests/support/record_test.h"
@@ -72,13 +74,13 @@ using Reports = ::testing::Types<
     install::InstalledFile, install::InstalledProgram, lldp::LldpReport, lldp::RailNeighbor,
     migrate::MigrationReport, pod_start::DeviceStep, pod_start::ResourceUse, pod_start::StartReport,
     preflight::Report, provision::VfsOutcome, provision::VfsPlan, railctl::AddressReport,
-    railctl::DescribedAddress, railctl::DescribedDevice, railctl::DescribedPod, railctl::Description,
-    railctl::DeviceList, railctl::KnownAddress, railctl::NodeSummary, railctl::OfferedDevice,
-    railctl::SummaryFinding, rdma_test::Report, rdma_test::ReportedTest, reachability_view::RailMatrix,
-    reachability_view::ReachabilityFault, reachability::PeerReachability, reachability::PodReachability,
-    reachability::RailReachability, reachability::ReachabilityReport, reconcile::ReconcileReport,
-    reconcile::TimingsReport, topology_view::AcceleratorView, topology_view::NicView,
-    topology_view::NodeView>;
+    railctl::ConfigChange, railctl::ConfigDiff, railctl::DescribedAddress, railctl::DescribedDevice,
+    railctl::DescribedPod, railctl::Description, railctl::DeviceList, railctl::KnownAddress,
+    railctl::NodeSummary, railctl::OfferedDevice, railctl::SummaryFinding, rdma_test::Report,
+    rdma_test::ReportedTest, reachability_view::RailMatrix, reachability_view::ReachabilityFault,
+    reachability::PeerReachability, reachability::PodReachability, reachability::RailReachability,
+    reachability::ReachabilityReport, reconcile::ReconcileReport, reconcile::TimingsReport,
+    topology_view::AcceleratorView, topology_view::NicView, topology_view::NodeView>;
 TYPED_TEST_SUITE(ReportFormTest, Reports);
 
 TYPED_TEST(ReportFormTest, YamlAndTextSayWhatJsonSays) {
@@ -126,6 +128,47 @@ TEST(YamlTest, StringsStayStrings) {
   EXPECT_EQ(ParsedYaml(JsonToYaml("a\xff")), Json("a\xef\xbf\xbd"));
 }
 
+// The schema of a value below `key`; `true`: none is known.
+Json Below(const Json& schema, const char* key, const std::string& name = {}) {
+  if (!schema.is_object() || !schema.contains(key)) return true;
+  return name.empty() ? schema[key] : schema[key].value(name, Json(true));
+}
+
+// Every key but those that are names of things, whose object the schema gives any keys.
+void VisitKeys(const Json& json, const Json& schema, const std::function<void(const std::string&)>& visit) {
+  if (schema.is_object() && schema.contains("anyOf")) return VisitKeys(json, schema["anyOf"].back(), visit);
+  if (json.is_array()) {
+    for (const Json& one : json) VisitKeys(one, Below(schema, "items"), visit);
+  }
+  if (!json.is_object()) return;
+  const bool of_names = schema.is_object() && !schema.contains("properties");
+  for (const auto& [key, value] : json.items()) {
+    if (!of_names) visit(key);
+    VisitKeys(value, of_names ? Below(schema, "additionalProperties") : Below(schema, "properties", key),
+              visit);
+  }
+}
+
+bool IsCamelCase(const std::string& key) {
+  static const std::regex form("^[a-z][a-zA-Z0-9]*$");
+  return std::regex_match(key, form);
+}
+
+template <typename T>
+class ReportKeysTest : public ReportFormTest<T> {};
+TYPED_TEST_SUITE(ReportKeysTest, Reports);
+
+// A report has no key that its list of fields, and so its schema, does not name.
+TYPED_TEST(ReportKeysTest, AreThoseOfTheSchemaInCamelCase) {
+  const Json schema = Json::parse(record::Dump(SchemaOf<TypeParam>("report")));
+  ASSERT_TRUE(schema["properties"].is_object()) << schema;
+  for (int tries = 0; tries < 20; ++tries) {
+    const Json json = Json::parse(record::Dump(ToJson(this->any_.template Of<TypeParam>())));
+    for (const auto& [key, value] : json.items()) EXPECT_TRUE(schema["properties"].contains(key)) << key;
+    VisitKeys(json, schema, [](const std::string& key) { EXPECT_TRUE(IsCamelCase(key)) << key; });
+  }
+}
+
 // "railctl ipam list" and so on.
 void VisitCommands(CLI::App& app, const std::string& path,
                    const std::function<void(const std::string&, CLI::App&)>& visit) {
@@ -146,7 +189,8 @@ TEST(CommandLineTest, EachCommandThatReportsHasAllForms) {
                                          " ipam import whereabouts",
                                          " ipam release",
                                          " journal show",
-                                         " return"};
+                                         " man-page",
+                                         " undrain"};
   std::set<std::string> found;
   VisitCommands(app, "", [&](const std::string& path, CLI::App& command) {
     CLI::Option* output = command.get_option_no_throw("--output");
@@ -206,6 +250,7 @@ class FormsTest : public TwoRails {
   const std::vector<std::vector<std::string>> commands_ = {
       {"config", "check", "/new/fabric.json"},
       {"config", "check", "/wrong.json"},
+      {"config", "diff", "/new/fabric.json"},
       {"describe", "rail1"},
       {"describe", kPf0},
       {"devices"},
@@ -220,6 +265,7 @@ class FormsTest : public TwoRails {
       {"health"},
       {"health", "--history"},
       {"install", "config", "--from", "/new", "--to", "/to"},
+      {"install", "cli", "--from", "/new", "--to", "/nowhere"},
       {"install", "cni", "--from", "/new", "--to", "/nowhere"},
       {"install", "seccomp", "--to", "/to"},
       {"ipam", "list"},
@@ -261,6 +307,17 @@ TEST_F(FormsTest, YamlOfACommandSaysWhatItsJsonSays) {
     Json read = ParsedYaml(Timeless(yaml.out));
     for (Json* one : {&wanted, &read}) one->erase("elapsedMs");
     EXPECT_EQ(read, wanted) << name;
+  }
+}
+
+// The labels' names are Kubernetes'.
+TEST_F(FormsTest, KeysAreInCamelCase) {
+  for (const auto& command : commands_) {
+    if (command[0] == "labels") continue;
+    const Json json = Json::parse(Run(command, {"-o", "json"}).out, nullptr, false);
+    ASSERT_TRUE(json.is_object()) << command[0];
+    VisitKeys(json, true,
+              [&](const std::string& key) { EXPECT_TRUE(IsCamelCase(key)) << command[0] << ": " << key; });
   }
 }
 

@@ -1,5 +1,5 @@
-// A node with two rails, a GPU beside each, and what railheadd and the plugins write about its pods: for
-// tests of commands that combine these records.
+// A node with two rails, a GPU beside each, and the records that railheadd and the plugins write about its
+// pods. For tests of commands that combine these records.
 #pragma once
 
 #include <algorithm>

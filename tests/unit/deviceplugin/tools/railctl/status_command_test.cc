@@ -160,7 +160,7 @@ TEST_F(StatusCommandTest, AnAddThatNeverEnded) {
       finding["details"][0].get<std::string>().find("pod train/worker-2, container dddd4444: its ADD began"),
       std::string::npos)
       << finding;
-  EXPECT_EQ(finding["next"], "railctl journal show dddd4444");
+  EXPECT_EQ(finding["next"], "railctl why train/worker-2");
 }
 
 TEST_F(StatusCommandTest, AnEntryThatCannotBeRead) {

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "deviceplugin/tools/railctl/commands.h"
 #include "deviceplugin/tools/rdma_test/plan.h"
 #include "tests/unit/deviceplugin/tools/railctl/pods_node.h"
 
@@ -40,7 +41,7 @@ TEST_F(SubjectTest, ARailAndItsPfByAllTheirNames) {
 TEST_F(SubjectTest, AVfOnTheHostAndInAPod) {
   EXPECT_EQ(Found("pf0v0"), "VF " + vfs0_[0]);
   EXPECT_EQ(Found("pf0_rdma0"), "VF " + vfs0_[0]);
-  // The host sees neither of them any more.
+  // The host no longer sees these names.
   for (const std::string& name :
        {std::string("host1"), std::string("mlx5_71"), std::string("0c:42:a1:00:01:01")})
     EXPECT_EQ(Found(name), "VF " + vfs0_[1]) << name;

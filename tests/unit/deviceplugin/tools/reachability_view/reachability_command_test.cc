@@ -110,8 +110,7 @@ TEST_F(ReachabilityCommandTest, WhatIsNotWell) {
   EXPECT_EQ(one_rail.out.find("rail0"), std::string::npos) << one_rail.out;
   const auto none = Run({"--rail", "rail7"});
   EXPECT_EQ(none.status, 1);
-  EXPECT_NE(none.err.find("there is no rail 'rail7'\n  rails: rail0, rail1\n"), std::string::npos)
-      << none.err;
+  EXPECT_NE(none.err.find("no such rail: 'rail7'\n  rails: rail0, rail1\n"), std::string::npos) << none.err;
 }
 
 TEST_F(ReachabilityCommandTest, ADeadRailIsNoThousandLines) {

@@ -1,0 +1,112 @@
+// AddressReport: the addresses of this node's store, and what the node knows of their holders. LeaseReport:
+// the blocks that the node leases.
+//
+// Ownership: values. Threads: any. Errors: those of the store, the journal and the runtimes' directories.
+#pragma once
+
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "ipam/store/node_blocks.h"
+#include "ipam/store/store.h"
+#include "netns/base/files.h"
+#include "netns/base/result.h"
+#include "netns/json/record.h"
+
+namespace railhead::railctl {
+
+// "held", "cooling down", "quarantined"
+std::string_view StateOf(const ipam::AddressRecord& record);
+inline std::chrono::system_clock::time_point WallTime(std::int64_t seconds) {
+  return std::chrono::system_clock::time_point(std::chrono::seconds(seconds));
+}
+
+struct KnownAddress {
+  ipam::AddressRecord record;
+  std::string pod;        // "namespace/name", of an attachment of railhead; else empty
+  bool attached = false;  // an attachment of railhead has it
+  // Why no container can have it now; empty: one may.
+  std::string leak;
+
+  static void List(auto& f) {
+    f.Part(&KnownAddress::record, [](auto& part) {
+      part("address", &ipam::AddressRecord::address, {.column = "ADDRESS"});
+      part("pool", &ipam::AddressRecord::pool, {.column = "POOL"});
+      part.Output("state", &StateOf);
+    });
+    f.Column("STATE", [](const KnownAddress& it) { return it.leak.empty() ? StateOf(it.record) : "leaked"; });
+    f.Part(&KnownAddress::record, [](auto& part) {
+      using Record = ipam::AddressRecord;
+      part.Output("since", [](const Record& it) { return WallTime(it.wall_seconds); }, {.column = "SINCE"});
+      part.Part(&Record::owner, [](auto& owner) {
+        owner("container", &ipam::AddressOwner::container, {.column = "CONTAINER"});
+        owner.Column("INTERFACE", &ipam::AddressOwner::ifname);
+        owner.Output("interface", &ipam::AttachmentIfname);
+        owner.Output("link", &ipam::LinkName, kSparseField);
+        owner("network", &ipam::AddressOwner::network, {.column = "NETWORK"});
+      });
+      part("bootId", &Record::boot_id);
+    });
+    f("attached", &KnownAddress::attached);
+    f("pod", &KnownAddress::pod, {.need = Need::kSparse, .column = "POD"});
+    f("leak", &KnownAddress::leak, {.need = Need::kSparse, .column = "LEAK", .wide = kWide});
+  }
+};
+
+struct AddressReport {
+  std::vector<KnownAddress> addresses;  // by pool, then address
+  std::vector<std::string> damage;      // contradictions within the store
+  bool complete = false;                // AddressHolders::complete()
+
+  [[nodiscard]] std::vector<KnownAddress> Leaked() const;
+  // What `railctl ipam check` says.
+  static void List(auto& f) {
+    f.Output("leaked", &AddressReport::Leaked);
+    f("damage", &AddressReport::damage);
+    f("complete", &AddressReport::complete);
+  }
+};
+
+// nullopt: the node has no store.
+Result<std::optional<AddressReport>> ReportAddresses(const Root& root);
+
+struct BlockLine {
+  ipam::NodeBlock block;
+  std::size_t in_use = 0;  // addresses that are not free
+
+  static void List(auto& f) {
+    f.Part(&BlockLine::block, [](auto& part) {
+      using Block = ipam::NodeBlock;
+      part.Column("BLOCK", [](const Block& it) { return it.range.ToString(); });
+      part("pool", &Block::pool, {.column = "POOL"});
+      part("number", &Block::index, {.column = "NUMBER"});
+      part.Output("first", [](const Block& it) { return it.range.first; });
+      part.Output("last", [](const Block& it) { return it.range.last; });
+      part.Output("state", [](const Block& it) { return NameOf(it.state); }, {.column = "STATE"});
+    });
+    f("inUse", &BlockLine::in_use, {.column = "IN USE"});
+  }
+};
+
+// The blocks that this node leases.
+struct LeaseReport {
+  std::optional<std::string> node;  // nullopt: it leases nothing
+  std::vector<BlockLine> blocks;
+  std::string invalid;  // why no address is allocated from them; empty: addresses are
+
+  static void List(auto& f) {
+    f("blocks", &LeaseReport::blocks);
+    f.Output("usable", [](const LeaseReport& report) { return report.node && report.invalid.empty(); });
+    f("node", &LeaseReport::node);
+    f("because", &LeaseReport::invalid, kSparseField);
+  }
+};
+
+Result<LeaseReport> ReadLease(const Root& root);
+
+}  // namespace railhead::railctl
