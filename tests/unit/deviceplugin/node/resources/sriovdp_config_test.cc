@@ -138,15 +138,15 @@ INSTANTIATE_TEST_SUITE_P(
         Wrong{SELECTORS(R"({"pKeys": ["0x10000"]})"), "is not a partition key"},
         Wrong{SELECTORS(R"({"needVhostNet": "yes"})"), "/resourceList/0/selectors/needVhostNet"},
         Wrong{SELECTORS(R"({"auxTypes": ["sf"]})"), "auxNetDevice only"},
-        Wrong{ACCELERATOR(R"({"pfNames": ["pf0"]})"), "no selector of deviceType accelerator"},
+        Wrong{ACCELERATOR(R"({"pfNames": ["pf0"]})"), "not a selector of deviceType accelerator"},
         Wrong{ACCELERATOR(R"({"auxTypes": ["sf"]})"), "auxNetDevice only"},
         Wrong{ACCELERATOR(R"({"vendor": ["15b3"]})"), "did you mean 'vendors'"},
         Wrong{AUXILIARY(R"({"pfNames": ["pf0"]})"), "/resourceList/0/selectors/auxTypes: is missing"},
         Wrong{AUXILIARY(R"({"auxTypes": ["a.b"]})"), "is not a type of an auxiliary device"},
         Wrong{AUXILIARY(R"({"auxTypes": ["sf"], "pciAddresses": ["0000:43:00.0"]})"),
-              "no selector of deviceType auxNetDevice"},
+              "not a selector of deviceType auxNetDevice"},
         Wrong{AUXILIARY(R"({"auxTypes": ["sf"], "vdpaType": "vhost"})"),
-              "no selector of deviceType auxNetDevice"},
+              "not a selector of deviceType auxNetDevice"},
         Wrong{SELECTORS(R"([])"), "empty list"},
         Wrong{SELECTORS(R"([{}, {"isRdma": 1}])"), "/resourceList/0/selectors/1/isRdma"}));
 

@@ -201,8 +201,8 @@ TEST_F(BadInputTest, RequestsThatMakeNoSense) {
   ExpectRefused(Allocate({}), kInvalid, "no container");
   ExpectRefused(Allocate({{}}), kInvalid, "no device ids");
   ExpectRefused(Allocate({{"0000:ff:00.0"}}), kInvalid, "0000:ff:00.0");
-  ExpectRefused(Allocate({{""}}), kInvalid, "is no device");
-  ExpectRefused(Allocate({{"../../../etc/passwd"}}), kInvalid, "is no device");
+  ExpectRefused(Allocate({{""}}), kInvalid, "is not a device");
+  ExpectRefused(Allocate({{"../../../etc/passwd"}}), kInvalid, "is not a device");
   ExpectRefused(Allocate({{vfs0_[0], vfs0_[0]}}), kInvalid, "twice");
   ExpectRefused(Allocate({{vfs0_[0]}, {vfs0_[0]}}), kInvalid, "twice");
   ExpectRefused(Allocate({{vfs0_[0]}, {vfs1_[0]}}), kInvalid, vfs1_[0]);
@@ -238,7 +238,7 @@ TEST_F(BadInputTest, RequestsWithoutEnd) {
   ExpectRefused(Allocate({{std::string(kMebibyte, 'x')}}), kTooLarge, "larger than max");
   // What gRPC lets through.
   many.resize(10'000);
-  ExpectRefused(Allocate({many}), grpc::StatusCode::INVALID_ARGUMENT, "is no device");
+  ExpectRefused(Allocate({many}), grpc::StatusCode::INVALID_ARGUMENT, "is not a device");
   ExpectRefused(Prefer(many, {}, 1, &answer), grpc::StatusCode::INVALID_ARGUMENT, "10000");
   for (const char letter : {'x', '\x01', '\n', '/'}) {
     const std::string name(200'000, letter);

@@ -134,7 +134,7 @@ TEST_F(InstallProgramsTest, WhatDoesNotRunIsNotInstalled) {
         "ELF, cut short");
   ExpectRefused(ErrorCode::kInvalid, "does not tell its version");
   ASSERT_TRUE(RemoveFile(order_.from + "/railhead-ipam"));
-  ExpectRefused(ErrorCode::kNotFound, "there is no");
+  ExpectRefused(ErrorCode::kNotFound, "no such file");
   order_.to += "/nowhere";
   const auto programs = InstallPrograms(order_);
   ASSERT_FALSE(programs);

@@ -125,14 +125,14 @@ TEST(RecordingTest, ErrorsNameTheLine) {
   EXPECT_EQ(Refused(kBegin + "{\"t\":5,\"device\":\"a\",\"lnk\":false}\n"), "it line 2: /lnk: unknown field");
   EXPECT_EQ(Refused(kBegin + "{\"t\":5,\"device\":\"a\",\"port\":{\"state\":\"UP\"}}\n"),
             "it line 2: /port/state: 'UP' is not known");
-  EXPECT_EQ(Refused(kBegin + "{\"t\":5,\"device\":\"a/b\"}\n"), "it line 2: /device: is no name of a device");
+  EXPECT_EQ(Refused(kBegin + "{\"t\":5,\"device\":\"a/b\"}\n"), "it line 2: /device: is not the name of a device");
   EXPECT_EQ(Refused(kBegin + "{\"t\":5,\"health\":{\"lnk\":false}}\n").substr(0, 24),
             "it line 2: /health/lnk: ");
   EXPECT_NE(Refused(kBegin + "{\"t\":0,\"every\":1,\"until\":3000000}\n").find("more than 200000 rounds"),
             std::string::npos);
   EXPECT_NE(Refused(kBegin + "{\"t\":0}\n{\"t\":99999999999}\n").find("a year at most"), std::string::npos);
   EXPECT_NE(Refused(kBegin + "{\"t\":0").find("it line 2: no valid JSON"), std::string::npos);
-  EXPECT_NE(Refused(R"({"version":1,"time":"2250-01-15T08:00:00Z"})").find("/time: is no time"),
+  EXPECT_NE(Refused(R"({"version":1,"time":"2250-01-15T08:00:00Z"})").find("/time: is not a time"),
             std::string::npos);
   EXPECT_NE(Refused(R"({"version":2,"time":"2027-01-15T08:00:00Z"})").find("/version: "), std::string::npos);
 }
