@@ -37,6 +37,7 @@ help_of() { # SUBCOMMAND...: into $help
 is_subcommand() {
     local word=$1
     shift
+    [[ $word =~ ^[a-z-]+$ ]] || return
     help_of "$@"
     sed -e '1,/^Options:/d' -e '/^Examples:/,$d' <<<"$help" | grep -E "^  ([a-z-]+, )*$word(,| |\$)" >/dev/null
 }

@@ -57,7 +57,7 @@ class Sources:
         return self.all(r"kCni\w+ = (\d+);", "cni/protocol/cni_result.h")
 
     def paths(self):
-        found = self.all(r'"((?:/run|/var/run|/var/lib|/opt|/etc)/[^" ]+)"')
+        found = self.all(r'"((?:/run|/var/(?:run|lib|log)|/opt|/etc)/[^" ]+)"')
         return {path for path in found if not FOREIGN_PATH.search(path)}
 
     @functools.cache
