@@ -28,10 +28,6 @@ bool WantsColours() {
          std::string_view(terminal) != "dumb";
 }
 
-void SayProgress(const std::string& text) {
-  if (::isatty(STDERR_FILENO) == 1) (void)std::fprintf(stderr, "%s\n", OneLine(text).c_str());
-}
-
 CLI::Option* Output::AddTo(CLI::App* command) {
   command->add_flag("--no-headers", no_headers_, "tables without their headings");
   return command->add_option("-o,--output", format_, "how to print it: table, wide, json or yaml")

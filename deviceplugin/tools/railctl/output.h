@@ -35,9 +35,6 @@ std::string ColumnsOf() {
 // Standard output is a terminal that colours may be written to (no-color.org).
 bool WantsColours();
 
-// What a command that takes long is doing: a line on standard error, if that is a terminal.
-void SayProgress(const std::string& text);
-
 class Output {
  public:
   // The option -o, which others may exclude. With it comes --no-headers.

@@ -168,4 +168,13 @@ EscapedOutput::EscapedOutput()
 
 EscapedOutput::~EscapedOutput() = default;
 
+void ClearScreen() {
+  constexpr std::string_view kHomeAndClear = "\x1b[H\x1b[2J";
+  (void)!::write(STDOUT_FILENO, kHomeAndClear.data(), kHomeAndClear.size());
+}
+
+void SayProgress(const std::string& text) {
+  if (::isatty(STDERR_FILENO) == 1) (void)std::fprintf(stderr, "%s\n", OneLine(text).c_str());
+}
+
 }  // namespace railhead::railctl

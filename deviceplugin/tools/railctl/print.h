@@ -44,4 +44,12 @@ class EscapedOutput {
   std::unique_ptr<Stream> err_;
 };
 
+// The two functions that look past EscapedOutput at the terminal itself.
+
+// Clears the terminal behind stdout.
+void ClearScreen();
+
+// What a command that takes long is doing: a line on stderr, if that is a terminal.
+void SayProgress(const std::string& text);
+
 }  // namespace railhead::railctl

@@ -12,6 +12,7 @@
 #include "deviceplugin/tools/railctl/commands.h"
 #include "deviceplugin/tools/railctl/node_records.h"
 #include "deviceplugin/tools/railctl/output.h"
+#include "deviceplugin/tools/railctl/print.h"
 #include "deviceplugin/tools/railctl/subject.h"
 #include "deviceplugin/tools/rdma_test/report.h"
 #include "deviceplugin/tools/rdma_test/test_runner.h"

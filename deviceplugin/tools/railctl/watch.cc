@@ -11,6 +11,7 @@
 
 #include "deviceplugin/tools/railctl/commands.h"
 #include "deviceplugin/tools/railctl/output.h"
+#include "deviceplugin/tools/railctl/print.h"
 #include "deviceplugin/tools/rdma_test/test_runner.h"
 
 namespace railhead::railctl {
@@ -54,12 +55,6 @@ WatchedReport ReportOf(const std::function<int()>& show) {
   CapturedStream err(&stderr);
   (void)show();
   return {out.Take(), err.Take()};
-}
-
-// Past stdio: EscapedOutput passes colours only.
-void ClearScreen() {
-  constexpr std::string_view kHomeAndClear = "\x1b[H\x1b[2J";
-  (void)!::write(STDOUT_FILENO, kHomeAndClear.data(), kHomeAndClear.size());
 }
 
 bool Draw(const WatchedReport& report, std::string_view between, bool is_screen) {

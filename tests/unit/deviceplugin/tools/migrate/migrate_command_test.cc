@@ -101,7 +101,7 @@ TEST_F(MigrateCommandTest, CommandLines) {
   const ProcessOutput none =
       RunProcess({RAILCTL, "migrate", "--from", "/none"}, {{"RAILHEAD_ROOT", temp_.directory()}}, "");
   EXPECT_EQ(none.status, 3);
-  EXPECT_NE(none.err.find("nothing of the SR-IOV suite"), std::string::npos) << none.err;
+  EXPECT_NE(none.err.find("found no document of the SR-IOV suite"), std::string::npos) << none.err;
 }
 
 }  // namespace

@@ -41,7 +41,7 @@ TEST_F(RdmaTestCommandTest, WrongCommandLines) {
 TEST_F(RdmaTestCommandTest, EndsThatAreNone) {
   const auto unknown = Run({"host", "some-pod"});
   EXPECT_EQ(unknown.status, 1);
-  EXPECT_NE(unknown.err.find("knows no container or pod some-pod"), std::string::npos) << unknown.err;
+  EXPECT_NE(unknown.err.find("nothing on this node is called 'some-pod'"), std::string::npos) << unknown.err;
   const auto path = Run({"host", temp_.directory() + "/netns"});
   EXPECT_EQ(path.status, 1);
   EXPECT_NE(path.err.find("opening network namespace"), std::string::npos) << path.err;

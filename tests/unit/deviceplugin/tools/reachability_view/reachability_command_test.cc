@@ -203,9 +203,9 @@ TEST_F(ReachabilityCommandTest, RefusesWhatIsNoReport) {
     EXPECT_EQ(output.out, "");
     return output.err;
   };
-  EXPECT_NE(refused("").find("no node"), std::string::npos);
+  EXPECT_NE(refused("").find("the files have no report"), std::string::npos);
   EXPECT_NE(refused("[]").find("standard input#1"), std::string::npos);
-  EXPECT_NE(refused(Lines({ReportOf(0, 2, {}), ReportOf(0, 2, {})})).find("gpu-000 is there twice"),
+  EXPECT_NE(refused(Lines({ReportOf(0, 2, {}), ReportOf(0, 2, {})})).find("two reports are of node gpu-000"),
             std::string::npos);
   const auto none = Run({"/none.json"});
   EXPECT_EQ(none.status, 1);
