@@ -35,6 +35,6 @@ cmake --fresh --preset debug -DCMAKE_UNITY_BUILD=ON -DCMAKE_UNITY_BUILD_BATCH_SI
 cmake --build --preset debug >build/debug-build.log || { grep -A12 -E 'FAILED|error:' build/debug-build.log >&2; exit 1; }
 step "running the tests"
 # ctest starts the longest tests first once it knows them; without that memory it keeps
-# the order of tests/CMakeLists.txt.
+# the order of tests/CMakeLists.txt. Three at once: on two cores, one of them mostly waits for a guest.
 rm -f build/debug/Testing/Temporary/CTestCostData.txt
-ctest --test-dir build/debug -j2 --output-on-failure --stop-on-failure --no-tests=error "$@" | tests/skipped.py build/debug ${RAILHEAD_TESTS_ALL:+--all}
+ctest --test-dir build/debug -j3 --output-on-failure --stop-on-failure --no-tests=error "$@" | tests/skipped.py build/debug ${RAILHEAD_TESTS_ALL:+--all}
