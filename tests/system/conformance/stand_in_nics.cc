@@ -104,7 +104,7 @@ int Main(int argc, char** argv) {
   if (number && argc == 4 && std::strcmp(argv[1], "serve") == 0 && *number >= 1 && *number <= 16) {
     return Serve(argv[2], static_cast<int>(*number));
   }
-  if (number && argc == 3 && std::strcmp(argv[1], "home") == 0 && *number >= 0 && *number < 16) {
+  if (number && argc == 3 && std::strcmp(argv[1], "await") == 0 && *number >= 0 && *number < 16) {
     return Await(static_cast<int>(*number));
   }
   (void)std::fputs("usage: stand_in_nics serve DIRECTORY N | await I    (N: 1 to 16)\n", stderr);
