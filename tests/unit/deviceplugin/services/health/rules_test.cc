@@ -121,7 +121,8 @@ TEST(HealthRulesTest, WhatIsWrongIsNamed) {
       {R"({"health": {"errorRate": {"counters": {"../../x": {"limit": 1, "seconds": 1}}}}})",
        "is not a valid counter name"},
       {R"({"health": {"errorRate": {"counters": {"symbol_error": true}}}})", "is not an object"},
-      {R"({"health": {"devlink": {"reporters": ["a/b"]}}})", "/health/devlink/reporters: 'a/b' is not a valid name"},
+      {R"({"health": {"devlink": {"reporters": ["a/b"]}}})",
+       "/health/devlink/reporters: 'a/b' is not a valid name"},
   };
   for (const auto& [text, message] : wrong) {
     EXPECT_NE(ErrorOf(text).find(message), std::string::npos) << text << "\n" << ErrorOf(text);

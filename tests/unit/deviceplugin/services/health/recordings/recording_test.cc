@@ -125,7 +125,8 @@ TEST(RecordingTest, ErrorsNameTheLine) {
   EXPECT_EQ(Refused(kBegin + "{\"t\":5,\"device\":\"a\",\"lnk\":false}\n"), "it line 2: /lnk: unknown field");
   EXPECT_EQ(Refused(kBegin + "{\"t\":5,\"device\":\"a\",\"port\":{\"state\":\"UP\"}}\n"),
             "it line 2: /port/state: 'UP' is not known");
-  EXPECT_EQ(Refused(kBegin + "{\"t\":5,\"device\":\"a/b\"}\n"), "it line 2: /device: is not the name of a device");
+  EXPECT_EQ(Refused(kBegin + "{\"t\":5,\"device\":\"a/b\"}\n"),
+            "it line 2: /device: is not the name of a device");
   EXPECT_EQ(Refused(kBegin + "{\"t\":5,\"health\":{\"lnk\":false}}\n").substr(0, 24),
             "it line 2: /health/lnk: ");
   EXPECT_NE(Refused(kBegin + "{\"t\":0,\"every\":1,\"until\":3000000}\n").find("more than 200000 rounds"),
