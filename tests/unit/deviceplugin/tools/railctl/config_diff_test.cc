@@ -103,12 +103,14 @@ TEST_F(ConfigDiffTest, WhatOnlyNewPodsGetNeedsNone) {
 }
 
 TEST_F(ConfigDiffTest, AHolderOfAnAddressIsTouchedToo) {
-  auto store = ipam::AddressStore::Open(root_);
-  ASSERT_TRUE(store) << Describe(store.error());
-  const auto subnet = *IpPrefix::Parse("10.101.0.0/24");
-  const ipam::AddressPool pool{"10.101.0.0/24", *ipam::RangeSet::Make({subnet, {}, {}, {}}),
-                               std::chrono::hours(1)};
-  ASSERT_TRUE(store->Allocate({"macvlan", "0123456789abcdef", "eth1"}, pool));
+  {  // One process at a time has the store open.
+    auto store = ipam::AddressStore::Open(root_);
+    ASSERT_TRUE(store) << Describe(store.error());
+    const auto subnet = *IpPrefix::Parse("10.101.0.0/24");
+    const ipam::AddressPool pool{"10.101.0.0/24", *ipam::RangeSet::Make({subnet, {}, {}, {}}),
+                                 std::chrono::hours(1)};
+    ASSERT_TRUE(store->Allocate({"macvlan", "0123456789abcdef", "eth1"}, pool));
+  }
   std::string fabric = TwoRailFabric();
   fabric.replace(fabric.find("10.101.0.0/24"), 13, "10.109.0.0/24");
   const auto changes = Diff(fabric);
