@@ -129,7 +129,7 @@ check '... and what there is' grep -q '::ffff:10.100.0.1[01] RoCE v2' /tmp/error
 deny 'a device that is not there' rdma_test "${gently[@]}" pod1@rxe77 pod2
 check '... is named' grep -q 'no RDMA device rxe77' /tmp/error
 deny 'no such pod' rdma_test "${gently[@]}" pod1 pod3
-check '... is named' grep -q 'nothing on this node is called 'pod3'' /tmp/error
+check '... is named' grep -q "nothing on this node is called 'pod3'" /tmp/error
 ip -n pod2 link set rail0 down
 deny 'a port that is down' rdma_test "${gently[@]}" pod1 pod2
 check '... is named, with its state' grep -q 'pod2: port 1 of RDMA device .* is in state down' /tmp/error
