@@ -1,9 +1,10 @@
 #!/usr/bin/python3 -B
 """prose.py - text is plain: short sentences, the words of docs/glossary.md, no phrases that a reader has to read twice.
 
-usage: prose.py [--list long|words|phrases] [FILE...]   default: each page (*.md) and source (*.h, *.cc)
+usage: prose.py [--list long|words|phrases] [FILE...]   default: pages, sources, scripts, manifests
 Measured are pages, comments, and the messages of the product (string literals with blanks), each kind for
-itself. Of a page it is running text: no code, tables, headings or links' targets.
+itself; the cells of a page's tables, too. Not measured are a page's code, headings and links' targets.
+Names of sources, and every word of scripts and manifests, are held to the glossary only: no retired word is in them.
 --list prints each sentence that is too long, has a retired word or a hard phrase.
 exit status: 0, or 1 when a measure is above its limit
 """
@@ -15,7 +16,7 @@ import subprocess
 import sys
 
 WORDS_OF_A_SENTENCE = 25
-LONG_SHARE = {'pages': 0.06, 'comments': 0.03, 'messages': 0.0}  # of all sentences
+LONG_SHARE = {'pages': 0.06, 'tables': 0.06, 'comments': 0.03, 'messages': 0.0, 'names': 0.0}  # of all sentences
 PHRASES_PER_THOUSAND = 1    # words
 HARD = [
     r'\b(is|are) (no|none|nobody|nothing)\b',  # negated nouns: "is no PCI address"
@@ -25,10 +26,17 @@ HARD = [
     r'\b(any more|no more than before|all else|all that|of it)\b',
     r'\b(by then|meanwhile|anew)\b',
 ]
-# In comments and messages these have their common sense: "the rest", "it looks like".
-COMMON = ('look', 'looks', 'rest', 'rests')
+# Outside of running text these have their common sense: "the rest", "it looks like"; "leaves" is a verb there, or the
+# leaves of a tree. HOME is the shell's.
+COMMON_ELSEWHERE = ('look', 'looks', 'rest', 'rests')
+COMMON = {
+    'pages': (), 'tables': (*COMMON_ELSEWHERE, 'leaves'), 'comments': COMMON_ELSEWHERE, 'messages': COMMON_ELSEWHERE,
+    'names': (*COMMON_ELSEWHERE, 'leaves', 'home'),
+}
+SCRIPTS = ('.sh', '.py', '.yaml', '.cmake', '.txt', '.json', '.go')
 # A list of names, not running text; and the Chinese pages, for which these are not the rules.
-LEFT_OUT = ('docs/glossary.md', 'docs/zh/')
+# This file has the words to find. A new word in the last two would make every guest and tool image be built again.
+LEFT_OUT = ('docs/glossary.md', 'docs/zh/', 'tests/lint/prose.py', 'tests/support/vm/build-guest.sh', 'tests/support/vm/guest-init.sh', 'tests/system/manifests/tools.sh')
 
 
 def retired(glossary):
@@ -49,6 +57,12 @@ def page(text):
     return re.split(r'\n\s*\n|\n(?=\s*(?:[-*]|\d+\.)\s)', text)
 
 
+def tables(text):
+    rows = [line for line in re.sub(r'^(```|~~~).*?^\1', '', text, flags=re.S | re.M).splitlines() if line.lstrip().startswith('|')]
+    text = re.sub(r'\[([^\]]*)\]\([^)]*\)', r'\1', re.sub(r'`[^`]*`', 'CODE', '\n'.join(rows)))
+    return re.split(r'(?<!\\)\||\n', text)
+
+
 def comments(text):
     """Blocks of lines that are comments, and comments behind code."""
     lines = []
@@ -65,6 +79,13 @@ def messages(text):
     return [literal for literal in literals if ' ' in literal.strip() and re.search('[a-z]{3}', literal)]
 
 
+def names(text, is_script):
+    """The words that names consist of: snake_case and CamelCase are taken apart."""
+    if not is_script:
+        text = re.sub(r'//.*|"(?:[^"\\\n]|\\.)*"', '', text)
+    return [' '.join(re.findall(r'[A-Z]+(?![a-z])|[A-Z]?[a-z]+', name)) for name in re.findall(r'[A-Za-z]\w*', text)]
+
+
 def sentences(blocks):
     for block in blocks:
         for sentence in re.split(r'(?<=[.!?])\s+(?=[A-Z`"(])', ' '.join(block.split())):
@@ -76,6 +97,11 @@ def kinds_of(name, text):
     """What of a file is measured: its kind and its blocks."""
     if name.endswith('.md'):
         yield 'pages', page(text)
+        yield 'tables', tables(text)
+        return
+    is_script = name.endswith(SCRIPTS)
+    yield 'names', names(text, is_script)
+    if is_script:
         return
     yield 'comments', comments(text)
     if not name.startswith(('tests/', 'bench/')):
@@ -90,6 +116,8 @@ def measure(blocks, words):
 
 
 def self_test(words):
+    for name, text in {'a.cc': 'int toldRail = 0;', 'a.h': 'void TellStations();', 'a.sh': 'ill_rail=1'}.items():
+        assert [one for one in measure(dict(kinds_of(name, text))['names'], words) if one[2]], f'{name}: the retired word is not found'
     wrong = 'The rail is told. Many ' + 'word ' * 26 + 'end. It is no device.'
     code = f'// {wrong}\nint told = 0;  // A rail.\nFail("{wrong}", "told");\n'
     texts = {'pages': wrong + '\n\n    told in code\n\n| told | in a table |\n', 'comments': code, 'messages': code}
@@ -132,7 +160,7 @@ def main():
     root = pathlib.Path(__file__).resolve().parents[2]
     if not given.files:
         os.chdir(root)
-        listed = subprocess.run(['git', 'ls-files', '-co', '--exclude-standard', '*.md', '*.h', '*.cc'], check=True, capture_output=True, text=True)
+        listed = subprocess.run(['git', 'ls-files', '-co', '--exclude-standard', '*.md', '*.h', '*.cc', *('*' + end for end in SCRIPTS)], check=True, capture_output=True, text=True)
         given.files = [name for name in listed.stdout.split() if not name.startswith(LEFT_OUT) and pathlib.Path(name).is_file()]
     words = retired((root / 'docs/glossary.md').read_text(encoding='utf-8'))
     self_test(words)
@@ -140,7 +168,7 @@ def main():
     for name in given.files:
         for kind, blocks in kinds_of(name, pathlib.Path(name).read_text(encoding='utf-8')):
             for sentence, length, found, phrases in measure(blocks, words):
-                retired_words = [word for word in found if kind == 'pages' or word.lower() not in COMMON]
+                retired_words = [word for word in found if word.lower() not in COMMON[kind]]
                 all_measures[kind].add(length, retired_words, phrases)
                 shown = {'long': length > WORDS_OF_A_SENTENCE, 'words': retired_words, 'phrases': phrases}
                 if given.list and shown[given.list] or retired_words and not given.list:
