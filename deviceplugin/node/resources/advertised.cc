@@ -18,7 +18,7 @@ Result<void> UseSriovdp(const Root& root, const ConfigSource& source, const std:
   const auto text = RH_TRY(ReadFile(root.Path(path)));
   if (!text) {
     return Fail(ErrorCode::kNotFound, "reading the configuration " + path + ": no such file",
-                "give the path of sriov-network-device-plugin's config.json with --config-file");
+                "give railheadd the path of sriov-network-device-plugin's config.json with --config-file");
   }
   plan->config_path = path;
   auto specs = RH_TRY(ParseSriovdpConfig(*text, path, source.resource_prefix));
@@ -66,10 +66,10 @@ Result<Plan> MakePlan(const Root& root, const ConfigSource& source, const invent
     RH_TRY(UseSriovdp(root, source, kSriovdpConfigPath, ddp, &plan));
     return plan;
   }
-  return Fail(
-      ErrorCode::kNotFound, "reading the configuration " + path + ": no such file",
-      "write the fabric there (docs/reference/fabric.md), name it with --fabric, or name a config.json of "
-      "sriov-network-device-plugin with --config-file");
+  return Fail(ErrorCode::kNotFound, "reading the configuration " + path + ": no such file",
+              "put a fabric.json there: railctl install config --from DIRECTORY (docs/reference/fabric.md); "
+              "or start railheadd "
+              "with --fabric, or with --config-file for a config.json of sriov-network-device-plugin");
 }
 
 std::vector<ExcludedDevice> NotAdvertised(const Plan& plan) {

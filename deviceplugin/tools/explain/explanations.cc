@@ -176,7 +176,30 @@ bool IsSeriesOf(const std::string& name, const Explanation& metric) {
                              [&](const char* suffix) { return name == metric.name + suffix; });
 }
 
+// "RailIntermittentLoss, railhead_probe_loss_ratio": names that have `part` in them.
+std::string NamesWith(const std::string& part, const std::vector<Explanation>& all) {
+  constexpr std::size_t kShortest = 3;
+  constexpr std::size_t kMost = 8;
+  std::vector<std::string> names;
+  if (part.size() < kShortest) return {};
+  for (const Explanation& one : all) {
+    if (ToLower(one.name).find(part) != std::string::npos && !Contains(names, one.name))
+      names.push_back(one.name);
+  }
+  if (names.size() > kMost) {
+    names.resize(kMost);
+    names.emplace_back("...");
+  }
+  return Join(names, ", ");
+}
+
 Error UnknownName(const std::string& name, const std::vector<Explanation>& all) {
+  // A name with its prefix, as "railhead.io/not-ready" and "not-ready".
+  const std::string word = ToLower(name.substr(name.rfind('/') + 1));
+  if (const std::string names = NamesWith(word, all); !names.empty()) {
+    return {ErrorCode::kNotFound, "nothing of Railhead is called '" + name + "'",
+            "these have it in their names: " + names, 0};
+  }
   std::vector<std::string> names;
   names.reserve(all.size());
   for (const Explanation& one : all) names.push_back(ToLower(one.name));

@@ -55,6 +55,15 @@ void AddLine(std::vector<std::string>& texts, std::string_view line, bool first)
   }
 }
 
+// "repair the cable (docs/operate/replace-a-nic.md)": a reader of a terminal cannot follow a link. A link
+// within the page, or one that names what it leads to, needs no place.
+std::string LinkText(const std::string& text, std::string_view target) {
+  if (target.starts_with('#') || target.substr(target.find('#') + 1) == ToLower(text)) return text;
+  constexpr std::string_view kUp = "../";
+  if (!target.starts_with(kUp)) return text + " (" + std::string(target) + ")";
+  return text + " (docs/" + std::string(target.substr(kUp.size())) + ")";
+}
+
 void MakePlain(std::vector<std::string>& texts) {
   std::ranges::transform(texts, texts.begin(), PlainText);
 }
@@ -82,11 +91,15 @@ std::vector<MarkdownSection> SectionsOf(std::string_view page) {
   std::vector<MarkdownSection> sections;
   bool after_break = true;
   bool in_bullet = false;
+  bool in_table = false;
   for (const std::string& line : Split(page, '\n')) {
     if (line.starts_with(kSecondLevel)) sections.push_back({HeadingIn(line), {}, {}});
+    const bool is_row = line.starts_with('|');
+    if (is_row && in_table && !IsRule(line)) sections.back().bullets.push_back(Join(CellsIn(line), ": "));
+    in_table = is_row && !sections.empty() && (in_table || IsRule(line));
     const bool is_bullet = line.starts_with(kBullet);
-    const bool is_text = !line.empty() && !line.starts_with('|') && !line.starts_with('#') &&
-                         !line.starts_with("    ") && !line.starts_with("```");
+    const bool is_text = !line.empty() && !is_row && !line.starts_with('#') && !line.starts_with("    ") &&
+                         !line.starts_with("```");
     if (sections.empty() || !is_text) {
       after_break = true;
       in_bullet = false;
@@ -115,7 +128,7 @@ std::string PlainText(std::string_view markdown) {
     const std::size_t end = rest.find("](");
     const std::size_t close = end == std::string_view::npos ? end : rest.find(')', end);
     if (rest[0] == '[' && close != std::string_view::npos && rest.find('[', 1) > end) {
-      text += PlainText(rest.substr(1, end - 1));
+      text += LinkText(PlainText(rest.substr(1, end - 1)), rest.substr(end + 2, close - end - 2));
       i += close;
     } else if (rest.starts_with("**")) {
       ++i;

@@ -18,16 +18,16 @@ struct MarkdownRow {
 
 std::vector<MarkdownRow> RowsOf(std::string_view page);
 
-// A section of the second level without its tables and code blocks.
+// A section of the second level without its code blocks.
 struct MarkdownSection {
   std::string heading;
   std::vector<std::string> paragraphs;  // as plain text
-  std::vector<std::string> bullets;     // likewise
+  std::vector<std::string> bullets;     // likewise; a row of a table is one: "CELL: CELL"
 };
 
 std::vector<MarkdownSection> SectionsOf(std::string_view page);
 
-// Without the marks of links, code and bold text.
+// Without the marks of links, code and bold text. A link that does not name its target gets it in brackets.
 std::string PlainText(std::string_view markdown);
 
 // The code spans of a cell: "`link`, `rdmaPort`" has two.

@@ -262,7 +262,7 @@ void ExplainUnknown(const PodTrace& trace, StartReport& report) {
   report.what = trace.removed && trace.known ? "kubelet has removed the pod, and no device is left in it."
                                              : "Nothing on this node names the pod.";
   report.what += ExhaustedText(trace);
-  report.next = "Nothing on this node.";
+  report.next = "Nothing happens here: the pod is on another node, not scheduled yet, or gone.";
   report.todo.emplace_back("kubectl get pod -o wide: whether the pod is on this node, or still Pending");
   if (!trace.pod.empty() && trace.uid.empty()) {
     report.todo.emplace_back("railctl why UID: kubelet's files name pods by UID (kubectl get pod -o yaml)");

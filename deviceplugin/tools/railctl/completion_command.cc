@@ -182,7 +182,7 @@ std::string CompletionScript(const CLI::App& app, const std::string& shell) {
 }  // namespace
 
 void AddCompletionCommands(CLI::App* app, int* status) {
-  CLI::App* command = app->add_subcommand("completion", "print a script by which a shell completes railctl");
+  CLI::App* command = app->add_subcommand("completion", "Print a script by which a shell completes railctl");
   help::Set(command, {.more = "The Debian package installs the scripts.",
                       .examples = {{"source <(railctl completion bash)", "for this shell"},
                                    {"railctl completion fish >~/.config/fish/completions/railctl.fish",
@@ -196,7 +196,7 @@ void AddCompletionCommands(CLI::App* app, int* status) {
     *status = std::fputs(script.c_str(), stdout) < 0 ? kFailed : kDone;
   });
   // For packages: no group, so --help and completions do not have it.
-  CLI::App* page = app->add_subcommand("man-page", "print the manual page railctl(8)")->group("");
+  CLI::App* page = app->add_subcommand("man-page", "Print the manual page railctl(8)")->group("");
   page->callback([app, status] {
     const std::string text = help::ManPage(*app, kProgram, RAILHEAD_VERSION);
     *status = std::fputs(text.c_str(), stdout) < 0 ? kFailed : kDone;

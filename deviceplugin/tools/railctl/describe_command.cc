@@ -65,8 +65,8 @@ int RunDescribe(const Root& root, const DescribeArguments& arguments) {
 
 void AddDescribeCommand(CLI::App* app, const Root& root, int* status) {
   auto arguments = std::make_shared<DescribeArguments>();
-  CLI::App* command = app->add_subcommand(
-      "describe", "what a device, address, pod or switch port is, whose it is, and how it is");
+  CLI::App* command =
+      app->add_subcommand("describe", "Show what a device, address, pod or switch port is, and whose it is");
   command
       ->add_option("WHAT", arguments->what,
                    "a rail, PF, VF, PCI address, network device, RDMA device, address, MAC, switch port, "

@@ -155,7 +155,8 @@ DeviceList ListDevices(const Root& root, const resources::Plan& plan, const Node
 void AddDevicesCommand(CLI::App* app, const Root& root, int* status) {
   auto arguments = std::make_shared<DevicesArguments>();
   CLI::App* command = app->add_subcommand(
-      "devices", "the devices of each resource, the pods that have them, and what is not offered and why");
+      "devices",
+      "List the devices of each resource, the pods that have them, and what is not offered and why");
   arguments->rail.AddTo(command);
   arguments->output.AddTo(command);
   arguments->output.AddWatchTo(command);

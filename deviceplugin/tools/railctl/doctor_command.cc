@@ -43,8 +43,8 @@ int RunDoctor(const Root& root, const DoctorOptions& options) {
 
 void AddDoctorCommand(CLI::App* app, const Root& root, int* status) {
   auto options = std::make_shared<DoctorOptions>();
-  CLI::App* command =
-      app->add_subcommand("doctor", "what of this node is not as RoCE training needs it, and what to do");
+  CLI::App* command = app->add_subcommand(
+      "doctor", "Find what on this node is not as RoCE training needs it, and what to do");
   options->output.AddTo(command);
   command->add_flag("--list", options->list, "only say which checks there are");
   command->add_flag("--strict", options->strict, "warnings count as failures");

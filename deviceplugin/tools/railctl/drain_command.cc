@@ -159,23 +159,25 @@ int RunUndrain(const Root& root, const DrainArguments& arguments) {
 void AddDrainCommands(CLI::App* app, const Root& root, int* status) {
   auto drain_arguments = std::make_shared<DrainArguments>();
   CLI::App* drain =
-      app->add_subcommand("drain", "take a rail, PF or VF out of use; without TARGET, list what is drained");
+      app->add_subcommand("drain", "Take a rail, PF or VF out of use; without TARGET, list what is drained");
   drain->add_option("TARGET", drain_arguments->target,
                     "rail0, or a PF or VF: its network device, RDMA device, PCI address, MAC or switch port");
   drain->add_option("--reason", drain_arguments->reason, "shown by railctl health");
   drain->add_option("--fabric", drain_arguments->fabric, "fabric.json, for rails")->capture_default_str();
   drain_arguments->output.AddTo(drain);
-  help::Set(drain,
-            {.more = "Running pods keep the device. The drain lasts over reboots.",
-             .examples = {{"railctl drain rail0 --reason \"bad cable\"", "no new pod gets a VF of rail0"},
-                          {"railctl drain", "the drained devices"}},
-             .columns = ColumnsOf<health::Drain>(),
-             .statuses = {{kFailed, "the node has no such target, or it could not be drained"}}});
+  help::Set(
+      drain,
+      {.more =
+           "Running pods keep the device. The drain lasts over reboots. For the whole node: kubectl drain.",
+       .examples = {{"railctl drain rail0 --reason \"bad cable\"", "no new pod gets a VF of rail0"},
+                    {"railctl drain", "the drained devices"}},
+       .columns = ColumnsOf<health::Drain>(),
+       .statuses = {{kFailed, "the node has no such target, or it could not be drained"}}});
   drain->callback([drain_arguments, &root, status] { *status = RunDrain(root, *drain_arguments); });
 
   auto undrain_arguments = std::make_shared<DrainArguments>();
   CLI::App* undrain =
-      app->add_subcommand("undrain", "take a drained rail, PF or VF back into use once it is healthy");
+      app->add_subcommand("undrain", "Take a drained rail, PF or VF back into use once it is healthy");
   undrain
       ->add_option("TARGET", undrain_arguments->target,
                    "the name that was drained, or another name of the device")

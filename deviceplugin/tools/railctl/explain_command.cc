@@ -56,16 +56,18 @@ int ExplainName(const ExplainArguments& arguments) {
 void AddExplainCommand(CLI::App* app, int* status) {
   auto arguments = std::make_shared<ExplainArguments>();
   CLI::App* command =
-      app->add_subcommand("explain", "what an alert, metric, CNI error code or other name of Railhead means");
+      app->add_subcommand("explain", "Explain an alert, metric, CNI error code or other name of Railhead");
   command->add_option("NAME", arguments->name,
                       "an alert, CNI error code, node condition, event, doctor check, health rule, metric or "
                       "taint; default: list all names");
   arguments->output.AddTo(command);
-  help::Set(command, {.more = "It needs no file, no daemon and no network.",
-                      .examples = {{"railctl explain RailheadDown", "an alert, what to do, and its page"},
-                                   {"railctl explain", "all names, by kind"}},
-                      .columns = "of all names " + ColumnsOf<explain::Explanation>(),
-                      .statuses = {{kFailed, "nothing of Railhead has this name"}}});
+  help::Set(
+      command,
+      {.more = "It needs no file, no daemon and no network. Pages are in Railhead's source, below docs/.",
+       .examples = {{"railctl explain RailheadDown", "an alert, what to do, and its page"},
+                    {"railctl explain", "all names, by kind"}},
+       .columns = "of all names " + ColumnsOf<explain::Explanation>(),
+       .statuses = {{kFailed, "nothing of Railhead has this name"}}});
   command->callback([status, arguments] { *status = ExplainName(*arguments); });
 }
 

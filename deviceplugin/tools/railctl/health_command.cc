@@ -94,7 +94,8 @@ int RunHealth(const Root& root, const HealthArguments& options) {
 
 void AddHealthCommand(CLI::App* app, const Root& root, int* status) {
   auto options = std::make_shared<HealthArguments>();
-  CLI::App* command = app->add_subcommand("health", "the health of the devices, since when, and the reasons");
+  CLI::App* command =
+      app->add_subcommand("health", "Show the health of the devices, since when, and the reasons");
   auto* device = command->add_option(
       "DEVICE", options->device,
       "only this one, or those of a rail or pod: 0000:43:10.0, ens1f0, rail0, train/worker-0");

@@ -154,7 +154,7 @@ int RunReplay(const Root& root, const ReplayArguments& arguments) {
 
 void AddHealthReplayCommand(CLI::App* health, const Root& root, int* status) {
   auto options = std::make_shared<ReplayArguments>();
-  CLI::App* command = health->add_subcommand("replay", "apply health rules to a recorded incident");
+  CLI::App* command = health->add_subcommand("replay", "Apply health rules to a recorded incident");
   command->add_option("file", options->file,
                       "the output of railctl health --recording; default: this node's recording");
   command->add_option("--health", options->health,

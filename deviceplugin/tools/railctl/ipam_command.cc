@@ -175,7 +175,7 @@ void AddIpamHelp(CLI::App* list, CLI::App* show, CLI::App* check, CLI::App* all,
 }  // namespace
 
 void AddIpamCommand(CLI::App* app, const Root& root, int* status) {
-  CLI::App* ipam = app->add_subcommand("ipam", "the rails' addresses on this node, and their holders");
+  CLI::App* ipam = app->add_subcommand("ipam", "Show the rails' addresses on this node, and their holders");
   ipam->require_subcommand(1);
   const auto add = [&](const char* name, const char* what, Act act) {
     auto options = std::make_shared<IpamOptions>();
@@ -189,28 +189,30 @@ void AddIpamCommand(CLI::App* app, const Root& root, int* status) {
     one.second->output.AddTo(one.first);
     return one;
   };
-  const auto list = with_output(add("list", "held and released addresses with their holders", ListAddresses));
+  const auto list =
+      with_output(add("list", "List held and released addresses with their holders", ListAddresses));
   list.first->add_option("--pool", list.second->pool, "only this subnet: 10.100.0.0/16");
   list.second->rail.AddTo(list.first);
   list.second->output.AddWatchTo(list.first);
   const auto show =
-      with_output(add("show", "one address, or all of a pod, container or device", ShowAddress));
+      with_output(add("show", "Show one address, or all of a pod, container or device", ShowAddress));
   show.first
       ->add_option("WHAT", show.second->which,
                    "address, NAMESPACE/POD, pod UID, device, or container id or its beginning")
       ->required();
   const auto check =
-      with_output(add("check", "contradictions in the store, and leaked addresses", CheckAddresses));
-  const auto all = add("export", "all addresses as JSON", Export);
+      with_output(add("check", "Find contradictions in the store, and leaked addresses", CheckAddresses));
+  const auto all = add("export", "Print all addresses as JSON", Export);
   auto output = std::make_shared<Output>();
   CLI::App* events = ipam->add_subcommand(
-      "events", "the latest 256: early reuses, exhausted pools, quarantines, new boots, the store's file");
+      "events",
+      "List the latest 256: early reuses, exhausted pools, quarantines, new boots, the store's file");
   output->AddTo(events);
   AddIpamHelp(list.first, show.first, check.first, all.first, events);
   events->callback([output, &root, status] { *status = Events(root, *output); });
   AddIpamBlocksCommand(ipam, root, status);
   AddIpamImportCommand(ipam, root, status);
-  const auto release = add("release", "releases a held address; its reuse delay begins",
+  const auto release = add("release", "Release a held address; its reuse delay begins",
                            [](const Root& of, const AddressReport& report, const IpamOptions& options) {
                              const auto done = Release(of, report, options);
                              return done ? kDone : Complain(done.error(), kFailed);
@@ -336,7 +338,7 @@ int RunBlocks(const Root& root, const Output& output) {
 
 void AddIpamBlocksCommand(CLI::App* ipam, const Root& root, int* status) {
   auto output = std::make_shared<Output>();
-  CLI::App* blocks = ipam->add_subcommand("blocks", "the blocks that this node leases");
+  CLI::App* blocks = ipam->add_subcommand("blocks", "List the blocks that this node leases");
   output->AddTo(blocks);
   output->AddWatchTo(blocks);
   help::Set(blocks, {.examples = {{"railctl ipam blocks", "the state of each block, and how full it is"},

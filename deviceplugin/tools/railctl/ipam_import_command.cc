@@ -89,7 +89,7 @@ void AddFrom(CLI::App* import, const char* name, const char* what, const Root& r
 }  // namespace
 
 void AddIpamImportCommand(CLI::App* ipam, const Root& root, int* status) {
-  CLI::App* import = ipam->add_subcommand("import", "imports the allocations of another IPAM plugin");
+  CLI::App* import = ipam->add_subcommand("import", "Import the allocations of another IPAM plugin");
   import->require_subcommand(1);
   AddFrom(
       import, "host-local", "take over the addresses of host-local from its directory on this node", root,

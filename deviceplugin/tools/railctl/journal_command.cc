@@ -266,10 +266,11 @@ void AddWhich(CLI::App* command, JournalArguments* arguments) {
 }  // namespace
 
 void AddJournalCommand(CLI::App* app, const Root& root, int* status) {
-  CLI::App* journal = app->add_subcommand("journal", "the attachments of this node, and what they restore");
+  CLI::App* journal =
+      app->add_subcommand("journal", "Show the attachments of this node, and what they restore");
   journal->require_subcommand(1);
   auto arguments = std::make_shared<JournalArguments>();
-  CLI::App* list = AddJournalAction(journal, "list", "all attachments", List, arguments, root, status);
+  CLI::App* list = AddJournalAction(journal, "list", "List all attachments", List, arguments, root, status);
   arguments->rail.AddTo(list);
   arguments->output.AddTo(list);
   arguments->output.AddWatchTo(list);
@@ -278,13 +279,13 @@ void AddJournalCommand(CLI::App* app, const Root& root, int* status) {
                    .columns = ColumnsOf<AttachmentLine>(),
                    .statuses = {{kFailed, "an entry cannot be read"}}});
   CLI::App* show =
-      AddJournalAction(journal, "show", "the entry as it is on record", Show, arguments, root, status);
+      AddJournalAction(journal, "show", "Print the entry as it is on record", Show, arguments, root, status);
   AddWhich(show, arguments.get());
   help::Set(show, {.examples = {{"railctl journal show train/worker-0", "all entries of a pod"},
                                 {"railctl journal show 0000:43:10.0", "the entry that holds a device"}},
                    .statuses = {{kFailed, "no such entry, or it cannot be read"}}});
   CLI::App* restore =
-      AddJournalAction(journal, "restore", "bring the devices of an attachment back to the host and end it",
+      AddJournalAction(journal, "restore", "Bring the devices of an attachment back to the host and end it",
                        Restore, arguments, root, status);
   AddWhich(restore, arguments.get());
   restore->add_flag(

@@ -49,7 +49,7 @@ int ShowLldp(const Root& root, const LldpOptions& options) {
 void AddLldpCommand(CLI::App* app, const Root& root, int* status) {
   auto options = std::make_shared<LldpOptions>();
   CLI::App* command = app->add_subcommand(
-      "lldp", "the switch port that each rail is connected to, and whether that is the right switch");
+      "lldp", "Show the switch port that each rail is connected to, and whether it is the right one");
   options->rail.AddTo(command);
   command->add_flag("--strict", options->strict, "count a rail whose switch is unknown as wrong");
   options->output.AddTo(command);

@@ -198,16 +198,16 @@ std::shared_ptr<NcclConfigArguments> AddAction(CLI::App* command, Action action,
 }  // namespace
 
 void AddNcclCommand(CLI::App* app, const Root& root, int* status) {
-  CLI::App* config = app->add_subcommand("nccl", "NCCL configurations of pods");
+  CLI::App* config = app->add_subcommand("nccl", "Show or verify the NCCL configurations of pods");
   config->require_subcommand(1);
-  CLI::App* show = config->add_subcommand("show", "print each pod's NICs and NCCL configuration");
+  CLI::App* show = config->add_subcommand("show", "Print each pod's NICs and NCCL configuration");
   AddAction(show, ShowNcclConfig, root, status)->rail.AddTo(show);
   help::Set(show,
             {.examples = {{"railctl nccl show train/worker-0", "one pod's NICs, nccl.conf and variables"},
                           {"railctl nccl show --rail rail0", "the pods that have a NIC of rail0"}},
              .columns = ColumnsOf<NicLine>()});
   CLI::App* verify = config->add_subcommand(
-      "verify", "compare the NCCL configuration with the kernel and the pod's processes");
+      "verify", "Compare the NCCL configuration with the kernel and the pod's processes");
   AddAction(verify, Verify, root, status);
   help::Set(verify,
             {.more = "It says which NIC is another one now, and which variable of a process overrides the "

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "cni/protocol/plugin.h"
+#include "deviceplugin/node/resources/advertised.h"
 #include "deviceplugin/tools/railctl/config_sections.h"
 #include "deviceplugin/tools/railctl/print.h"
 #include "ipam/store/range.h"
@@ -156,7 +157,9 @@ SummaryFinding CheckFabricFile(const Root& root) {
   if (!text) {
     finding.Add(Severity::kUnknown, text.error().message, "railctl config check " + std::string(kFabricPath));
   } else if (!*text) {
-    finding.Add(Severity::kFine, std::string("no such file: ") + kFabricPath);
+    if (Exists(root.Path(resources::kSriovdpConfigPath))) return finding;
+    finding.Add(Severity::kBroken, std::string("no such file: ") + kFabricPath,
+                "railctl install config --from DIRECTORY, of a fabric.json (docs/reference/fabric.md)");
   } else {
     for (const Error& error : ErrorsInFabric(**text, kFabricPath))
       finding.Add(Severity::kBroken, error.message, "railctl config check " + std::string(kFabricPath));

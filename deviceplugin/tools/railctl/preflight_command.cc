@@ -165,7 +165,7 @@ int RunPreflight(const Root& root, const PreflightOptions& options) {
 void AddPreflightCommand(CLI::App* app, const Root& root, int* status) {
   auto options = std::make_shared<PreflightOptions>();
   CLI::App* command =
-      app->add_subcommand("preflight", "check whether this node is fit to join: all checks at once");
+      app->add_subcommand("preflight", "Check whether this node is fit to join: all checks at once");
   command
       ->add_option(
           "--skip", options->skip,
@@ -220,13 +220,14 @@ int ShowLabels(const Root& root, const Output& output) {
 
 void AddLabelsCommand(CLI::App* app, const Root& root, int* status) {
   auto output = std::make_shared<Output>();
-  CLI::App* command =
-      app->add_subcommand("labels", "this node's rails, leaf switches, VFs and GPUs as Kubernetes labels");
+  CLI::App* command = app->add_subcommand(
+      "labels", "Print this node's rails, leaf switches, VFs and GPUs as Kubernetes labels");
   output->AddTo(command);
-  help::Set(command,
-            {.examples = {{"railctl labels", "a line NAME=VALUE for each label"},
-                          {"kubectl label node gpu-001 $(railctl labels)", "set them, on the node"}},
-             .statuses = {{kFailed, "the node could not be read"}, {kBadConfig, "fabric.json is invalid"}}});
+  help::Set(
+      command,
+      {.examples = {{"railctl labels", "a line NAME=VALUE for each label"},
+                    {"kubectl label --overwrite node gpu-001 $(railctl labels)", "set them, on the node"}},
+       .statuses = {{kFailed, "the node could not be read"}, {kBadConfig, "fabric.json is invalid"}}});
   command->callback([&root, status, output] { *status = ShowLabels(root, *output); });
 }
 

@@ -1,5 +1,7 @@
+#include <algorithm>
 #include <cstdio>
 #include <cstdlib>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -26,6 +28,31 @@ std::vector<CommandGroup> CommandGroups() {
       {"Prove", {"doctor", "preflight", "rdma-test", "config"}},
       {"Set up", {"labels", "explain", "completion"}},
   };
+}
+
+// A word of the command line that is not a command, where one has to be. CLI11 says only that one is missing.
+std::optional<Error> UnknownCommand(const CLI::App& app, const std::vector<std::string>& words) {
+  const CLI::App* parent = &app;
+  std::string path = kProgram;
+  for (const std::string& word : words) {
+    if (word.starts_with('-') || parent->get_require_subcommand_min() == 0) return std::nullopt;
+    const auto commands = parent->get_subcommands([](const CLI::App*) { return true; });
+    const auto named =
+        std::ranges::find_if(commands, [&](const CLI::App* one) { return one->check_name(word); });
+    if (named != commands.end()) {
+      parent = *named;
+      path += " " + word;
+      continue;
+    }
+    std::vector<std::string> names;
+    for (const CLI::App* command : commands) {
+      if (!command->get_group().empty()) names.push_back(command->get_name());
+    }
+    const auto near = Nearest(word, names);
+    return Error{ErrorCode::kInvalid, path + " has no command '" + word + "'",
+                 near ? "did you mean " + path + " " + *near + "?" : "all commands: " + path + " --help", 0};
+  }
+  return std::nullopt;
 }
 
 }  // namespace
@@ -76,6 +103,9 @@ int RunRailctl(int argc, char** argv) {
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {
+    const bool asks_help = error.get_exit_code() == 0;
+    const auto unknown = asks_help ? std::nullopt : UnknownCommand(app, {argv + 1, argv + argc});
+    if (unknown) return Complain(*unknown, kUsage);
     return app.exit(error) == 0 ? kDone : kUsage;
   }
   return status;

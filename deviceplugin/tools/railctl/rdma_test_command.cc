@@ -124,7 +124,11 @@ int Serve(const Root& root, const RdmaTestOptions& options) {
     if (!test) (void)Complain(test.error(), kFailed);
   });
   if (!served) return Complain(served.error(), kFailed);
-  (void)std::printf("%d tests, %d failed\n", served->tests, served->failed);
+  if (served->tests == 0) {
+    (void)std::printf("no test came\n");
+  } else {
+    (void)std::printf("%d tests, %d failed\n", served->tests, served->failed);
+  }
   return served->tests > 0 && served->failed == 0 ? kDone : kFailed;
 }
 
@@ -168,12 +172,13 @@ Result<std::vector<TestEnd>> FindTestEnds(const Root& root, const std::vector<st
 
 void AddRdmaTestCommand(CLI::App* app, const Root& root, int* status) {
   auto options = std::make_shared<RdmaTestOptions>();
-  CLI::App* command =
-      app->add_subcommand("rdma-test", "RDMA bandwidth and latency between pods, host and other nodes");
+  CLI::App* command = app->add_subcommand(
+      "rdma-test", "Measure RDMA bandwidth and latency between pods, host and other nodes");
   command
       ->add_option(
           "END", options->ends,
-          "two or more, each with each: host, a network namespace's path, NAMESPACE/NAME of a pod, a "
+          "two or more, each with each, or with --listen the one that answers: host, a network namespace's "
+          "path, NAMESPACE/NAME of a pod, a "
           "container id, or a device or address that a pod has; with @DEVICE: this one; ADDRESS:PORT: "
           "--listen on another node")
       ->required();

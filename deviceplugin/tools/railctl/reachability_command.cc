@@ -236,7 +236,7 @@ int ShowReachability(const Root& root, const ReachabilityOptions& options) {
 void AddReachabilityCommand(CLI::App* app, const Root& root, int* status) {
   auto options = std::make_shared<ReachabilityOptions>();
   CLI::App* command = app->add_subcommand(
-      "reachability", "what the rails reach: gateways, other nodes and pods; of many nodes as a matrix");
+      "reachability", "Show what the rails reach: gateways, other nodes and pods; of many nodes as a matrix");
   auto* files = command->add_option(
       "FILE", options->files,
       "what `railctl reachability -o json` printed on the nodes, one or more in a file; -: standard input");

@@ -74,7 +74,9 @@ SummaryFinding CheckDevices(const Root& root, const Result<resources::Plan>& pla
   if (const auto allocations = ReadCheckpoint(root); !allocations)
     finding.Add(Severity::kUnknown, allocations.error().message, "railctl devices");
   if (!plan) {
-    finding.Add(Severity::kBroken, plan.error().message, "railctl config check " + std::string(kFabricPath));
+    const std::string& hint = plan.error().hint;
+    finding.Add(Severity::kBroken, plan.error().message,
+                hint.empty() ? "railctl config check " + std::string(kFabricPath) : hint);
     return finding;
   }
   const auto offered = list.devices.size() - list.Count(OfferState::kNotOffered);
@@ -181,7 +183,7 @@ NodeSummary Summarize(const Root& root, const std::string& http_address) {
 void AddStatusCommand(CLI::App* app, const Root& root, int* status) {
   auto arguments = std::make_shared<StatusArguments>();
   CLI::App* command = app->add_subcommand(
-      "status", "a verdict on this node, and its faults, each with the command to run next");
+      "status", "Say whether this node is fine, and the command to run next for each fault");
   command
       ->add_option("--http-address", arguments->http_address,
                    "where railheadd serves /readyz, IP:PORT; \"\": do not ask it")

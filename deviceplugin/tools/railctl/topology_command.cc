@@ -36,7 +36,7 @@ int ShowTopology(const Root& root, const TopologyArguments& arguments) {
 void AddTopologyCommand(CLI::App* app, const Root& root, int* status) {
   auto arguments = std::make_shared<TopologyArguments>();
   CLI::App* command = app->add_subcommand(
-      "topology", "the paths between NICs and accelerators; rails, VLANs, VFs free and in use");
+      "topology", "Show the paths between NICs and accelerators; rails, VLANs, VFs free and in use");
   command->alias("topo");
   arguments->rail.AddTo(command);
   arguments->output.AddTo(command);

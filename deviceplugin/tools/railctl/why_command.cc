@@ -69,7 +69,7 @@ int Why(const Root& root, const WhyArguments& arguments) {
 void AddWhyCommand(CLI::App* app, const Root& root, int* status) {
   auto arguments = std::make_shared<WhyArguments>();
   CLI::App* command =
-      app->add_subcommand("why", "where the start of a pod hangs on this node, and what to do");
+      app->add_subcommand("why", "Show where the start of a pod hangs on this node, and what to do");
   command
       ->add_option("POD", arguments->which, "NAMESPACE/NAME, a pod's UID, or a container ID or its beginning")
       ->required();

@@ -142,6 +142,9 @@ TEST(ExplainTest, AnUnknownNameGetsTheNearest) {
   ASSERT_FALSE(close);
   EXPECT_EQ(close.error().code, ErrorCode::kNotFound);
   EXPECT_EQ(close.error().hint, "did you mean RailheadDown?");
+  const auto part = explain::Explain("example.com/rails-not-ready");
+  ASSERT_FALSE(part);
+  EXPECT_EQ(part.error().hint, std::string("these have it in their names: ") + node_status::kRailsTaint);
   const auto far = explain::Explain("nothing like that at all");
   ASSERT_FALSE(far);
   EXPECT_EQ(far.error().hint, "all names: railctl explain");

@@ -19,21 +19,25 @@ TEST(MarkdownTest, RowsHaveTheHeadingAboveTheirTable) {
   EXPECT_EQ(rows[2].cells, (Texts{"3"}));
 }
 
-TEST(MarkdownTest, SectionsHaveParagraphsAndBulletsWithoutTablesAndCode) {
+TEST(MarkdownTest, SectionsHaveParagraphsBulletsAndRowsWithoutCode) {
   const auto sections = explain::SectionsOf(
       "# Page\n\nBefore.\n\n## First\n\nOne\ntwo.\n\nThree.\n\n    code\n\n- Check: a [link\n  that goes "
-      "on](other.md#x).\n- Fix: b.\n\n| t |\n|---|\n| r |\n\nAfter.\n\n## Second\n");
+      "on](other.md#x).\n- Fix: b.\n\n| t | u |\n|---|---|\n| r | s |\n\nAfter.\n\n## Second\n");
   ASSERT_EQ(sections.size(), 2U);
   EXPECT_EQ(sections[0].heading, "First");
   EXPECT_EQ(sections[0].paragraphs, (Texts{"One two.", "Three.", "After."}));
-  EXPECT_EQ(sections[0].bullets, (Texts{"Check: a link that goes on.", "Fix: b."}));
+  EXPECT_EQ(sections[0].bullets, (Texts{"Check: a link that goes on (other.md#x).", "Fix: b.", "r: s"}));
   EXPECT_EQ(sections[1].heading, "Second");
   EXPECT_TRUE(sections[1].paragraphs.empty());
 }
 
 TEST(MarkdownTest, PlainTextHasNoMarks) {
-  EXPECT_EQ(explain::PlainText("**off** by `default` ([below](#x), [a](b.md))"), "off by default (below, a)");
-  EXPECT_EQ(explain::PlainText("`railctl x [-o json]` and [page](p.md)"), "railctl x [-o json] and page");
+  EXPECT_EQ(explain::PlainText("**off** by `default` ([below](#x), [a](b.md))"),
+            "off by default (below, a (b.md))");
+  EXPECT_EQ(explain::PlainText("`railctl x [-o json]` and [page](p.md)"),
+            "railctl x [-o json] and page (p.md)");
+  EXPECT_EQ(explain::PlainText("[page](../operate/p.md#x)"), "page (docs/operate/p.md#x)");
+  EXPECT_EQ(explain::PlainText("[RailheadDown](runbooks.md#railheaddown)"), "RailheadDown");
   EXPECT_EQ(explain::PlainText("pools[] stays"), "pools[] stays");
 }
 

@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cctype>
 #include <chrono>
 #include <csignal>
 #include <functional>
@@ -76,6 +77,27 @@ TEST_F(RailctlHelpTest, EachCommandHasExamplesOfItselfAndItsExitStatuses) {
     EXPECT_GE(of_itself, 2) << command.path << text;
   });
   EXPECT_GE(count, 30U);
+}
+
+TEST_F(RailctlHelpTest, SummariesBeginWithACapitalLetter) {
+  for (const help::Command& command : help::AllCommands(app_, "railctl")) {
+    const std::string brief = help::Brief(*command.app);
+    ASSERT_FALSE(brief.empty()) << command.path;
+    EXPECT_TRUE(command.path == "railctl" || (std::isupper(static_cast<unsigned char>(brief[0])) != 0))
+        << command.path << ": " << brief;
+  }
+}
+
+TEST_F(RailctlHelpTest, AnUnknownCommandGetsTheNearest) {
+  const auto check = [](std::vector<std::string> arguments, const std::string& message) {
+    arguments.insert(arguments.begin(), RAILCTL);
+    const auto wrong = RunProcess(arguments, {}, "");
+    EXPECT_EQ(wrong.status, kExitUsage) << message;
+    EXPECT_EQ(wrong.err, message);
+  };
+  check({"stauts"}, "railctl: railctl has no command 'stauts'\n  did you mean railctl status?\n");
+  check({"ipam", "lst"}, "railctl: railctl ipam has no command 'lst'\n  did you mean railctl ipam list?\n");
+  check({"pods"}, "railctl: railctl has no command 'pods'\n  all commands: railctl --help\n");
 }
 
 TEST_F(RailctlHelpTest, LinesFitATerminal) {

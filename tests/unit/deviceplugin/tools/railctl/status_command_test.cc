@@ -134,6 +134,16 @@ TEST_F(StatusCommandTest, AFabricThatIsInvalid) {
   EXPECT_EQ(finding["next"], "railctl config check /etc/railhead/fabric.json");
 }
 
+TEST_F(StatusCommandTest, ANodeWithoutAFabric) {
+  sysfs_.Remove("/etc/railhead/fabric.json");
+  const Json finding = Finding("fabric");
+  EXPECT_EQ(finding["severity"], "broken");
+  EXPECT_NE(finding["next"].get<std::string>().find("railctl install config"), std::string::npos) << finding;
+  EXPECT_NE(Finding("devices")["next"].get<std::string>().find("railctl install config"), std::string::npos);
+  sysfs_.Write("/etc/pcidp/config.json", R"({"resourceList": []})");
+  EXPECT_EQ(Severity("fabric"), "fine");
+}
+
 TEST_F(StatusCommandTest, ADaemonThatDoesNotRun) {
   const auto stopped = [&] {
     const Json json = Json::parse(Run({"status", "--http-address", "", "-o", "json"}).out, nullptr, false);

@@ -50,7 +50,7 @@ TEST_F(RdmaTestCommandTest, EndsThatAreNone) {
 TEST_F(RdmaTestCommandTest, ListeningEndsByItself) {
   const auto output = Run({"host", "--listen", "127.0.0.1:0", "--wait", "1"});
   EXPECT_EQ(output.status, 1) << "no test, no proof";
-  EXPECT_EQ(output.out, "0 tests, 0 failed\n") << output.err;
+  EXPECT_EQ(output.out, "no test came\n") << output.err;
 }
 
 }  // namespace
