@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
+#include <set>
 
 #include "netns/base/text.h"
 #include "tests/support/fake_kernel/fake_kernel.h"
@@ -135,6 +136,22 @@ std::string ValueOfLink(const FakeNetdev& netdev, const std::string& key, const 
   return set == netdev.sysctls.end() ? first : set->second;
 }
 
+// Those that were ever set, of the link or of its namespace's "default": no other differs. The mode is shown
+// with the link.
+std::set<std::string> KeysSet(const FakeNamespace& space, const FakeNetdev& netdev) {
+  std::set<std::string> keys;
+  for (const auto& [key, value] : netdev.sysctls) keys.insert(key);
+  for (const NetlinkConf& conf : kNetlinkConfs) {
+    if (netdev.ipv4.contains(conf.id)) keys.insert(conf.key);
+  }
+  for (const auto& [path, value] : space.sysctls) {
+    const auto of_link = ParseOfLink(path);
+    if (of_link && of_link->scope == "default") keys.insert(of_link->key);
+  }
+  keys.erase("ipv6/conf/addr_gen_mode");
+  return keys;
+}
+
 }  // namespace
 
 bool FakeState::HasIpv6(const FakeNetdev& netdev) {
@@ -218,11 +235,8 @@ std::vector<std::string> FakeState::ChangedSysctls() {
     }
   }
   for (const FakeNetdev& netdev : netdevs) {
-    for (const Known& known : kKnown) {
-      const std::string key = known.key;
-      // The mode is shown with the link.
-      if (key.rfind("net/", 0) == 0 || key == "ipv6/conf/addr_gen_mode") continue;
-      const std::string value = ValueOfLink(netdev, key, known.value);
+    for (const std::string& key : KeysSet(*Namespace(netdev.ns), netdev)) {
+      const std::string value = ValueOfLink(netdev, key, FirstValue(key).value_or(""));
       const auto standard = ReadSysctl(netdev.ns, PathOf(key, "default"));
       if (value != standard) changed.push_back(TextOf(netdev.ns, PathOf(key, netdev.link.name), value));
     }

@@ -1,5 +1,7 @@
 #include "tests/support/fake_kernel/sysfs_mirror.h"
 
+#include <unistd.h>
+
 #include <filesystem>
 #include <system_error>
 
@@ -11,13 +13,16 @@ constexpr const char* kVirtual = "/sys/devices/virtual";
 
 }  // namespace
 
-std::string SysfsMirror::DevicePath(const std::string& bdf) const {
+std::string SysfsMirror::DevicePath(const std::string& bdf) {
+  const std::string link = sysfs_.directory() + "/sys/bus/pci/devices/" + bdf;
+  const auto known = paths_.find(bdf);
+  if (known != paths_.end() && ::access(link.c_str(), F_OK) == 0) return known->second;
   std::error_code error;
-  const std::string path = fs::canonical(sysfs_.directory() + "/sys/bus/pci/devices/" + bdf, error);
-  return path.substr(fs::canonical(sysfs_.directory(), error).string().size());
+  const std::string path = fs::canonical(link, error);
+  return paths_[bdf] = path.substr(fs::canonical(sysfs_.directory(), error).string().size());
 }
 
-void SysfsMirror::Show(FakeState& state, const FakeNetdev& netdev, Tree& tree) const {
+void SysfsMirror::Show(FakeState& state, const FakeNetdev& netdev, Tree& tree) {
   const bool hardware = !netdev.bdf.empty();
   const std::string device = hardware ? DevicePath(netdev.bdf) : kVirtual;
   const std::string path = device + "/net/" + netdev.link.name;
@@ -30,7 +35,7 @@ void SysfsMirror::Show(FakeState& state, const FakeNetdev& netdev, Tree& tree) c
   tree.links["/sys/class/net/" + netdev.link.name] = path;
 }
 
-void SysfsMirror::Show(FakeState& state, const FakeRdma& rdma, Tree& tree) const {
+void SysfsMirror::Show(FakeState& state, const FakeRdma& rdma, Tree& tree) {
   const FakeNetdev* netdev = state.Netdev(rdma.netdev);
   const bool hardware = !rdma.rxe && netdev != nullptr;
   const std::string device = hardware ? DevicePath(netdev->bdf) : kVirtual;

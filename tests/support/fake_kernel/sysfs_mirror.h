@@ -23,13 +23,14 @@ class SysfsMirror {
     std::map<std::string, std::string> links;
     bool operator==(const Tree&) const = default;
   };
-  [[nodiscard]] std::string DevicePath(const std::string& bdf) const;
-  void Show(FakeState& state, const FakeNetdev& netdev, Tree& tree) const;
-  void Show(FakeState& state, const FakeRdma& rdma, Tree& tree) const;
+  std::string DevicePath(const std::string& bdf);
+  void Show(FakeState& state, const FakeNetdev& netdev, Tree& tree);
+  void Show(FakeState& state, const FakeRdma& rdma, Tree& tree);
   void RemoveOld(const Tree& wanted);
 
   FakeSysfs& sysfs_;
   Tree shown_;
+  std::map<std::string, std::string> paths_;  // of devices by BDF: resolving one asks for each of its folders
 };
 
 }  // namespace railhead::testing
