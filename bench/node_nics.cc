@@ -88,15 +88,15 @@ Result<void> ReadBare(const Pods& pods, const NetNs& host, const std::vector<std
 
 Result<std::vector<std::string>> CheckReport(const nic_metrics::NicReport& report, const Pods& pods) {
   if (!report.problems.empty()) return Fail(report.problems.front());
-  std::size_t told = 0;
+  std::size_t reported = 0;
   std::vector<std::string> ports;
   for (const nic_metrics::NicSample& nic : report.nics) {
-    if (nic.traffic && nic.owner) ++told;
+    if (nic.traffic && nic.owner) ++reported;
     if (!nic.owner) ports.push_back(nic.pf);
   }
-  if (told == pods.nics) return ports;
-  return Fail(ErrorCode::kConflict,
-              "of " + std::to_string(pods.nics) + " NICs in pods " + std::to_string(told) + " are told of");
+  if (reported == pods.nics) return ports;
+  return Fail(ErrorCode::kConflict, "of " + std::to_string(pods.nics) + " NICs in pods " +
+                                        std::to_string(reported) + " are reported");
 }
 
 // The requests of a scrape that the kernel answers under RTNL and that take longest, one by one.
@@ -147,7 +147,7 @@ Result<void> CheckReal(const nic_metrics::NicReport& report) {
     if (nic.owner && !nic.rdma.empty()) ++rdma;
   }
   if (pods > 0 && rdma > 0) return {};
-  return Fail(ErrorCode::kConflict, std::to_string(pods) + " NICs in pods are told of, with counters of " +
+  return Fail(ErrorCode::kConflict, std::to_string(pods) + " NICs in pods are reported, with counters of " +
                                         std::to_string(rdma) + " RDMA devices");
 }
 

@@ -85,10 +85,10 @@ Result<void> CheckOne(const CniRequest& request, const AddressRequest& address,
                     NameOf(request, address.owner.ifname),
                 "delete the container's network and add it again");
   }
-  const bool told = !previous || std::ranges::any_of(previous->ips, [&](const CniIp& ip) {
+  const bool in_previous = !previous || std::ranges::any_of(previous->ips, [&](const CniIp& ip) {
     return ip.address.address == held->address;
   });
-  if (told) return {};
+  if (in_previous) return {};
   return Fail(ErrorCode::kConflict,
               held->address.ToString() + " is held by " + NameOf(request, address.owner.ifname) +
                   ", but prevResult does not have it",

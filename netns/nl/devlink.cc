@@ -192,9 +192,9 @@ std::optional<DevlinkNews> ParseDevlinkNews(const Received& received) {
   if (news.instance) return news;
   // The kernel answers a request with _GET, and reports a change with _RECOVER. A port has reporters of its
   // own, maybe of the same name.
-  const bool told =
+  const bool of_reporter =
       header->cmd == DEVLINK_CMD_HEALTH_REPORTER_GET || header->cmd == DEVLINK_CMD_HEALTH_REPORTER_RECOVER;
-  if (!told || of_port || news.reporter.empty()) return std::nullopt;
+  if (!of_reporter || of_port || news.reporter.empty()) return std::nullopt;
   return news;
 }
 

@@ -77,7 +77,7 @@ IpAddress AddressAt(View bytes, std::size_t at, std::size_t size) {
   return IpAddress::FromBytes(bytes.data() + at, size).value_or(IpAddress());
 }
 
-bool IsStation(const MacAddress& mac) {
+bool IsHostMac(const MacAddress& mac) {
   return !mac.IsZero() && !mac.IsMulticast();
 }
 
@@ -133,7 +133,7 @@ bool IsSolicitedNode(const IpAddress& address) {
 // The rules of RFC 4861 7.1.1 and 7.1.2 beyond the form.
 bool IsAllowed(const NeighbourMessage& message, const IpAddress& destination, bool solicited,
                const Options& options) {
-  if (message.target.IsMulticast() || !IsStation(message.ethernet_from)) return false;
+  if (message.target.IsMulticast() || !IsHostMac(message.ethernet_from)) return false;
   if (message.advertisement) return !destination.IsMulticast() || !solicited;
   return !message.source.IsUnspecified() || (IsSolicitedNode(destination) && !options.source_mac);
 }
@@ -153,7 +153,7 @@ std::optional<ArpPacket> ParseArp(View frame) {
   packet.sender_mac = MacAt(arp, 8);
   packet.sender = AddressAt(arp, 14, 4);
   packet.target = AddressAt(arp, 24, 4);
-  if (!IsStation(packet.sender_mac)) return std::nullopt;
+  if (!IsHostMac(packet.sender_mac)) return std::nullopt;
   return packet;
 }
 

@@ -22,9 +22,9 @@ constexpr std::uint32_t kOurKey = 0x52487270;  // public: railheadd's source con
 constexpr std::size_t kNicMtu = 1024;          // of soft RoCE on Ethernet's 1,500 bytes
 
 // A queue pair of an unknown host, which sends anything to any destination.
-class Stranger {
+class UnknownHost {
  public:
-  explicit Stranger(const std::string& device, int gid_index)
+  explicit UnknownHost(const std::string& device, int gid_index)
       : device_(Must(VerbsDevice::Open(device))), gid_index_(gid_index) {
     domain_ = ibv_alloc_pd(device_.context());
     region_ = ibv_reg_mr(domain_, bytes_.data(), bytes_.size(), IBV_ACCESS_LOCAL_WRITE);
@@ -45,14 +45,14 @@ class Stranger {
     state.qp_state = IBV_QPS_RTS;
     Works(ibv_modify_qp(pair_, &state, IBV_QP_STATE | IBV_QP_SQ_PSN));
   }
-  ~Stranger() {
+  ~UnknownHost() {
     ibv_destroy_qp(pair_);
     ibv_destroy_cq(queue_);
     ibv_dereg_mr(region_);
     ibv_dealloc_pd(domain_);
   }
-  Stranger(const Stranger&) = delete;
-  Stranger& operator=(const Stranger&) = delete;
+  UnknownHost(const UnknownHost&) = delete;
+  UnknownHost& operator=(const UnknownHost&) = delete;
 
   void Send(const DatagramEnd& to, std::size_t size, std::uint32_t key = kOurKey) {
     ibv_ah_attr attributes{};
@@ -128,20 +128,20 @@ TEST_F(DatagramsTest, GoBothWays) {
 // Any host on the rail can send a datagram that is longer than its buffer. It would end a NIC's queue pair
 // (IBV_WC_LOC_LEN_ERR). Soft RoCE always ignores it, so datagrams.cc asserts that the buffers are large
 // enough.
-TEST_F(DatagramsTest, AStrangersDatagramsEndNothing) {
+TEST_F(DatagramsTest, DatagramsOfAnUnknownHostEndNothing) {
   Datagrams here = pair_.OpenHere();
-  Stranger stranger("rxe_there", SoftRocePair::GidAt("rxe_there", "10.100.0.2").index);
+  UnknownHost unknown_host("rxe_there", SoftRocePair::GidAt("rxe_there", "10.100.0.2").index);
   constexpr std::array<std::size_t, 5> kSizes = {Datagrams::kMostBytes + 1, kNicMtu, 0, kNicMtu - 1, 500};
   std::set<std::size_t> heard;
   // More than the buffers hold before Take() is called.
   for (std::size_t i = 0; i < 2 * Datagrams::kWaiting; ++i)
-    stranger.Send(here.Own(), kSizes[i % kSizes.size()]);
+    unknown_host.Send(here.Own(), kSizes[i % kSizes.size()]);
   const auto flood = Must(here.Take());
   for (const auto& one : flood.received) heard.insert(one.size);
   while (Must(here.Take()).more) continue;
-  for (const std::size_t size : kSizes) stranger.Send(here.Own(), size);
-  stranger.Send(here.Own(), Datagrams::kMostBytes, kOurKey + 1);
-  stranger.Send(here.Own(), 21);
+  for (const std::size_t size : kSizes) unknown_host.Send(here.Own(), size);
+  unknown_host.Send(here.Own(), Datagrams::kMostBytes, kOurKey + 1);
+  unknown_host.Send(here.Own(), 21);
   for (const auto& one : UpToOneOf(here, 21)) heard.insert(one.size);
   EXPECT_EQ(heard, (std::set<std::size_t>{0, 21}))
       << "those that are too long, or have no key, are passed over";

@@ -30,7 +30,7 @@ std::string LineText(const OrderedJson& json) {
 }
 
 // Removes an incomplete last line, which a process wrote that was killed or had no space.
-Result<void> MendTail(const UniqueFd& file, std::size_t* size) {
+Result<void> RepairTail(const UniqueFd& file, std::size_t* size) {
   std::string text(*size, '\0');
   const auto got = ::pread(file.get(), text.data(), text.size(), 0);
   if (got < 0) return FailSys(errno, "reading back");
@@ -156,7 +156,7 @@ Result<void> HealthRecorder::Write() {
   struct stat status {};
   if (::fstat(file.get(), &status) != 0) return FailSys(errno, "looking at " + path);
   auto size = static_cast<std::size_t>(status.st_size);
-  if (!whole_) RH_TRY_WRAP(MendTail(file, &size), path);
+  if (!whole_) RH_TRY_WRAP(RepairTail(file, &size), path);
   // Another program removed the file, and with it the header of these lines.
   if (size == 0 && !pending_.starts_with(R"({"version")"))
     return Fail(ErrorCode::kNotFound, path + " was removed", "railheadd starts a new file");

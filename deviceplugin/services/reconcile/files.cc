@@ -69,14 +69,14 @@ void CdiSpecs(ReconcilePass& pass, const Owners& owners) {
     const bool owned = !device || owners.devices.contains(*device);
     const auto intact = IsCdiSpecIntact(pass.root, name);
     if (owned && intact && *intact) continue;
-    const auto mend = [&]() -> Result<bool> {
+    const auto repair = [&]() -> Result<bool> {
       const auto locks = RH_TRY(TryLock(pass.root, {device.value_or(name)}));
       if (!locks) return false;
       if (owned) return RepairCdiSpec(pass.root, name);
       return RH_TRY(pass.journal.HoldsDevice(*device)) ? false : RH_TRY(RemoveCdiSpec(pass.root, *device));
     };
     pass.Add(owned ? "cdi-spec-rewrite" : "cdi-spec", name,
-             owned ? "somebody has removed or changed it" : kNoEntry, mend());
+             owned ? "somebody has removed or changed it" : kNoEntry, repair());
   }
 }
 

@@ -169,8 +169,8 @@ EscapedOutput::EscapedOutput()
 EscapedOutput::~EscapedOutput() = default;
 
 void ClearScreen() {
-  constexpr std::string_view kHomeAndClear = "\x1b[H\x1b[2J";
-  (void)!::write(STDOUT_FILENO, kHomeAndClear.data(), kHomeAndClear.size());
+  constexpr std::string_view kTopLeftAndClear = "\x1b[H\x1b[2J";
+  (void)!::write(STDOUT_FILENO, kTopLeftAndClear.data(), kTopLeftAndClear.size());
 }
 
 void SayProgress(const std::string& text) {

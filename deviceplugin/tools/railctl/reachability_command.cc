@@ -95,12 +95,12 @@ void PrintReachability(const Output& output, const reachability::ReachabilityRep
 
 // Whether a rail, gateway, peer or pod is known to be faulty.
 bool HasFault(const reachability::ReachabilityReport& report) {
-  const auto ill = [](const reachability::RailReachability& rail) {
+  const auto is_faulty = [](const reachability::RailReachability& rail) {
     return IsFaulty(rail.state) || (rail.gateway && !rail.gateway->answers) ||
            std::ranges::any_of(
                rail.peers, [](const reachability::PeerReachability& peer) { return IsFaulty(peer.state); });
   };
-  return std::ranges::any_of(report.rails, ill) ||
+  return std::ranges::any_of(report.rails, is_faulty) ||
          std::ranges::any_of(report.pods,
                              [](const reachability::PodReachability& pod) { return IsFaulty(pod.state); });
 }

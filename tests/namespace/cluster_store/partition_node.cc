@@ -159,8 +159,8 @@ class Node {
     // The held addresses change all the time here, and railheadd wakes up on such changes. But without an
     // answer the node waits for the leaser's full time: a slow store must not get more requests.
     constexpr std::uint64_t kLongest = 200;
-    const auto told = static_cast<std::uint64_t>(outcome.wait.count());
-    next_step_ms_ = Now().boottime_ms + (outcome.problem ? told : std::min(kLongest, told));
+    const auto wait_ms = static_cast<std::uint64_t>(outcome.wait.count());
+    next_step_ms_ = Now().boottime_ms + (outcome.problem ? wait_ms : std::min(kLongest, wait_ms));
   }
 
   void Allocate() {

@@ -97,7 +97,7 @@ class ConflictTest : public ::testing::Test {
   std::vector<Wire> wires_;
   const IpAddress v4_ = *IpAddress::Parse("10.100.0.7");
   const IpAddress v6_ = *IpAddress::Parse("fd00:100::7");
-  const MacAddress stranger_ = *MacAddress::Parse("02:00:00:00:00:99");
+  const MacAddress unknown_mac_ = *MacAddress::Parse("02:00:00:00:00:99");
 };
 
 TEST_F(ConflictTest, NobodyHasThem) {
@@ -159,11 +159,11 @@ TEST_F(ConflictTest, TwoProbeAtTheSameTime) {
 // A sender can write any address into ARP. It cannot forge the frame's source where the NIC refuses that.
 TEST_F(ConflictTest, TheFrameTellsWhoSentIt) {
   const MacAddress sender = wires_[0].far.mac;
-  Frame frame = GratuitousArp(stranger_, v4_);
+  Frame frame = GratuitousArp(unknown_mac_, v4_);
   std::copy(sender.bytes.begin(), sender.bytes.end(), frame.begin() + 6);
   const Chatter liar(peer_, wires_[0].far.index, {frame});
   const auto found = Must(ProbeAddresses(pod_, {Target(v4_)}, kUntilFound));
-  EXPECT_EQ(found, (std::vector<AddressConflict>{{Target(v4_), stranger_, sender}}));
+  EXPECT_EQ(found, (std::vector<AddressConflict>{{Target(v4_), unknown_mac_, sender}}));
 }
 
 TEST_F(ConflictTest, ReflectedFramesAreNoConflict) {
@@ -180,7 +180,8 @@ TEST_F(ConflictTest, OtherVlansAreOtherNetworks) {
     frame.insert(frame.begin() + 12, {0x81, 0x00, 0x00, 0x05});
     return frame;
   };
-  const std::vector<Frame> frames = {GratuitousArp(stranger_, v4_), UnsolicitedAdvertisement(stranger_, v6_)};
+  const std::vector<Frame> frames = {GratuitousArp(unknown_mac_, v4_),
+                                     UnsolicitedAdvertisement(unknown_mac_, v6_)};
   {
     const Chatter other(peer_, wires_[0].far.index, {tagged(frames[0]), tagged(frames[1])});
     EXPECT_EQ(Must(ProbeAddresses(pod_, {Target(v4_), Target(v6_)}, kShort)), std::vector<AddressConflict>{});
@@ -195,7 +196,7 @@ TEST_F(ConflictTest, GarbageIsNoConflictAndHidesNone) {
   std::mt19937 random(20240607);  // NOLINT(cert-msc32-c,cert-msc51-cpp): the same bytes each time
   std::vector<Frame> garbage;
   for (int i = 0; i < 200; ++i) {
-    Frame frame = i % 2 == 0 ? GratuitousArp(stranger_, v4_) : UnsolicitedAdvertisement(stranger_, v6_);
+    Frame frame = i % 2 == 0 ? GratuitousArp(unknown_mac_, v4_) : UnsolicitedAdvertisement(unknown_mac_, v6_);
     // Damages the ARP header or the ICMPv6 checksum: with another address or length the frame could be valid.
     if (i % 2 == 0) {
       frame[14 + random() % 6] ^= static_cast<std::uint8_t>(1 + random() % 255);
@@ -242,7 +243,8 @@ TEST_F(ConflictTest, RefusalsSayWhatToDo) {
   EXPECT_EQ(ProbeAddresses(pod_, {{wires_[0].near.index, {}, v4_}}, kShort).error().code,
             ErrorCode::kInvalid);
   for (const IpAddress& address : {v4_, v6_}) {
-    EXPECT_EQ(ProbeAddresses(pod_, {{4242, stranger_, address}}, kShort).error().code, ErrorCode::kNotFound);
+    EXPECT_EQ(ProbeAddresses(pod_, {{4242, unknown_mac_, address}}, kShort).error().code,
+              ErrorCode::kNotFound);
   }
   LinkChange down;
   down.up = false;

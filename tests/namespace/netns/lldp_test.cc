@@ -50,7 +50,7 @@ TEST(LldpFrames, AllThatIsRead) {
   EXPECT_EQ(neighbor->Port(), "Ethernet4");
 }
 
-TEST(LldpFrames, WhatIsNotToldIsNotThere) {
+TEST(LldpFrames, FieldsWithoutATlvAreAbsent) {
   const auto neighbor = Parse(kChassis + kPort + kTtl + kEnd);
   ASSERT_TRUE(neighbor);
   EXPECT_EQ(neighbor->SwitchName(), "02:00:00:00:00:aa");

@@ -78,7 +78,7 @@ TEST_F(ReachabilityDaemonTest, ARailThatReachesNothingIsNotGivenToNewPods) {
   EXPECT_EQ(daemon->Stop(), 0) << daemon->err();
 }
 
-TEST_F(ReachabilityDaemonTest, ByDefaultItIsToldOnly) {
+TEST_F(ReachabilityDaemonTest, ByDefaultItIsOnlyReported) {
   SetFabric("{}");
   answers_ = false;
   ASSERT_TRUE(kubelet_.Start());

@@ -166,7 +166,7 @@ constexpr int kPaths = 8;
 constexpr int kPeers = 40;
 constexpr std::uint32_t kPeersThatAreGone = 100;
 // More than the neighbour tables of all namespaces together have by default (gc_thresh3, 1,024).
-constexpr std::uint32_t kStrangers = 16'000;
+constexpr std::uint32_t kUnknownHosts = 16'000;
 // More than an endpoint's limit for unknown hosts, and fewer than fill its receive buffer while it waits for
 // a CPU.
 constexpr int kModest = 3'000;
@@ -176,7 +176,7 @@ constexpr int kModest = 3'000;
 IpAddress AddressOf(int rail, std::uint32_t number) {
   return IpAddress::V4(0x0a640001U + (static_cast<std::uint32_t>(rail) << 16U) + number);
 }
-const IpPrefix kStrangersPrefix = *IpPrefix::Parse("10.100.64.0/18");
+const IpPrefix kUnknownHostsPrefix = *IpPrefix::Parse("10.100.64.0/18");
 
 struct Attack {
   const char* name;
@@ -281,7 +281,7 @@ class FloodTest : public ::testing::Test {
 
   // CPU time of this process for one packet of the flood. The flood is a process of its own.
   double MicrosecondsPerPacket(std::uint32_t senders) {
-    const Flood flood(wires_.the_switch(), {EndpointOf(0), kStrangersPrefix.First(), senders, 15'000});
+    const Flood flood(wires_.the_switch(), {EndpointOf(0), kUnknownHostsPrefix.First(), senders, 15'000});
     const auto cpu = [] {
       rusage usage{};
       getrusage(RUSAGE_SELF, &usage);
@@ -289,11 +289,11 @@ class FloodTest : public ::testing::Test {
              static_cast<double>(usage.ru_utime.tv_usec + usage.ru_stime.tv_usec);
     };
     // Measures only after every sender has sent.
-    EXPECT_TRUE(Holds([&] { return flood.Sent() > kStrangers; }));
+    EXPECT_TRUE(Holds([&] { return flood.Sent() > kUnknownHosts; }));
     const double before = cpu();
     const std::uint64_t first = flood.Sent();
     const auto began = std::chrono::steady_clock::now();
-    EXPECT_TRUE(Holds([&] { return flood.Sent() > first + kStrangers; }));
+    EXPECT_TRUE(Holds([&] { return flood.Sent() > first + kUnknownHosts; }));
     const double spent = cpu() - before;
     const auto packets = static_cast<double>(flood.Sent() - first);
     const std::chrono::duration<double, std::micro> passed = std::chrono::steady_clock::now() - began;
@@ -311,7 +311,7 @@ class FloodTest : public ::testing::Test {
 
 TEST_F(FloodTest, CostsNoMoreWithManySendersThanWithOne) {
   const double one = MicrosecondsPerPacket(1);
-  const double many = MicrosecondsPerPacket(kStrangers);
+  const double many = MicrosecondsPerPacket(kUnknownHosts);
   EXPECT_GT(one, 0);
   EXPECT_LT(many, 3 * one);
 }
@@ -319,7 +319,7 @@ TEST_F(FloodTest, CostsNoMoreWithManySendersThanWithOne) {
 class FloodFromTest : public FloodTest, public ::testing::WithParamInterface<Attack> {
  protected:
   FloodFromTest() {
-    if (GetParam().answers_arp) GivePod(kStrangersPrefix);
+    if (GetParam().answers_arp) GivePod(kUnknownHostsPrefix);
   }
   std::unique_ptr<Flood> Begin(int per_second) {
     const Attack& attack = GetParam();
@@ -333,9 +333,9 @@ class FloodFromTest : public FloodTest, public ::testing::WithParamInterface<Att
 
 INSTANTIATE_TEST_SUITE_P(
     Senders, FloodFromTest,
-    ::testing::Values(Attack{"OneAddress", kStrangersPrefix.First(), 1, false},
-                      Attack{"ManyAddresses", kStrangersPrefix.First(), kStrangers, false},
-                      Attack{"ManyAddressesThatAnswerArp", kStrangersPrefix.First(), kStrangers, true},
+    ::testing::Values(Attack{"OneAddress", kUnknownHostsPrefix.First(), 1, false},
+                      Attack{"ManyAddresses", kUnknownHostsPrefix.First(), kUnknownHosts, false},
+                      Attack{"ManyAddressesThatAnswerArp", kUnknownHostsPrefix.First(), kUnknownHosts, true},
                       Attack{"PeersThatAreGone", AddressOf(0, kPeers + 1), kPeersThatAreGone, false}),
     [](const auto& attack) { return std::string(attack.param.name); });
 

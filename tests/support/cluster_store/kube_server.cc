@@ -131,7 +131,7 @@ KubeAccess KubeServer::Access() const {
   return access;
 }
 
-KubeAccess KubeServer::StrangersAccess() const {
+KubeAccess KubeServer::UnprivilegedAccess() const {
   KubeAccess access = Access();
   access.token_file.clear();
   access.token = "token-of-nobody";

@@ -28,7 +28,7 @@ class KubeServer {
   // railheadd's service account, by a token file below root().
   [[nodiscard]] KubeAccess Access() const;
   // A user without any permission.
-  [[nodiscard]] KubeAccess StrangersAccess() const;
+  [[nodiscard]] KubeAccess UnprivilegedAccess() const;
   // The cluster's administrator, by a client certificate.
   [[nodiscard]] KubeAccess AdminAccess() const;
 

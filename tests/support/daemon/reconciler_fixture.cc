@@ -15,7 +15,7 @@ reconcile::ReconcileReport ReconcilerFixture::Once() {
   return reconcile::Reconciler(sysfs_.root(), kernel_, reconcile::SinglePass()).Run();
 }
 
-std::string ReconcilerFixture::Told(const reconcile::ReconcileReport& report) {
+std::string ReconcilerFixture::ListActions(const reconcile::ReconcileReport& report) {
   std::string text;
   for (const auto& action : report.actions) {
     text += action.what + " " + action.name + ": " + action.reason;
@@ -27,8 +27,8 @@ std::string ReconcilerFixture::Told(const reconcile::ReconcileReport& report) {
 
 std::string ReconcilerFixture::Did() {
   const auto report = Once();
-  EXPECT_FALSE(report.Failed()) << Told(report);
-  return Told(report);
+  EXPECT_FALSE(report.Failed()) << ListActions(report);
+  return ListActions(report);
 }
 
 bool ReconcilerFixture::KillPass(int nth, int passes, const reconcile::ReconcileOptions& options) {

@@ -16,7 +16,7 @@ class ReconcilerFixture : public RailsFixture {
   // Runs one pass by a new reconciler, like --reconcile-once.
   reconcile::ReconcileReport Once();
   // One line "what name: reason" per action; a failed one ends with "!" and the message.
-  static std::string Told(const reconcile::ReconcileReport& report);
+  static std::string ListActions(const reconcile::ReconcileReport& report);
   // Once(), which has to succeed.
   std::string Did();
 

@@ -217,7 +217,7 @@ void DeviceManager::Impl::StreamEnded(PluginClient* client) {
   changed_.notify_all();
   const auto found = clients_.find(client->resource());
   if (stopped_ || found == clients_.end()) return;
-  if (options_.mended_handover && found->second.get() != client) return;
+  if (options_.repaired_handover && found->second.get() != client) return;
   Disconnect(Client(found->second));
 }
 

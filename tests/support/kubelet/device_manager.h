@@ -60,7 +60,7 @@ struct KubeletOptions {
   std::function<void(Step, const std::string& resource)> at = {};
   std::function<void(TraceEvent)> record = {};
   // The end of a stream disconnects only its own client, as planned for later kubelets.
-  bool mended_handover = false;
+  bool repaired_handover = false;
   std::chrono::milliseconds register_delay{0};  // between the options and the answer
   std::chrono::milliseconds list_delay{0};      // between the answer and ListAndWatch
   bool deaf = false;                            // never reads what ListAndWatch sends

@@ -118,9 +118,9 @@ void PluginWatcher::Try(const std::string& path, Plugin* plugin) {
   } else {
     outcome = connect_(info.name(), info.endpoint().empty() ? path : info.endpoint());
   }
-  const bool told = Notify(stub.get(), outcome);
-  if (outcome.ok() && !told) disconnect_(info.name());
-  if (outcome.ok() && told) plugin->resource = info.name();
+  const bool notified = Notify(stub.get(), outcome);
+  if (outcome.ok() && !notified) disconnect_(info.name());
+  if (outcome.ok() && notified) plugin->resource = info.name();
 }
 
 }  // namespace railhead::testing

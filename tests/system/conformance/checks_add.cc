@@ -79,22 +79,22 @@ Result<void> TellsAddresses(Fixture& fixture) {
   const Link link = RH_TRY(Required(*attachment));
   const auto api = RH_TRY(Fixture::RouteIn(*attachment));
   const auto index = FindInterface(attachment->result, attachment->ifname, attachment->netns);
-  std::vector<IpPrefix> told;
+  std::vector<IpPrefix> reported;
   for (const auto& ip : IpsOf(attachment->result)) {
     if (ip.interface < 0 || (index && static_cast<std::size_t>(ip.interface) == *index))
-      told.push_back(ip.address);
+      reported.push_back(ip.address);
   }
   const auto has = [](const std::vector<IpPrefix>& list, const IpPrefix& address) {
     return std::find(list.begin(), list.end(), address) != list.end();
   };
   const auto real = RH_TRY(api->ListAddresses(link.index));
-  for (const auto& address : told) {
+  for (const auto& address : reported) {
     RH_TRY(Expect(has(real, address), "the result has " + address.ToString() + ", the interface has not"));
   }
   for (const auto& address : real) {
     if (address.address.IsLinkLocal()) continue;
-    RH_TRY(Expect(has(told, address), "the interface has " + address.ToString() +
-                                          ", the result has not: " + attachment->result.dump()));
+    RH_TRY(Expect(has(reported, address), "the interface has " + address.ToString() +
+                                              ", the result has not: " + attachment->result.dump()));
   }
   return {};
 }

@@ -107,8 +107,8 @@ Result<void> NoticesRoute(Fixture& fixture) {
   return Notices(fixture, "the result's routes are gone",
                  [&](RouteApi& api, const Link&, const Attachment& attachment) -> Result<void> {
                    int removed = 0;
-                   for (const auto& told : Objects(attachment.result, "routes")) {
-                     const auto wanted = IpPrefix::Parse(Text(told, "dst"));
+                   for (const auto& stated : Objects(attachment.result, "routes")) {
+                     const auto wanted = IpPrefix::Parse(Text(stated, "dst"));
                      if (!wanted) continue;
                      for (const auto& route : RH_TRY(api.ListRoutes(wanted->address.Family(), 0))) {
                        if (route.destination != wanted->Network()) continue;

@@ -203,7 +203,7 @@ TEST_F(PodRunTest, WhatIsMissingIsNamed) {
   EXPECT_NE(ready.error().message.find("image a"), std::string::npos) << ready.error().message;
 }
 
-TEST_F(PodRunTest, AnAnswerThatTimeWillNotMendEndsTheWaiting) {
+TEST_F(PodRunTest, APermanentErrorEndsTheWaiting) {
   runtime_.Behave({.has_cri = false});
   const auto ready = WaitReady(&client_, {}, std::chrono::hours(1));
   ASSERT_FALSE(ready);

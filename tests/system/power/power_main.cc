@@ -71,11 +71,11 @@ class Replay {
   // `forget` plants a fault: the answer to an operation comes before the operation is durable.
   Result<void> Check(const std::string& where, const std::string& disk, std::size_t answered) {
     ++tried_;
-    const std::size_t told = std::min(answered + line_.forget, line_.setting.operations.size());
-    const auto findings = RH_TRY_WRAP(CheckRecovery(line_.setting, disk, told), where);
+    const std::size_t acknowledged = std::min(answered + line_.forget, line_.setting.operations.size());
+    const auto findings = RH_TRY_WRAP(CheckRecovery(line_.setting, disk, acknowledged), where);
     for (const std::string& finding : findings) {
       ++found_;
-      (void)std::printf("%s, %zu answered: %s\n", where.c_str(), told, finding.c_str());
+      (void)std::printf("%s, %zu answered: %s\n", where.c_str(), acknowledged, finding.c_str());
     }
     return {};
   }

@@ -203,7 +203,7 @@ TEST_F(FakeKernelTest, RoutesFollowLinksAndAddresses) {
   EXPECT_TRUE(route->ListRoutes(AF_INET, kTableMain)->empty());
 }
 
-TEST_F(FakeKernelTest, FailsAsTold) {
+TEST_F(FakeKernelTest, FailsAsConfigured) {
   auto route = Route(kHost);
   kernel_.FailCall(2, EIO);
   EXPECT_TRUE(route->ListLinks());

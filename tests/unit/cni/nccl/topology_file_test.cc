@@ -206,7 +206,7 @@ TEST_F(TopologyFileTest, AnUnknownLinkIsWhatNcclWouldTake) {
 }
 
 // The same values that ranks compute from CPUID.
-TEST_F(TopologyFileTest, ProcessorsAreToldInNcclsWords) {
+TEST_F(TopologyFileTest, ProcessorsAreDescribedInNcclsTerms) {
   const FakeNode node = MakeA100Pcie(sysfs_);
   EXPECT_NE(TextOf(sysfs_, node.pod)
                 .find("arch=\"x86_64\" vendor=\"AuthenticAMD\" familyid=\"175\" modelid=\"17\""),

@@ -153,7 +153,7 @@ std::vector<Breaks> AllBreaks() {
 
 class TopologyRuleTest : public ::testing::TestWithParam<Breaks> {};
 
-TEST_P(TopologyRuleTest, IsTold) {
+TEST_P(TopologyRuleTest, IsReported) {
   const auto broken = TopologyViolations(Text(GetParam()));
   ASSERT_EQ(broken.size(), 1U) << ::testing::PrintToString(broken) << Text(GetParam());
   EXPECT_NE(broken[0].find(GetParam().sentence), std::string::npos) << broken[0];

@@ -133,7 +133,7 @@ PciDevice Find(const FakeSysfs& sysfs, const PciAddress& address) {
   return **device;
 }
 
-TEST(TopologyShapesTest, EveryNodeIsToldAsItIs) {
+TEST(TopologyShapesTest, EveryNodeIsDescribedAsItIs) {
   ExpectProperty([] {
     FakeSysfs sysfs;
     const RandomNode node(sysfs);

@@ -153,7 +153,7 @@ TEST_F(PluginGcTest, DamagedEntryDoesNotStopTheOthers) {
 }
 
 // The IPAM plugin knows the links of several devices by their own names.
-TEST_F(PluginGcTest, IpamIsToldOfEveryLinkThatIsValid) {
+TEST_F(PluginGcTest, IpamGetsEveryValidLink) {
   ASSERT_TRUE(Add(AllRails()));
   const auto collected = Gc({{"c1", "net1"}}, {.network = "rails", .config = IpamForAll()});
   ASSERT_TRUE(collected) << Describe(collected.error());
@@ -165,7 +165,7 @@ TEST_F(PluginGcTest, IpamIsToldOfEveryLinkThatIsValid) {
   EXPECT_TRUE(Check(AllRails()));
 }
 
-TEST_F(PluginGcTest, IpamThatFailsIsTold) {
+TEST_F(PluginGcTest, AFailureOfIpamIsReported) {
   FailIpam("GC");
   EXPECT_FALSE(Gc({}, {.network = "net", .config = Ipam()}));
   EXPECT_TRUE(Gc({}, {.network = "net", .config = R"("ipam":{})"})) << "none to ask";

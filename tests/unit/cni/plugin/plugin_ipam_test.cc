@@ -69,7 +69,7 @@ class AddressesInUseTest : public PluginIpamTest {
     std::filesystem::create_directories(sysfs_.directory() + "/run/railhead");
     LogConflict(sysfs_.root(), record);
   }
-  static constexpr const char* kStranger = "02:cc:00:00:00:99";
+  static constexpr const char* kUnknownMac = "02:cc:00:00:00:99";
 };
 
 TEST_F(PluginIpamTest, AddressOfTheRailWithoutAnyConfiguration) {
@@ -111,7 +111,7 @@ TEST_F(PluginIpamTest, FailedAddGivesTheAddressBack) {
 }
 
 TEST_F(AddressesInUseTest, OneIsPutAwayAndTheNextOneTaken) {
-  kernel_.AddForeignHost("0000:43:00.0", "10.100.0.10", kStranger);
+  kernel_.AddForeignHost("0000:43:00.0", "10.100.0.10", kUnknownMac);
   const Call call{.config = Device()};
   EXPECT_EQ(AddressOf(Add(call)), "10.100.0.11/24");
   const auto checked = Check(call);
@@ -129,13 +129,13 @@ TEST_F(AddressesInUseTest, OnlyASecondFindingMakesALongQuarantine) {
     std::chrono::seconds quarantine;
   };
   const std::string address = "10.100.0.10";
-  for (const Case& one : {Case{kStranger, std::chrono::seconds(61), ipam::kDefaultQuarantine},
-                          Case{kStranger, std::chrono::seconds(30), ipam::kFirstQuarantine},
-                          Case{kStranger, std::chrono::seconds(3700), ipam::kFirstQuarantine},
+  for (const Case& one : {Case{kUnknownMac, std::chrono::seconds(61), ipam::kDefaultQuarantine},
+                          Case{kUnknownMac, std::chrono::seconds(30), ipam::kFirstQuarantine},
+                          Case{kUnknownMac, std::chrono::seconds(3700), ipam::kFirstQuarantine},
                           Case{"02:cc:00:00:00:98", std::chrono::seconds(61), ipam::kFirstQuarantine}}) {
     std::filesystem::remove_all(sysfs_.directory() + "/var/lib/railhead/ipam");
     std::filesystem::remove(sysfs_.directory() + "/run/railhead/attach.log");
-    if (kernel_.state().hosts.empty()) kernel_.AddForeignHost("0000:43:00.0", address, kStranger);
+    if (kernel_.state().hosts.empty()) kernel_.AddForeignHost("0000:43:00.0", address, kUnknownMac);
     Heard(address, one.heard_from, one.ago);
     const Call call{.config = Device()};
     EXPECT_EQ(AddressOf(Add(call)), "10.100.0.11/24");
@@ -145,8 +145,8 @@ TEST_F(AddressesInUseTest, OnlyASecondFindingMakesALongQuarantine) {
 }
 
 // The attack: a pod that answers every ARP request. Pods start nevertheless, and the pool stays full.
-TEST_F(AddressesInUseTest, AStationThatAnswersForAllStopsNoPod) {
-  kernel_.AddResponder("0000:43:00.0", kStranger);
+TEST_F(AddressesInUseTest, AHostThatAnswersForAllStopsNoPod) {
+  kernel_.AddResponder("0000:43:00.0", kUnknownMac);
   const auto since = BoottimeNow() - std::chrono::milliseconds(1);
   constexpr int kPods = 20;
   for (int pod = 0; pod < kPods; ++pod) {
@@ -161,12 +161,12 @@ TEST_F(AddressesInUseTest, AStationThatAnswersForAllStopsNoPod) {
   const auto conflict_sources = ListConflictSources(sysfs_.root(), since);
   ASSERT_TRUE(conflict_sources) << Describe(conflict_sources.error());
   ASSERT_EQ(conflict_sources->size(), 1U);
-  EXPECT_EQ(conflict_sources->front().mac.ToString(), kStranger);
+  EXPECT_EQ(conflict_sources->front().mac.ToString(), kUnknownMac);
   EXPECT_EQ(conflict_sources->front().answers, static_cast<std::size_t>(kPods));
 }
 
 // Each answer comes from another MAC: ADDs fail, but at most a quarter of the pool is in quarantine.
-TEST_F(AddressesInUseTest, ManyStationsTakeAQuarterOfThePool) {
+TEST_F(AddressesInUseTest, ManyHostsTakeAQuarterOfThePool) {
   for (int host = 10; host < 50; ++host) {
     const std::string number = std::to_string(host);
     kernel_.AddForeignHost("0000:43:00.0", "10.100.0." + number, "02:cc:00:00:01:" + number);
@@ -176,7 +176,7 @@ TEST_F(AddressesInUseTest, ManyStationsTakeAQuarterOfThePool) {
   EXPECT_EQ(Quarantined().size(), 10U) << "of 40";
 }
 
-TEST_F(AddressesInUseTest, AFixedOneIsToldAsSuch) {
+TEST_F(AddressesInUseTest, AFixedOneIsReportedAsSuch) {
   kernel_.AddForeignHost("0000:43:00.0", "10.100.0.10", "02:cc:00:00:00:99");
   const auto before = World();
   const auto added = Add({.config = Device() + R"(,"args":{"cni":{"ips":["10.100.0.10"]}})"});

@@ -73,12 +73,12 @@ class NamesNode {
     return true;
   }
   // Somebody on the host makes an interface of that name, or removes it.
-  bool Stranger(std::size_t name) {
-    if (stranger_ != 0) {
-      kernel_.state().RemoveNetdev(stranger_);
-      stranger_ = 0;
+  bool ToggleForeignNetdev(std::size_t name) {
+    if (foreign_netdev_ != 0) {
+      kernel_.state().RemoveNetdev(foreign_netdev_);
+      foreign_netdev_ = 0;
     } else if (kernel_.state().Find(kHost, names_[name % names_.size()]) == nullptr) {
-      stranger_ = kernel_.state().AddNetdev(kHost, names_[name % names_.size()]).id;
+      foreign_netdev_ = kernel_.state().AddNetdev(kHost, names_[name % names_.size()]).id;
     } else {
       return false;
     }
@@ -92,7 +92,7 @@ class NamesNode {
 
   // Removes the foreign interface, then ends all pods in ascending or descending order.
   void EndAll(bool backwards) {
-    if (stranger_ != 0) Stranger(0);
+    if (foreign_netdev_ != 0) ToggleForeignNetdev(0);
     for (int n = 0; n < kNics; ++n) Detach(backwards ? kNics - 1 - n : n);
   }
   void CheckAsFirst() {
@@ -156,7 +156,7 @@ class NamesNode {
   std::map<std::string, std::vector<std::string>> first_;
   std::map<int, Pod> pods_;
   int made_ = 0;
-  int stranger_ = 0;  // id of its netdev
+  int foreign_netdev_ = 0;  // its id; 0: none
 };
 
 struct Step {
@@ -189,7 +189,7 @@ void Take(NamesNode& node, const Step& step) {
       node.Detach(step.nic);
       break;
     case 6:
-      node.Stranger(step.name);
+      node.ToggleForeignNetdev(step.name);
       break;
     default:
       node.Reconcile();

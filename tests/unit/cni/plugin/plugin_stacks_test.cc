@@ -79,7 +79,7 @@ TEST_F(PluginStacksTest, AllOfThemInEveryDeviceOfThePod) {
 }
 
 // The second device changes the configuration of the first.
-TEST_F(PluginStacksTest, EarlierDevicesAreToldAnew) {
+TEST_F(PluginStacksTest, EarlierDevicesAreConfiguredAgain) {
   Tell({"nvshmem"});
   ASSERT_TRUE(Add({.config = Usual()}));
   EXPECT_EQ(Edits(vfs_[0][0])["env"][0], "NVSHMEM_IB_GID_INDEX=3");

@@ -86,7 +86,7 @@ TEST_F(JournalCacheTest, OnlyWhatIsFinishedAndOfThisBoot) {
   EXPECT_EQ(Read().entries.size(), 1U);
 }
 
-TEST_F(JournalCacheTest, ADamagedEntryIsToldAndTheOthersAreThere) {
+TEST_F(JournalCacheTest, ADamagedEntryIsReportedAndTheOthersAreThere) {
   Write(Entry("c1"));
   Write(Entry("c2"));
   Read();

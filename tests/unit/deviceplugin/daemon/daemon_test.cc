@@ -87,7 +87,7 @@ class ObservedTest : public KubeletTest {
   }
 };
 
-TEST_F(ObservedTest, CountsWhatKubeletAsksAndIsTold) {
+TEST_F(ObservedTest, CountsKubeletsRequestsAndAnswers) {
   DeviceManager kubelet(directory_);
   ASSERT_TRUE(kubelet.Start());
   const auto daemon = RunObserved();

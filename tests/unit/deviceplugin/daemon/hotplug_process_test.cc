@@ -176,7 +176,7 @@ TEST_F(HotplugTest, ABrokenConfigurationChangesNothing) {
 }
 
 // railheadd would only apply it at the next start, and fail then.
-TEST_F(HotplugTest, ABrokenProvisionIsToldAtOnce) {
+TEST_F(HotplugTest, ABrokenProvisionIsReportedAtOnce) {
   std::string fabric = ThreePools();
   fabric.insert(1, R"("provision": {"vfs": "many"}, )");
   sysfs_.Write("/etc/railhead/fabric.json", fabric);
@@ -346,7 +346,7 @@ TEST_F(KubeletTest, WatchesTheHealthOfWhatItGivesOut) {
 }
 
 // A driver whose attributes take long to read, as while its firmware hangs.
-TEST_F(KubeletTest, WhatHasGoneIsToldBeforeHealthIsAsked) {
+TEST_F(KubeletTest, RemovedDevicesAreReportedBeforeHealthIsRead) {
   sysfs_.Write("/etc/railhead/fabric.json", TwoRailFabric(R"(, "health": {"intervalSeconds": 3600})"));
   DeviceManager kubelet(directory_);
   ASSERT_TRUE(kubelet.Start());

@@ -269,7 +269,7 @@ TEST_F(LeaserTest, TheOtherNodeAbandonsABlockThatWasReacquired) {
   for (const NodeBlock& other : b_.Blocks()) EXPECT_NE(other.index, block.index);
 }
 
-TEST_F(LeaserTest, ABlockThatAnotherLeasesIsLostAndTold) {
+TEST_F(LeaserTest, ABlockThatAnotherLeasesIsLostAndReported) {
   Start(a_);
   const auto given = a_.Allocate("pod", kSubnet);
   ASSERT_TRUE(given);
@@ -373,7 +373,7 @@ TEST_F(LeaserTest, SilenceCountsOnlyWhileThisNodeCouldHear) {
   EXPECT_TRUE(HasEvent(Pass(b_, 1'500'000), Kind::kDeadNodeReclaimed));
 }
 
-TEST_F(LeaserTest, AFullPoolIsToldAndAskedAgainLater) {
+TEST_F(LeaserTest, AFullPoolIsReportedAndTriedAgainLater) {
   pools_.subnets = {"10.8.0.0/28"};
   TestNode one(cluster_, "one", pools_, 4);
   TestNode two(cluster_, "two", pools_, 5);

@@ -168,7 +168,7 @@ TEST_F(NodeBlocksTest, AClockBeforeTheRenewalIsNoneOfThisBoot) {
   ExpectRefused(At(99), "has not answered for");
 }
 
-TEST_F(NodeBlocksTest, WhatTheBlocksAreIsTold) {
+TEST_F(NodeBlocksTest, TheStatesOfTheBlocksAreReported) {
   Put(Lease(At(100), 50'000), {Block(1, "10.7.0.16-10.7.0.31", BlockState::kProvisional),
                                Block(2, "10.7.0.32-10.7.0.47", BlockState::kLost)});
   ExpectRefused(At(101), "1 provisional, 1 lost");

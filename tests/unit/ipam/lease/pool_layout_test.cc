@@ -78,7 +78,7 @@ TEST(ClusterRecords, ComeBackAsTheyWere) {
       64U);
 }
 
-TEST(ClusterRecords, WhatIsNoneOfOursIsToldByName) {
+TEST(ClusterRecords, MalformedRecordsAreReportedByName) {
   for (const char* text :
        {"", "[]", "{}", R"({"node": "a", "instance": "i", "nonce": "n", "state": "mine"})"}) {
     const auto parsed = ParseBlockRecord({LeaseKey::Block("10.7.0.0/24", 7), text, "1"});

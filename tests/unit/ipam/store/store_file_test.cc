@@ -252,7 +252,7 @@ TEST_F(StoreFile, WhatAWalkAcceptsCanBeRead) {
 }
 
 // The store of an older version's node, or of a node that lost power between a commit and the extension.
-TEST_F(StoreFile, AShortStoreIsExtendedOnceAndTold) {
+TEST_F(StoreFile, AShortStoreIsExtendedOnceAndReported) {
   for (int i = 0; i < 5; ++i) {
     const ScratchRoot scratch;
     MakeShortStore(scratch.root(), random_());

@@ -253,7 +253,7 @@ TEST_F(KilledAnywhere, OpeningAShortStore) {
     std::filesystem::copy(scratch_.path(), to.path(), std::filesystem::copy_options::recursive);
   };
   int stop = 1;
-  int untold = 0;
+  int unrecorded = 0;
   for (bool done = false; !done; ++stop) {
     const std::string where = "killed at " + std::to_string(stop);
     ScratchRoot fresh;
@@ -263,8 +263,8 @@ TEST_F(KilledAnywhere, OpeningAShortStore) {
     done = RunAndKillAt(stop, [&] { return StoreAt::Open(fresh.root()).has_value(); });
     const auto between = testing::StoreEntries(fresh.StorePath());
     ASSERT_TRUE(between) << where << ": " << Describe(between.error());
-    const bool told = between->size() != before->size();
-    untold += told ? 0 : 1;
+    const bool recorded = between->size() != before->size();
+    unrecorded += recorded ? 0 : 1;
     // The commit writes the note's own pages before the page that makes them count. They may lie behind
     // the end that is missing, and so make the file whole.
     const bool short_still = std::filesystem::file_size(fresh.StorePath()) <
@@ -272,14 +272,14 @@ TEST_F(KilledAnywhere, OpeningAShortStore) {
     const auto store = StoreAt::Open(fresh.root());
     ASSERT_TRUE(store) << where << ": " << Describe(store.error());
     ASSERT_EQ(store->Verify().value(), std::vector<std::string>{}) << where;
-    ASSERT_FALSE(done && (short_still || !told)) << where;
+    ASSERT_FALSE(done && (short_still || !recorded)) << where;
     const auto counters = store->OwnCounters().value();
-    ASSERT_EQ(counters.extended, (told ? 1U : 0U) + (short_still ? 1U : 0U)) << where;
+    ASSERT_EQ(counters.extended, (recorded ? 1U : 0U) + (short_still ? 1U : 0U)) << where;
     const auto events = store->Events(0).value();
-    ASSERT_EQ(!events.empty() && events.back().kind == AddressEventKind::kExtended, told || short_still)
+    ASSERT_EQ(!events.empty() && events.back().kind == AddressEventKind::kExtended, recorded || short_still)
         << where;
   }
-  EXPECT_GT(untold, 0);
+  EXPECT_GT(unrecorded, 0);
 }
 
 // All of an attachment's addresses or none of them, killed anywhere.

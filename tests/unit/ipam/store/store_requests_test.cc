@@ -184,7 +184,7 @@ TEST_F(QuarantineTest, TheAddressIsOutOfUseAndTheNextOneIsGiven) {
   ExpectSound();
 }
 
-TEST_F(QuarantineTest, ItIsToldByTheListTheCountersAndAnEvent) {
+TEST_F(QuarantineTest, TheListTheCountersAndAnEventReportIt) {
   auto records = Open().List().value();
   std::erase_if(records, [](const auto& record) { return record.state != AddressState::kQuarantined; });
   ASSERT_EQ(records.size(), 1U);

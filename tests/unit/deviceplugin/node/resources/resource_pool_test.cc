@@ -177,7 +177,7 @@ TEST_F(SlotsTest, FreeSlotsPerNodeAreFreeDevicesPerNode) {
   EXPECT_EQ(FreePerNode(*slots, bound), (std::map<int, int>{{0, 4}, {1, 3}}));
 }
 
-TEST_F(SlotsTest, ASlotWhoseDeviceIsGoneIsNotTold) {
+TEST_F(SlotsTest, ASlotWhoseDeviceIsGoneIsNotListed) {
   const auto devices = Devices();
   const std::string slot = SlotPool(*devices, {})->members.front().function.id;
   const auto slots = SlotPool(*devices, {{slot, "0000:ff:00.1"}});

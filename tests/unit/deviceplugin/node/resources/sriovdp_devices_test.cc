@@ -132,7 +132,7 @@ TEST_F(SriovdpDevicesTest, AcpiIndexes) {
   EXPECT_EQ(Selected(R"({"acpiIndexes": ["102"]})"), Ids{});
 }
 
-TEST_F(SriovdpDevicesTest, NetworksOfDifferentKindsAreToldApart) {
+TEST_F(SriovdpDevicesTest, NetworksOfDifferentKindsAreDistinguished) {
   for (const std::string& vf : vfs1_) MakeInfiniBand(sysfs_, vf, vf == vfs1_[0] ? "0x8001" : "0xffff");
   // Without IPoIB the function has no network device, so only its RDMA port shows the kind of network.
   sysfs_.MoveToPod(vfs1_[3]);

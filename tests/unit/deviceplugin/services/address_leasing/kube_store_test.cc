@@ -48,8 +48,9 @@ class KubeServerTest : public ::testing::TestWithParam<KubeServer::Kind> {
 
 TEST_P(KubeServerTest, WhoIsUnknownOrMayNotIsRefused) {
   ASSERT_EQ(ErrorOf(server_.Access()).message, "");
-  ExpectError(ErrorOf(server_.StrangersAccess()), ErrorCode::kPermission, "bind its role railhead-leasing");
-  KubeAccess access = server_.StrangersAccess();
+  ExpectError(ErrorOf(server_.UnprivilegedAccess()), ErrorCode::kPermission,
+              "bind its role railhead-leasing");
+  KubeAccess access = server_.UnprivilegedAccess();
   access.token = "made-up";
   ExpectError(ErrorOf(access), ErrorCode::kPermission, "not (or no more) known");
   access = server_.Access();

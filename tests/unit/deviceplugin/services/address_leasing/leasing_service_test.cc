@@ -126,7 +126,7 @@ TEST(LeasePlan, IsMadeOfTheRailsWithoutRangesOfTheirOwn) {
   EXPECT_FALSE(*none);
 }
 
-TEST(LeasePlan, MistakesAreToldWithTheirPlace) {
+TEST(LeasePlan, MistakesAreReportedWithTheirPlace) {
   const auto error_of = [](const std::string& store) {
     const auto parsed = ipam::ParseLeaseSettings(store, "fabric.json", std::chrono::seconds(600));
     return parsed ? std::string("none") : parsed.error().message;

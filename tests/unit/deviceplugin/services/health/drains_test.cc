@@ -185,7 +185,7 @@ TEST_F(WatchTest, NoDeviceIsWellWhileTheJournalCannotBeListed) {
   for (const char* id : {kPf, kVf, kVf2}) EXPECT_FALSE(watch_->IsHealthy(id)) << id;
 }
 
-TEST_F(WatchTest, ADamagedListOfDrainsIsToldOnce) {
+TEST_F(WatchTest, ADamagedListOfDrainsIsReportedOnce) {
   sysfs_.Write("/var/lib/railhead/drains.json", "{");
   EXPECT_EQ(Tick(0).problems.size(), 1U);
   EXPECT_TRUE(Tick(5).problems.empty());

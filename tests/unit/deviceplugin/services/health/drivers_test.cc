@@ -28,7 +28,7 @@ std::optional<T> Parsed(const Bytes& bytes, std::optional<T> (*parse)(const nl::
   return parsed;
 }
 
-struct Told {
+struct DevlinkReport {
   std::uint8_t command = DEVLINK_CMD_HEALTH_REPORTER_RECOVER;
   std::string bus = "pci";
   std::string address = "0000:43:00.0";
@@ -37,16 +37,16 @@ struct Told {
   bool port = false;
 };
 
-Bytes Build(const Told& told) {
+Bytes Build(const DevlinkReport& report) {
   nl::Message message(30, 0);
-  message.Header(genlmsghdr{told.command, DEVLINK_GENL_VERSION, 0});
-  message.PutString(DEVLINK_ATTR_BUS_NAME, told.bus);
-  message.PutString(DEVLINK_ATTR_DEV_NAME, told.address);
-  if (told.port) message.PutU32(DEVLINK_ATTR_PORT_INDEX, 65535);
+  message.Header(genlmsghdr{report.command, DEVLINK_GENL_VERSION, 0});
+  message.PutString(DEVLINK_ATTR_BUS_NAME, report.bus);
+  message.PutString(DEVLINK_ATTR_DEV_NAME, report.address);
+  if (report.port) message.PutU32(DEVLINK_ATTR_PORT_INDEX, 65535);
   {
     const nl::Message::Nest nest(message, DEVLINK_ATTR_HEALTH_REPORTER);
-    message.PutString(DEVLINK_ATTR_HEALTH_REPORTER_NAME, told.reporter);
-    message.PutU8(DEVLINK_ATTR_HEALTH_REPORTER_STATE, told.state);
+    message.PutString(DEVLINK_ATTR_HEALTH_REPORTER_NAME, report.reporter);
+    message.PutU8(DEVLINK_ATTR_HEALTH_REPORTER_STATE, report.state);
   }
   return Copy(message);
 }
@@ -90,21 +90,21 @@ TEST(DevlinkMessagesTest, Family) {
 
 TEST(DevlinkMessagesTest, ReportersAndInstances) {
   for (const std::uint8_t command : {DEVLINK_CMD_HEALTH_REPORTER_GET, DEVLINK_CMD_HEALTH_REPORTER_RECOVER}) {
-    Told told;
-    told.command = command;
-    auto news = Parsed(Build(told), nl::ParseDevlinkNews);
+    DevlinkReport report;
+    report.command = command;
+    auto news = Parsed(Build(report), nl::ParseDevlinkNews);
     ASSERT_TRUE(news);
     EXPECT_EQ(news->address, "0000:43:00.0");
     EXPECT_EQ(news->reporter, "fw_fatal");
     EXPECT_TRUE(news->failed);
     EXPECT_FALSE(news->instance);
-    told.state = 0;
-    EXPECT_FALSE(Parsed(Build(told), nl::ParseDevlinkNews)->failed);
+    report.state = 0;
+    EXPECT_FALSE(Parsed(Build(report), nl::ParseDevlinkNews)->failed);
   }
   for (const std::uint8_t command : {DEVLINK_CMD_NEW, DEVLINK_CMD_DEL}) {
-    Told told;
-    told.command = command;
-    EXPECT_TRUE(Parsed(Build(told), nl::ParseDevlinkNews)->instance);
+    DevlinkReport report;
+    report.command = command;
+    EXPECT_TRUE(Parsed(Build(report), nl::ParseDevlinkNews)->instance);
   }
 }
 

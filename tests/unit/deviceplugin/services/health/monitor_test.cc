@@ -165,17 +165,17 @@ TEST_F(MonitorTest, FlapsBetweenObservationsAreCounted) {
 }
 
 TEST_F(MonitorTest, APfsTroubleReachesItsVfs) {
-  health::HealthSubject stranger = Vf("0000:83:02.0");
-  stranger.pf_id = "0000:83:00.0";
+  health::HealthSubject unrelated = Vf("0000:83:02.0");
+  unrelated.pf_id = "0000:83:00.0";
   (void)See(Pf(), NoCarrier(GoodPf()), 0);
   (void)See(Vf(), GoodVf(), 0);
   (void)See(Vf(kVf2, true), health::Observation{}, 0);
-  (void)See(stranger, GoodVf(), 0);
+  (void)See(unrelated, GoodVf(), 0);
   EXPECT_EQ(
       Flips(Pf(), NoCarrier(GoodPf()), 10),
       (std::vector<std::string>{std::string("-") + kPf, std::string("-") + kVf, std::string("-") + kVf2}))
       << "one in a pod, too";
-  EXPECT_TRUE(IsHealthy(stranger.id));
+  EXPECT_TRUE(IsHealthy(unrelated.id));
   const health::HealthReason& reason = monitor_.Find(kVf)->reasons.at(0);
   EXPECT_EQ(reason.device, kPf);
   EXPECT_EQ(reason.text, "PF pf0 (0000:43:00.0) has no carrier");

@@ -184,7 +184,7 @@ TEST_F(ProbeTest, Reporters) {
 }
 
 // One unreadable attribute does not hide the others.
-TEST_F(ProbeTest, ProblemsOfDriversAreTold) {
+TEST_F(ProbeTest, ProblemsOfDriversAreReported) {
   source_.error = Error{ErrorCode::kPermission, "not allowed", "", 0};
   SetLink("pf0", "0");
   const health::Observation seen = Read(Pf(), true);

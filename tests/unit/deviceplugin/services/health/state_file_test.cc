@@ -113,7 +113,7 @@ TEST_F(StateFileTest, RulesOfALaterVersionArePassedOver) {
   EXPECT_EQ((*state)->devices[0].reasons.size(), 1U);
 }
 
-TEST_F(StateFileTest, WhatCannotBeWrittenIsToldWithThePath) {
+TEST_F(StateFileTest, AFailedWriteIsReportedWithThePath) {
   temp_.Write("/run/railhead", "a file");
   const auto written = health::kHealthFile.Write(temp_.root(), State());
   ASSERT_FALSE(written);

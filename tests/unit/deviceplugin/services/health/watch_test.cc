@@ -95,7 +95,7 @@ TEST_F(WatchTest, TheStateIsTakenUpAgain) {
   EXPECT_EQ(Run(135, 200).size(), 3U);
 }
 
-TEST_F(WatchTest, ADamagedStateIsToldAndWrittenAnew) {
+TEST_F(WatchTest, ADamagedStateIsReportedAndWrittenAgain) {
   sysfs_.Write(kStatePath, "{");
   Restart();
   health::HealthTick tick = Tick(0);
@@ -105,7 +105,7 @@ TEST_F(WatchTest, ADamagedStateIsToldAndWrittenAnew) {
   EXPECT_EQ(State().devices.size(), 3U);
 }
 
-TEST_F(WatchTest, AProblemIsToldOnceUntilItIsOver) {
+TEST_F(WatchTest, AProblemIsReportedOnceUntilItIsOver) {
   source_->error = Error{ErrorCode::kIo, "broken", "", 0};
   EXPECT_EQ(Tick(0).problems.size(), 2U) << "devlink and ethtool";
   EXPECT_TRUE(Tick(5).problems.empty());
@@ -116,7 +116,7 @@ TEST_F(WatchTest, AProblemIsToldOnceUntilItIsOver) {
 }
 
 // Health reads counters less often than everything else.
-TEST_F(WatchTest, AProblemThatLastsIsNotToldWheneverItIsMetAgain) {
+TEST_F(WatchTest, ALastingProblemIsReportedOnlyOnce) {
   source_->error = Error{ErrorCode::kIo, "broken", "", 0};
   EXPECT_EQ(Tick(0).problems.size(), 2U) << "devlink and ethtool";
   for (int second = 5; second <= 90; second += 5) EXPECT_TRUE(Tick(second).problems.empty()) << second;
@@ -126,7 +126,7 @@ TEST_F(WatchTest, AProblemThatLastsIsNotToldWheneverItIsMetAgain) {
   EXPECT_EQ(Tick(125).problems.size() + Tick(150).problems.size(), 2U) << "it had been over";
 }
 
-TEST_F(WatchTest, AStateThatCannotBeSavedIsToldAndTriedAgain) {
+TEST_F(WatchTest, AStateThatCannotBeSavedIsReportedAndTriedAgain) {
   sysfs_.Write("/run/railhead", "a file");
   const health::HealthTick tick = Tick(0);
   ASSERT_EQ(tick.problems.size(), 2U);

@@ -39,7 +39,7 @@ TEST_F(RegistryTest, WaitsForAKubeletThatComesLater) {
   EXPECT_EQ(daemon->Stop(), 0) << daemon->err();
 }
 
-TEST_F(RegistryTest, ARefusalIsToldAndTriedAgain) {
+TEST_F(RegistryTest, ARefusalIsReportedAndRetried) {
   std::atomic<bool> refuse{true};
   KubeletOptions options;
   options.refuse = [&](const std::string& resource) {

@@ -14,7 +14,7 @@ namespace {
 
 enum class Kubelet {
   kAsItIs,    // the end of one stream touches the other plugin of the same name: Kubernetes 1.36
-  kMended,    // it does not
+  kRepaired,  // it does not
   kRegistry,  // as it is, and its plugin watcher finds them
 };
 
@@ -23,7 +23,7 @@ class TwoDaemonsTest : public RestartNode, public ::testing::WithParamInterface<
   void SetUp() override {
     most_streams_ = 3;
     KubeletOptions options;
-    options.mended_handover = GetParam() == Kubelet::kMended;
+    options.repaired_handover = GetParam() == Kubelet::kRepaired;
     if (GetParam() == Kubelet::kRegistry) UseRegistry();
     options.at = [this](Step step, const std::string& resource) {
       if (step != Step::kRegisterAnswered || resource != kPlain || !answers_late_) return;
@@ -75,7 +75,7 @@ TEST_P(TwoDaemonsTest, TheNewOneTakesOverAndTheOldOneEnds) {
   })) << old_->err();
   EXPECT_TRUE(kubelet_->Allocate(kRail0, 1)) << "by the new one";
   EXPECT_EQ(old_->Stop(), 0) << old_->err();
-  if (GetParam() == Kubelet::kMended) {
+  if (GetParam() == Kubelet::kRepaired) {
     EXPECT_TRUE(Eventually([&] {
       EXPECT_TRUE(NothingIsLost()) << "while the old one goes";
       return OurSockets() == 3;
@@ -173,12 +173,12 @@ TEST_P(TwoDaemonsTest, OneAfterTheOther) {
 }
 
 std::string NameOf(const ::testing::TestParamInfo<Kubelet>& which) {
-  static constexpr const char* kNames[] = {"AsItIs", "Mended", "Registry"};
+  static constexpr const char* kNames[] = {"AsItIs", "Repaired", "Registry"};
   return kNames[static_cast<int>(which.param)];
 }
 
 INSTANTIATE_TEST_SUITE_P(Handover, TwoDaemonsTest,
-                         ::testing::Values(Kubelet::kAsItIs, Kubelet::kMended, Kubelet::kRegistry), NameOf);
+                         ::testing::Values(Kubelet::kAsItIs, Kubelet::kRepaired, Kubelet::kRegistry), NameOf);
 
 }  // namespace
 }  // namespace railhead::testing

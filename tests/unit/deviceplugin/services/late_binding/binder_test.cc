@@ -245,10 +245,10 @@ TEST_F(BinderTest, ReservationsEndWithTheirPods) {
 TEST_F(BinderTest, ReservationsOfPodsThatWereNeverListed) {
   Record({slots_[0]});
   Give("p", {slots_[1]}, {machine_.accelerators[0]});
-  const auto stranger = Bind("", {slots_[0]});
+  const auto unlisted = Bind("", {slots_[0]});
   const auto other = Bind("p", {slots_[1]});
-  ASSERT_TRUE(stranger && other);
-  EXPECT_NE(other->at(slots_[1]), stranger->at(slots_[0]));
+  ASSERT_TRUE(unlisted && other);
+  EXPECT_NE(other->at(slots_[1]), unlisted->at(slots_[0]));
 }
 
 // A pod that names another pod's slot in its network gets nothing, and neither does one without a UID.
@@ -397,9 +397,9 @@ TEST_F(BinderTest, BeforeTheFirstLook) {
 }
 
 TEST_F(BinderTest, SlotsThatAreNone) {
-  const auto stranger = Bind("p", {"slot-x-n0-000"});
-  ASSERT_FALSE(stranger);
-  EXPECT_NE(Describe(stranger.error()).find("never allocated"), std::string::npos);
+  const auto unallocated = Bind("p", {"slot-x-n0-000"});
+  ASSERT_FALSE(unallocated);
+  EXPECT_NE(Describe(unallocated.error()).find("never allocated"), std::string::npos);
   AllocationRecord record;
   record.resource = "a.io/pf";
   record.device_id = "slot-y";

@@ -99,13 +99,13 @@ TEST(NicPageTest, TwoCountersThatShareANameAreOne) {
 
 TEST(NicPageTest, HealthAndDrift) {
   nic_metrics::NicPageSources sources = Sources();
-  health::DeviceHealth ill;
-  ill.id = "0000:43:00.0";
-  ill.healthy = false;
-  ill.reasons = {{health::HealthRule::kLink, ill.id, "", "no carrier", {}},
-                 {health::HealthRule::kAer, ill.id, "a", "", {}},
-                 {health::HealthRule::kAer, ill.id, "b", "", {}}};
-  sources.health = {ill};
+  health::DeviceHealth unhealthy;
+  unhealthy.id = "0000:43:00.0";
+  unhealthy.healthy = false;
+  unhealthy.reasons = {{health::HealthRule::kLink, unhealthy.id, "", "no carrier", {}},
+                       {health::HealthRule::kAer, unhealthy.id, "a", "", {}},
+                       {health::HealthRule::kAer, unhealthy.id, "b", "", {}}};
+  sources.health = {unhealthy};
   sources.drifted = {{"rails", "c1", "net1"}};
   MetricsText page = ParseMetrics(NicPage(sources, ExpositionFormat::kText), false);
   EXPECT_EQ(page.Value("railhead_nic_healthy", kPort), 0);

@@ -245,8 +245,8 @@ TEST_F(NodeStatusWriterTest, AnEventWaitsForTheServerButNotForANamespaceThatIsGo
   EXPECT_EQ(Events().size(), events_before_ + 1) << "the node's";
 }
 
-TEST_F(NodeStatusWriterTest, WhoMayNotIsToldWhatToApply) {
-  writer_ = Make(All(), Server().StrangersAccess());
+TEST_F(NodeStatusWriterTest, ADeniedRequestIsReportedWithWhatToApply) {
+  writer_ = Make(All(), Server().UnprivilegedAccess());
   const auto outcome = Step(0);
   ASSERT_TRUE(outcome.problem);
   EXPECT_EQ(outcome.problem->code, ErrorCode::kPermission);

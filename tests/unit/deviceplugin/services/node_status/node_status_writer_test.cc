@@ -25,9 +25,9 @@ node_status::NodeStatus Now(std::vector<health::DeviceHealth> devices) {
 
 TEST(EventsTest, OfThePodThatHasTheDeviceAndOfTheNode) {
   const std::vector<health::DeviceHealth> well = {PfHealth(kPfA, "pf0"), VfHealth(kVfA, kPfA)};
-  const std::vector<health::DeviceHealth> ill = {PfHealth(kPfA, "pf0", {NoCarrier()}),
-                                                 VfHealth(kVfA, kPfA, {NoCarrier()})};
-  const auto events = EventsBetween(well, Now(ill));
+  const std::vector<health::DeviceHealth> unhealthy = {PfHealth(kPfA, "pf0", {NoCarrier()}),
+                                                       VfHealth(kVfA, kPfA, {NoCarrier()})};
+  const auto events = EventsBetween(well, Now(unhealthy));
   ASSERT_EQ(events.size(), 2U) << "the VF's trouble is the PF's: one event of the node";
   EXPECT_EQ(events[0].message, "PF pf0 (0000:43:00.0) is unhealthy: PF pf0 (0000:43:00.0) has no carrier");
   EXPECT_TRUE(events[0].pod.empty());
@@ -39,7 +39,7 @@ TEST(EventsTest, OfThePodThatHasTheDeviceAndOfTheNode) {
     EXPECT_TRUE(event.warning);
     EXPECT_EQ(event.reason, "RailDeviceUnhealthy");
   }
-  const auto back = EventsBetween(ill, Now(well));
+  const auto back = EventsBetween(unhealthy, Now(well));
   ASSERT_EQ(back.size(), 2U);
   EXPECT_EQ(back[0].message, "PF pf0 (0000:43:00.0) is healthy again");
   EXPECT_FALSE(back[1].warning);
@@ -54,10 +54,10 @@ TEST(EventsTest, AVfsOwnTroubleIsTheNodesToo) {
 }
 
 TEST(EventsTest, NothingOfWhatIsNewGoneOrTheSame) {
-  const health::DeviceHealth ill = PfHealth(kPfA, "pf0", {NoCarrier()});
-  EXPECT_TRUE(EventsBetween({}, Now({ill})).empty());
-  EXPECT_TRUE(EventsBetween({ill}, Now({})).empty());
-  EXPECT_TRUE(EventsBetween({ill}, Now({ill})).empty());
+  const health::DeviceHealth unhealthy = PfHealth(kPfA, "pf0", {NoCarrier()});
+  EXPECT_TRUE(EventsBetween({}, Now({unhealthy})).empty());
+  EXPECT_TRUE(EventsBetween({unhealthy}, Now({})).empty());
+  EXPECT_TRUE(EventsBetween({unhealthy}, Now({unhealthy})).empty());
 }
 
 TEST(EventGateTest, TheSameOnceInTenMinutes) {

@@ -179,7 +179,7 @@ TEST(NodeStatusSettingsTest, HowManyNodesMayBeOut) {
   EXPECT_EQ(Parsed(R"({"maxUnavailable": "25%"})").max_unavailable, (node_status::MaxUnavailable{0, 25}));
 }
 
-TEST(NodeStatusSettingsTest, MistakesAreToldWithTheirPlace) {
+TEST(NodeStatusSettingsTest, MistakesAreReportedWithTheirPlace) {
   const std::vector<std::pair<const char*, const char*>> cases = {
       {R"({"nodeConditions": true})", "/nodeStatus/nodeConditions"},
       {R"({"taint": "NoSchedule"})", "/nodeStatus/taint"},

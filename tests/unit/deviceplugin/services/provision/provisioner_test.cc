@@ -220,7 +220,7 @@ TEST_F(ApplyTest, WhatWasThereComesBack) {
   EXPECT_EQ(Autoprobe(kPf0), "1");
 }
 
-TEST_F(ApplyTest, UndoThatFailsIsTold) {
+TEST_F(ApplyTest, AFailedUndoIsReported) {
   control_.MakeAtMost(2);
   control_.Fail("SetVfCount", EIO, " 0", 9);
   const provision::PfOutcome outcome = Apply0(R"({"vfs": 4})");

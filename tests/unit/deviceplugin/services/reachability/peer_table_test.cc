@@ -189,16 +189,16 @@ TEST_F(PeerTableTest, AllTakeTurns) {
 
 TEST_F(PeerTableTest, ThoseThatAreNotWellComeInEveryRound) {
   Begin(51);
-  for (const std::size_t ill : {3U, 30U}) {
-    (void)table_.AddResult(ill, Nothing(false), Wall::now());
-    (void)table_.AddResult(ill, Nothing(false), Wall::now());
+  for (const std::size_t peer : {3U, 30U}) {
+    (void)table_.AddResult(peer, Nothing(false), Wall::now());
+    (void)table_.AddResult(peer, Nothing(false), Wall::now());
   }
   (void)table_.AddResult(8, Nothing(false), Wall::now());  // not judged yet
   for (int round = 0; round < 20; ++round) {
     const auto chosen = table_.Choose(2, random_);
     EXPECT_EQ(chosen.size(), 5U);
-    for (const std::size_t ill : {3U, 8U, 30U})
-      EXPECT_EQ(std::count(chosen.begin(), chosen.end(), ill), 1) << ill;
+    for (const std::size_t peer : {3U, 8U, 30U})
+      EXPECT_EQ(std::count(chosen.begin(), chosen.end(), peer), 1) << peer;
   }
 }
 

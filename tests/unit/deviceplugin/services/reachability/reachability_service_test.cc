@@ -43,7 +43,7 @@ TEST(RailVerdictsTest, OfOneRail) {
 }
 
 // If a node's own rail fails, all other nodes seem to fail.
-TEST(RailVerdictsTest, OfARailThatIsIllTowardsMost) {
+TEST(RailVerdictsTest, OfARailThatIsFaultyTowardsMost) {
   const auto verdict = [](const std::vector<reachability::PeerState>& states) {
     std::vector<reachability::PeerReachability> peers;
     for (const reachability::PeerState state : states)
@@ -240,23 +240,23 @@ TEST_F(ReachabilityLogTest, ARailThatFailsAndComesBack) {
   BadPairs bad;
   for (int i = 1; i < 6; ++i)
     bad[{0, i}] = i == 5 ? reachability::PeerState::kLossy : reachability::PeerState::kSilent;
-  reachability::ReachabilityReport ill = ReportOf(0, 6, bad);
-  ill.rails[0].state = reachability::ReachabilityState::kDead;
-  ill.rails[0].because = "nobody answers";
-  ill.rails[0].gateway->answers = false;
-  EXPECT_EQ(Logged(well, ill), (Lines{"warning a rail reaches nothing; rail0; nobody answers",
-                                      "warning a rail's gateway does not answer; rail0; 10.0.0.254",
-                                      "warning peers of a rail are faulty; rail0; "
-                                      "gpu-[001-004] silent, gpu-005 lossy"}));
-  EXPECT_EQ(Logged(ill, well),
+  reachability::ReachabilityReport faulty = ReportOf(0, 6, bad);
+  faulty.rails[0].state = reachability::ReachabilityState::kDead;
+  faulty.rails[0].because = "nobody answers";
+  faulty.rails[0].gateway->answers = false;
+  EXPECT_EQ(Logged(well, faulty), (Lines{"warning a rail reaches nothing; rail0; nobody answers",
+                                         "warning a rail's gateway does not answer; rail0; 10.0.0.254",
+                                         "warning peers of a rail are faulty; rail0; "
+                                         "gpu-[001-004] silent, gpu-005 lossy"}));
+  EXPECT_EQ(Logged(faulty, well),
             (Lines{"info a rail reaches its gateway and all peers; rail0",
                    "info a rail's gateway answers again; rail0; 10.0.0.254",
                    "info peers of a rail are reachable again; rail0; gpu-[001-005] reachable"}));
-  ill.rails[0].state = reachability::ReachabilityState::kDegraded;
-  EXPECT_EQ(Logged(well, ill)[0],
+  faulty.rails[0].state = reachability::ReachabilityState::kDegraded;
+  EXPECT_EQ(Logged(well, faulty)[0],
             "warning a rail does not reach its gateway or some peers; rail0; nobody answers");
-  ill.rails[0].state = reachability::ReachabilityState::kUnknown;
-  EXPECT_EQ(Logged(well, ill)[0], "info the reachability of a rail is unknown; rail0; nobody answers");
+  faulty.rails[0].state = reachability::ReachabilityState::kUnknown;
+  EXPECT_EQ(Logged(well, faulty)[0], "info the reachability of a rail is unknown; rail0; nobody answers");
 }
 
 TEST_F(ReachabilityLogTest, WhatIsFirstKnownIsNewsOfTheRailOnly) {

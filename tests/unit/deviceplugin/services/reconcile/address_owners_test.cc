@@ -58,8 +58,8 @@ TEST_F(AddressTest, OfNobodyAreReleasedWhenTheyAreOld) {
   Give("c-young", seconds(300));
   Give("c-old", kOld);
   Give("c-old-links", kOld, "rails", "net1/rail0");
-  const std::string told = Did();
-  EXPECT_NE(told.find("of c-old/rails@net1: no attachment has it"), std::string::npos) << told;
+  const std::string actions = Did();
+  EXPECT_NE(actions.find("of c-old/rails@net1: no attachment has it"), std::string::npos) << actions;
   EXPECT_EQ(Held(), "c-young ");
   EXPECT_EQ(Did(), "");
 }
@@ -159,11 +159,11 @@ TEST_F(AddressTest, OfEarlierBootsAreGoneBeforeAnyPass) {
   EXPECT_EQ(Held(), "c-now ");
 }
 
-TEST_F(AddressTest, ADamagedStoreIsTold) {
+TEST_F(AddressTest, ADamagedStoreIsReported) {
   WriteFileAt(Path("/var/lib/railhead/ipam/store.mdb"), std::string(9000, 'x'));
   const auto report = Once();
   EXPECT_TRUE(report.Failed());
-  EXPECT_NE(Told(report).find("store.mdb"), std::string::npos) << Told(report);
+  EXPECT_NE(ListActions(report).find("store.mdb"), std::string::npos) << ListActions(report);
 }
 
 }  // namespace

@@ -76,7 +76,7 @@ TEST_F(ResendTest, NobodyIsWaitedFor) {
   EXPECT_EQ(Again(), attachment::ResendResult::kSent);
 }
 
-TEST_F(ResendTest, AFailureIsTold) {
+TEST_F(ResendTest, AFailureIsReported) {
   ASSERT_TRUE(Add(AllRails()));
   kernel_.FailEvery("Announce", EPERM, "rail1");
   const auto again = Again();

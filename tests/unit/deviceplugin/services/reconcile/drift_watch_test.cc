@@ -43,7 +43,7 @@ TEST_F(DriftWatchTest, WhenAllIsWellNothingIsTouchedAndNoLockTaken) {
   EXPECT_FALSE(IsThere("/run/railhead/locks")) << "a lock was made to be taken";
 }
 
-TEST_F(DriftWatchTest, APortThatIsDownIsToldOnceAndItsEnd) {
+TEST_F(DriftWatchTest, APortThatIsDownIsReportedOnceAndItsEnd) {
   PortDown(true);
   reconcile::DriftReport report = watch_.Check();
   ASSERT_TRUE(report.began.contains(key_));

@@ -60,14 +60,14 @@ TEST_F(LeftoverTest, DevicesThatAreHeldWithoutAnEntry) {
 TEST_F(LeftoverTest, ADeviceGetsItsOwnNameBackWhenItIsFree) {
   const Call call{.config = Usual(0)};
   ASSERT_TRUE(Add(call));
-  const int stranger = kernel_.state().AddNetdev(kHost, "pf0v0").id;
+  const int foreign_netdev = kernel_.state().AddNetdev(kHost, "pf0v0").id;
   kernel_.Sync();
   const auto deleted = Del(call);
   ASSERT_TRUE(deleted) << Describe(deleted.error());
   const std::string substitute = SubstituteName(Bdf(0));
   EXPECT_EQ(kernel_.state().OfFunction(Bdf(0))->link.name, substitute);
   EXPECT_EQ(Did(), "") << "its own is still taken";
-  kernel_.state().RemoveNetdev(stranger);
+  kernel_.state().RemoveNetdev(foreign_netdev);
   {
     const auto busy = Hold(Bdf(0));
     EXPECT_EQ(Did(), "") << "an ADD of it is at work";
@@ -134,10 +134,11 @@ TEST_F(LeftoverTest, ALiveWritersFileStaysWhateverTheClockSays) {
         const UniqueFd writer(::open(Path(path).c_str(), O_WRONLY | O_CLOEXEC));
         ASSERT_EQ(::flock(writer.get(), LOCK_EX), 0);
         const auto sandbox = attachment::LockSandbox(sysfs_.root(), "c7", seconds(0));
-        EXPECT_EQ(Told(reconciler.Run()), "");
+        EXPECT_EQ(ListActions(reconciler.Run()), "");
         EXPECT_TRUE(IsThere(path));
       }
-      EXPECT_NE(Told(reconciler.Run()).find(Path(path).substr(Path(path).rfind('/') + 1)), std::string::npos);
+      EXPECT_NE(ListActions(reconciler.Run()).find(Path(path).substr(Path(path).rfind('/') + 1)),
+                std::string::npos);
       EXPECT_FALSE(IsThere(path));
     }
   }
@@ -155,7 +156,8 @@ TEST_F(LeftoverTest, NothingIsRemovedBehindALink) {
     fs::create_directory_symlink(outside.directory(), Path(link));
     const auto report = Once();
     EXPECT_TRUE(report.Failed());
-    EXPECT_NE(Told(report).find(Path(link) + " is a symbolic link"), std::string::npos) << Told(report);
+    EXPECT_NE(ListActions(report).find(Path(link) + " is a symbolic link"), std::string::npos)
+        << ListActions(report);
     EXPECT_TRUE(outside.Exists("/x.new"));
     fs::remove(Path(link));
   }
@@ -188,7 +190,7 @@ TEST_F(LeftoverTest, PassesDisturbNoWriter) {
       reconcile::ReconcileReport report;
       reconcile::ReconcilePass pass{root, kernel_, journal, options, stopped, report};
       reconcile::ReconcilePartialFiles(pass);
-      EXPECT_FALSE(report.Failed()) << Told(report);
+      EXPECT_FALSE(report.Failed()) << ListActions(report);
     }
   });
   for (int i = 0; i < 2000; ++i) {
@@ -353,7 +355,7 @@ TEST_F(LeftoverTest, AnnouncementsThatNobodyNeeds) {
   ASSERT_TRUE(attachment::WriteResendRequest(sysfs_.root(), {"rails", "c9", "net1"}));
   WriteFileAt(Path("/run/railhead/announce/0123456789abcdef.new"), "half");
   const auto report = Once();
-  EXPECT_EQ(report.actions.size(), 2U) << Told(report);
+  EXPECT_EQ(report.actions.size(), 2U) << ListActions(report);
   const auto left = FilesBelow(Path("/run/railhead/announce"));
   ASSERT_EQ(left.size(), 1U);
   EXPECT_EQ(attachment::ReadResendRequest(Path("/run/railhead/announce/" + left[0])).value()->container_id,

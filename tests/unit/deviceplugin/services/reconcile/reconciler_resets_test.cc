@@ -31,7 +31,7 @@ class ReconcilerResetsTest : public ReconcilerFixture {
     ASSERT_TRUE(deleted) << Describe(deleted.error());
   }
   // What one pass of the same reconciler reports.
-  std::string Pass() { return Told(reconciler_.Run()); }
+  std::string Pass() { return ListActions(reconciler_.Run()); }
   // What each pass with nothing to do reports.
   void ExpectIdle(int passes) {
     for (int pass = 0; pass < passes; ++pass) EXPECT_EQ(Pass(), "");
@@ -74,8 +74,8 @@ TEST_F(ReconcilerResetsTest, ADeviceHasToBeIdleForAMinute) {
   AddAndDel(Of("red"));
   const auto begin = reconcile::Reconciler::Clock::now();
   for (int second = 0; second < 60; second += 10)
-    EXPECT_EQ(Told(reconciler.Run(begin + std::chrono::seconds(second))), "") << second;
-  EXPECT_EQ(Told(reconciler.Run(begin + std::chrono::seconds(60))),
+    EXPECT_EQ(ListActions(reconciler.Run(begin + std::chrono::seconds(second))), "") << second;
+  EXPECT_EQ(ListActions(reconciler.Run(begin + std::chrono::seconds(60))),
             "reset " + Bdf(0) + ": pod red/train had it\n");
 }
 

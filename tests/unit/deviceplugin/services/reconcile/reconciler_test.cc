@@ -34,7 +34,7 @@ TEST_F(ReconcilerTest, WhenAllIsWellNothingIsTouchedAndNoLockTaken) {
   const auto before = World();
   kernel_.ClearLog();
   const auto report = Once();
-  EXPECT_EQ(Told(report), "");
+  EXPECT_EQ(ListActions(report), "");
   EXPECT_EQ(report.attachments, 2U);
   EXPECT_EQ(ChangedSince(before), "");
   EXPECT_FALSE(IsThere("/run/railhead/locks")) << "a lock was made to be taken";
@@ -54,13 +54,13 @@ TEST_F(ReconcilerTest, AHundredAttachmentsCostAHundredLooksAtANamespace) {
     ASSERT_TRUE(journal.Write(entry));
   }
   reconcile::Reconciler reconciler(sysfs_.root(), kernel_);
-  EXPECT_EQ(Told(reconciler.Run()), "");
+  EXPECT_EQ(ListActions(reconciler.Run()), "");
   const int first = kernel_.calls();
   const auto begun = Clock::now();
   const auto report = reconciler.Run();
   const std::chrono::duration<double, std::milli> took = Clock::now() - begun;
   EXPECT_EQ(report.attachments, 100U);
-  EXPECT_EQ(Told(report), "");
+  EXPECT_EQ(ListActions(report), "");
   EXPECT_EQ(kernel_.calls() - first, 100);
   RecordProperty("milliseconds", std::to_string(took.count()));
 }
@@ -242,7 +242,7 @@ class GonePodTest : public ReconcilerTest {
   // Here kubelet has given nothing to anybody.
   GonePodTest() { permissions_ = R"(,"devices":"any")"; }
 
-  std::string Pass(int second) { return Told(reconciler_.Run(start_ + seconds(second))); }
+  std::string Pass(int second) { return ListActions(reconciler_.Run(start_ + seconds(second))); }
 
   const Clock::time_point start_ = Clock::now();
   reconcile::Reconciler reconciler_{sysfs_.root(), kernel_};
@@ -334,8 +334,8 @@ TEST_F(ReconcilerTest, AnEarlierBootLeavesNothing) {
   WriteFileAt(Path("/proc/sys/kernel/random/boot_id"), "3333-4444\n");
   Call now = AllRails(1, "c-now");
   ASSERT_TRUE(Add(now));
-  const std::string told = Did();
-  EXPECT_NE(told.find("attachment c1/rails@net1: is of an earlier boot\n"), std::string::npos) << told;
+  const std::string actions = Did();
+  EXPECT_NE(actions.find("attachment c1/rails@net1: is of an earlier boot\n"), std::string::npos) << actions;
   EXPECT_FALSE(IsThere("/run/railhead/attachments/c1"));
   EXPECT_FALSE(IsThere("/run/railhead/nccl/c1"));
   EXPECT_FALSE(IsThere("/run/cdi/railhead-" + Bdf(0) + ".json"));
@@ -344,7 +344,7 @@ TEST_F(ReconcilerTest, AnEarlierBootLeavesNothing) {
   EXPECT_EQ(Did(), "");
 }
 
-TEST_F(ReconcilerTest, ADamagedEntryIsToldAndNothingOfItTouched) {
+TEST_F(ReconcilerTest, ADamagedEntryIsReportedAndNothingOfItTouched) {
   const Call call = AllRails();
   ASSERT_TRUE(Add(call));
   (void)AddTo("pod2", AllRails(1, "c-sound"));
@@ -353,8 +353,8 @@ TEST_F(ReconcilerTest, ADamagedEntryIsToldAndNothingOfItTouched) {
   WriteFileAt(Path(EntryOf(call)), text.substr(0, text.size() / 2));
   const auto report = Once();
   EXPECT_TRUE(report.Failed());
-  ASSERT_EQ(report.actions.size(), 1U) << Told(report);
-  EXPECT_NE(Told(report).find(EntryOf(call)), std::string::npos) << Told(report);
+  ASSERT_EQ(report.actions.size(), 1U) << ListActions(report);
+  EXPECT_NE(ListActions(report).find(EntryOf(call)), std::string::npos) << ListActions(report);
   EXPECT_EQ(ChangedSince(before), "");
   WriteFileAt(Path(EntryOf(call)), text);
   EXPECT_TRUE(Check(call));
@@ -386,7 +386,7 @@ TEST_F(ReconcilerTest, APassKilledAtEveryCallIsCompletedByTheNext) {
 
 TEST_F(ReconcilerTest, APassRefusedAtEveryCallSaysSoAndTheNextCompletes) {
   const auto before = World();
-  int told = 0;
+  int failures = 0;
   for (int nth = 1;; ++nth) {
     SCOPED_TRACE("call " + std::to_string(nth));
     const std::string pod = AddTo("pod-" + std::to_string(nth), AllRails());
@@ -396,7 +396,7 @@ TEST_F(ReconcilerTest, APassRefusedAtEveryCallSaysSoAndTheNextCompletes) {
     const auto report = Once();
     const bool reached = kernel_.calls() - first >= nth;
     kernel_.StopFailing();
-    if (report.Failed()) ++told;
+    if (report.Failed()) ++failures;
     if (!report.Failed()) {
       ASSERT_EQ(ChangedSince(before), "") << "it said that all is well";
     }
@@ -404,7 +404,7 @@ TEST_F(ReconcilerTest, APassRefusedAtEveryCallSaysSoAndTheNextCompletes) {
     ASSERT_EQ(ChangedSince(before), "") << kernel_.Log();
     if (!reached) break;
   }
-  EXPECT_GT(told, 10);
+  EXPECT_GT(failures, 10);
 }
 
 TEST_F(ReconcilerTest, TheReportAsJson) {

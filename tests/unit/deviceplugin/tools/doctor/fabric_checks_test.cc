@@ -92,7 +92,7 @@ TEST(ArpTest, SeveralRails) {
   EXPECT_EQ(doctor::CheckArp(node).status(), Status::kOk) << "one rail has nobody to be confused with";
 }
 
-TEST(ProbesTest, WhoeverCanForgeThemIsTold) {
+TEST(ProbesTest, TheForgersOfUnsignedOnesAreReported) {
   doctor::NodeFacts node = GoodNode();
   Fabric fabric = *node.fabric;
   const auto with = [&](const std::string& reachability, const std::string& health,

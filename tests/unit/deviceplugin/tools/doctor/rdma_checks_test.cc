@@ -57,7 +57,7 @@ TEST(RdmaModeTest, SeveralTenantsShouldNotShare) {
   }
 }
 
-TEST(RdmaModeTest, TheWayOutIsToldWithTheTenants) {
+TEST(RdmaModeTest, TheFixIsReportedWithTheTenants) {
   doctor::NodeFacts node = GoodNode();
   Fabric fabric = *node.fabric;
   fabric.rdma_exclusive = false;
@@ -125,8 +125,8 @@ TEST(PfcTest, TheRailsPriority) {
   dcb.dscp = {{26, 3}, {26, 5}, {26, 4}};
   EXPECT_EQ(doctor::CheckPfc(With(dcb)).status(), Status::kOk);
   dcb.pfc = std::nullopt;
-  const auto untold = doctor::CheckPfc(With(dcb));
-  EXPECT_EQ(untold.observations()[1].status, Status::kSkipped);
+  const auto unknown = doctor::CheckPfc(With(dcb));
+  EXPECT_EQ(unknown.observations()[1].status, Status::kSkipped);
 }
 
 TEST(PfcTest, ByVlanPriority) {

@@ -218,10 +218,10 @@ TEST_F(IpamCommandTest, TakesOverFromWhereabouts) {
                           Sync::kVolatile));
   Remember("here");
   const auto import = [&] { return Run({"import", "whereabouts", "--network", "blue", path}); };
-  const std::string told =
+  const std::string expected =
       "1 addresses are held by their pods, 1 of other nodes are in quarantine for 168 hours, 0 refused\n";
-  EXPECT_EQ(import().out, told);
-  EXPECT_EQ(import().out, told) << "again, it changes nothing";
+  EXPECT_EQ(import().out, expected);
+  EXPECT_EQ(import().out, expected) << "again, it changes nothing";
   EXPECT_EQ(RunJson({"show", "10.1.0.5", "-o", "json"})["addresses"][0]["state"], "held");
   EXPECT_EQ(RunJson({"show", "10.1.0.6", "-o", "json"})["addresses"][0]["state"], "quarantined");
   ASSERT_TRUE(

@@ -156,10 +156,10 @@ TEST_F(ReachabilityCommandTest, ManyNodes) {
       Cluster(4, {{{0, 1}, reachability::PeerState::kSilent}, {{1, 0}, reachability::PeerState::kSilent}});
   temp_.Write("/a.json", Line(reports[0]) + Line(reports[1]));
   const std::string rest = ToJson(WithoutCommonTimes(reports[2])).dump(2) + Line(reports[3]);
-  const auto ill = Run({temp_.directory() + "/a.json", "-"}, rest);
-  EXPECT_EQ(ill.status, 1);
-  EXPECT_EQ(ill.err, "");
-  EXPECT_EQ(ill.out,
+  const auto faulty = Run({temp_.directory() + "/a.json", "-"}, rest);
+  EXPECT_EQ(faulty.status, 1);
+  EXPECT_EQ(faulty.err, "");
+  EXPECT_EQ(faulty.out,
             "rail0: between gpu-000 and gpu-001 (silent 2)\n"
             "\n"
             "rail0: 4 nodes\n"

@@ -41,7 +41,7 @@ std::vector<int> Numbers(int from, int below) {
   return numbers;
 }
 
-std::vector<std::string> Told(const std::vector<reachability::ReachabilityReport>& reports) {
+std::vector<std::string> ListFaults(const std::vector<reachability::ReachabilityReport>& reports) {
   std::vector<std::string> texts;
   for (const reachability_view::ReachabilityFault& fault : ExplainFaults(MatrixOf(reports)))
     texts.push_back(TextOf(fault));
@@ -155,31 +155,31 @@ TEST(ReachabilityMatrixTest, NodesThatAreAlikeAre) {
 }
 
 TEST(ReachabilityFaultsTest, NoneWhereAllIsWell) {
-  EXPECT_EQ(Told(Cluster(5, {})), Texts{});
-  EXPECT_EQ(Told(Cluster(1, {})), Texts{});
-  EXPECT_EQ(Told({}), Texts{});
-  EXPECT_EQ(Told(Cluster(3, Between({0}, {1, 2}, reachability::PeerState::kUnknown))), Texts{})
+  EXPECT_EQ(ListFaults(Cluster(5, {})), Texts{});
+  EXPECT_EQ(ListFaults(Cluster(1, {})), Texts{});
+  EXPECT_EQ(ListFaults({}), Texts{});
+  EXPECT_EQ(ListFaults(Cluster(3, Between({0}, {1, 2}, reachability::PeerState::kUnknown))), Texts{})
       << "not known is no fault";
 }
 
 TEST(ReachabilityFaultsTest, ANodeThatReachesNobody) {
-  EXPECT_EQ(Told(Cluster(40, Between({17}, Numbers(0, 40), reachability::PeerState::kSilent))),
+  EXPECT_EQ(ListFaults(Cluster(40, Between({17}, Numbers(0, 40), reachability::PeerState::kSilent))),
             Texts{"rail0: gpu-017 reaches no other node (silent 78)"});
   auto bad = Between({17, 23}, Numbers(0, 40), reachability::PeerState::kSilent);
-  EXPECT_EQ(Told(Cluster(40, bad)), Texts{"rail0: gpu-[017,023] reach no other node (silent 154)"});
+  EXPECT_EQ(ListFaults(Cluster(40, bad)), Texts{"rail0: gpu-[017,023] reach no other node (silent 154)"});
   bad.merge(Between({3}, Numbers(0, 40), reachability::PeerState::kMtu));
-  EXPECT_EQ(Told(Cluster(40, bad)), (Texts{"rail0: gpu-003 has a fault with all others (mtu 74)",
-                                           "rail0: gpu-[017,023] reach no other node (silent 154)"}));
+  EXPECT_EQ(ListFaults(Cluster(40, bad)), (Texts{"rail0: gpu-003 has a fault with all others (mtu 74)",
+                                                 "rail0: gpu-[017,023] reach no other node (silent 154)"}));
 }
 
 TEST(ReachabilityFaultsTest, ANodeWithoutAReport) {
   auto reports = Cluster(4, Between({3}, Numbers(0, 4), reachability::PeerState::kSilent));
   reports.pop_back();
-  EXPECT_EQ(Told(reports), Texts{"rail0: gpu-003 reaches no other node (silent 3)"});
+  EXPECT_EQ(ListFaults(reports), Texts{"rail0: gpu-003 reaches no other node (silent 3)"});
 }
 
 TEST(ReachabilityFaultsTest, TwoPartsOfARail) {
-  EXPECT_EQ(Told(Cluster(8, Between(Numbers(0, 3), Numbers(3, 8), reachability::PeerState::kSilent))),
+  EXPECT_EQ(ListFaults(Cluster(8, Between(Numbers(0, 3), Numbers(3, 8), reachability::PeerState::kSilent))),
             Texts{"rail0: between gpu-[000-002] and gpu-[003-007] (silent 30)"});
 }
 
@@ -188,28 +188,28 @@ TEST(ReachabilityFaultsTest, FiveHundredPairsAreOneLineAlsoWithOthersAmongThem) 
   ASSERT_EQ(bad.size(), 1000U);
   bad.merge(Between({0}, {5}, reachability::PeerState::kLossy));
   bad.merge(Between({30}, {31}, reachability::PeerState::kPaths));
-  const Texts told = Told(Cluster(60, bad));
-  EXPECT_EQ(told, (Texts{"rail0: between gpu-[000-019] and gpu-[020-044] (silent 1000)",
-                         "rail0: between gpu-000 and gpu-005 (lossy 2)",
-                         "rail0: between gpu-030 and gpu-031 (paths 2)"}));
+  const Texts faults = ListFaults(Cluster(60, bad));
+  EXPECT_EQ(faults, (Texts{"rail0: between gpu-[000-019] and gpu-[020-044] (silent 1000)",
+                           "rail0: between gpu-000 and gpu-005 (lossy 2)",
+                           "rail0: between gpu-030 and gpu-031 (paths 2)"}));
 }
 
 TEST(ReachabilityFaultsTest, AWholeRail) {
-  EXPECT_EQ(Told(Cluster(4, Between(Numbers(0, 4), Numbers(0, 4), reachability::PeerState::kSilent))),
+  EXPECT_EQ(ListFaults(Cluster(4, Between(Numbers(0, 4), Numbers(0, 4), reachability::PeerState::kSilent))),
             Texts{"rail0: no node reaches another: gpu-[000-003] (silent 12)"});
-  EXPECT_EQ(Told(Cluster(4, Between(Numbers(0, 4), Numbers(0, 4), reachability::PeerState::kLossy))),
+  EXPECT_EQ(ListFaults(Cluster(4, Between(Numbers(0, 4), Numbers(0, 4), reachability::PeerState::kLossy))),
             Texts{"rail0: every pair has a fault: gpu-[000-003] (lossy 12)"});
-  EXPECT_EQ(Told(Cluster(2, Between({0}, {1}, reachability::PeerState::kSilent))),
+  EXPECT_EQ(ListFaults(Cluster(2, Between({0}, {1}, reachability::PeerState::kSilent))),
             Texts{"rail0: between gpu-000 and gpu-001 (silent 2)"});
 }
 
 TEST(ReachabilityFaultsTest, OneWay) {
-  EXPECT_EQ(Told(Cluster(
+  EXPECT_EQ(ListFaults(Cluster(
                 3, {{{0, 1}, reachability::PeerState::kOneWay}, {{1, 0}, reachability::PeerState::kSilent}})),
             Texts{"rail0: between gpu-000 and gpu-001 (silent 1, oneWay 1)"});
 }
 
-std::vector<reachability::ReachabilityReport> OnRails(int rails, int nodes, const std::set<int>& ill,
+std::vector<reachability::ReachabilityReport> OnRails(int rails, int nodes, const std::set<int>& faulty,
                                                       const BadPairs& bad) {
   auto reports = Cluster(nodes, {});
   for (int from = 0; from < nodes; ++from) {
@@ -217,7 +217,7 @@ std::vector<reachability::ReachabilityReport> OnRails(int rails, int nodes, cons
     report.rails.clear();
     for (int rail = 0; rail < rails; ++rail)
       report.rails.push_back(
-          ReportOf(from, nodes, ill.contains(rail) ? bad : BadPairs{}, "rail" + std::to_string(rail))
+          ReportOf(from, nodes, faulty.contains(rail) ? bad : BadPairs{}, "rail" + std::to_string(rail))
               .rails[0]);
   }
   return reports;
@@ -225,21 +225,22 @@ std::vector<reachability::ReachabilityReport> OnRails(int rails, int nodes, cons
 
 TEST(ReachabilityFaultsTest, WhatIsTheSameOnRailsIsSaidOnce) {
   const auto dead = Between({1}, Numbers(0, 4), reachability::PeerState::kSilent);
-  EXPECT_EQ(Told(OnRails(8, 4, {0, 1, 2, 5}, dead)),
+  EXPECT_EQ(ListFaults(OnRails(8, 4, {0, 1, 2, 5}, dead)),
             Texts{"rail[0-2,5]: gpu-001 reaches no other node (silent 24)"});
-  EXPECT_EQ(Told(OnRails(2, 4, {0, 1}, dead)), Texts{"all rails: gpu-001 reaches no other node (silent 12)"});
+  EXPECT_EQ(ListFaults(OnRails(2, 4, {0, 1}, dead)),
+            Texts{"all rails: gpu-001 reaches no other node (silent 12)"});
 }
 
 TEST(ReachabilityFaultsTest, Gateways) {
   auto reports = OnRails(2, 3, {}, {});
   for (reachability::ReachabilityReport& report : reports) report.rails[1].gateway->answers = false;
   reports[1].rails[0].gateway->answers = false;
-  EXPECT_EQ(Told(reports), (Texts{"rail0: the gateway answers all but gpu-001",
-                                  "rail1: the gateway answers no node: gpu-[000-002]"}));
+  EXPECT_EQ(ListFaults(reports), (Texts{"rail0: the gateway answers all but gpu-001",
+                                        "rail1: the gateway answers no node: gpu-[000-002]"}));
 }
 
 // Each bad pair is explained, and no good pair is blamed.
-TEST(ReachabilityFaultsTest, EveryPairIsToldOnce) {
+TEST(ReachabilityFaultsTest, EveryPairIsReportedOnce) {
   ExpectProperty([] {
     const int nodes = *rc::gen::inRange(1, 12);
     BadPairs bad;
@@ -248,12 +249,12 @@ TEST(ReachabilityFaultsTest, EveryPairIsToldOnce) {
       if (pair.first != pair.second)
         bad[pair] = static_cast<reachability::PeerState>(*rc::gen::inRange(2, 7));
     }
-    std::map<reachability::PeerState, std::size_t> told;
+    std::map<reachability::PeerState, std::size_t> explained;
     std::map<reachability::PeerState, std::size_t> wanted;
     for (const auto& [pair, state] : bad) ++wanted[state];
     const reachability_view::ReachabilityMatrix matrix = MatrixOf(Cluster(nodes, bad));
     for (const reachability_view::ReachabilityFault& fault : ExplainFaults(matrix)) {
-      for (const auto& [state, count] : fault.pairs) told[state] += count;
+      for (const auto& [state, count] : fault.pairs) explained[state] += count;
       for (const std::string& a : fault.nodes) {
         for (const std::string& b : fault.others) {
           const int from = std::stoi(a.substr(4));
@@ -262,7 +263,7 @@ TEST(ReachabilityFaultsTest, EveryPairIsToldOnce) {
         }
       }
     }
-    RC_ASSERT(told == wanted);
+    RC_ASSERT(explained == wanted);
   });
 }
 

@@ -79,7 +79,7 @@ TEST_F(RecorderTest, CountersThatDidNotMoveAreNotWrittenAgain) {
 }
 
 // Under other rules the windows of counters begin again. The next reading then counts as the first.
-TEST_F(RecorderTest, CountersAreToldAgainUnderOtherRules) {
+TEST_F(RecorderTest, CountersAreRecordedAgainUnderOtherRules) {
   const health::Observation seen = WithCounter(GoodPf(), health::HealthRule::kErrorRate, "symbol_error", 7);
   ASSERT_TRUE(Tick(0, seen));
   const std::size_t begin = Written().size();
