@@ -69,14 +69,15 @@ void LogPlanChange(Log* log, const PlanChange& change) {
 void LogBinding(Log* log, const BindRequest& request, const Result<Bindings>& answer) {
   const std::string slots = Join(request.slots, ",");
   if (!answer) {
-    return log->Warning("binding slots failed", answer.error(),
-                        {{"container", request.container_id}, {"pod", request.pod_uid}, {"slots", slots}});
+    return log->Warning(
+        "binding slots failed", answer.error(),
+        {{"container_id", request.container_id}, {"pod_uid", request.pod_uid}, {"slots", slots}});
   }
   std::vector<std::string> devices;
   devices.reserve(answer->size());
   for (const auto& [slot, device] : *answer) devices.push_back(device);
-  log->Info("bound", {{"container", request.container_id},
-                      {"pod", request.pod_uid},
+  log->Info("bound", {{"container_id", request.container_id},
+                      {"pod_uid", request.pod_uid},
                       {"slots", slots},
                       {"devices", Join(devices, ",")}});
 }

@@ -3,6 +3,8 @@
 //   {"time":"2026-01-02T03:04:05.678Z","level":"info","msg":"registered","resource":"railhead.io/roce"}
 //   2026-01-02T03:04:05.678Z info registered resource=railhead.io/roce
 //
+// A message is the event. Fields have the same names everywhere: device, devices, rail, resource, pod
+// (NAMESPACE/NAME), pod_uid, container_id, node, because (the reason), error, hint, code.
 // Only the daemon logs; libraries return errors and report events.
 // Threads: thread-safe.
 #pragma once
