@@ -24,39 +24,39 @@ class Verdict:
     outcome: str
 
 
-def judge(budget: str, series: list[Series | None], told: Callable[..., tuple[str, bool]]) -> Verdict:
-    """`told` gets the series, if all were measured: the figures, and whether the budget is met."""
+def judge(budget: str, series: list[Series | None], compare: Callable[..., tuple[str, bool]]) -> Verdict:
+    """`compare` gets the series, if all were measured: the figures, and whether the budget is met."""
     if None in series:
         return Verdict(budget, 'not measured', FAILED)
-    figures, met = told(*series)
+    figures, met = compare(*series)
     return Verdict(budget, figures, MET if met else MISSED)
 
 
 def ratio(budget: str, over: Series | None, under: Series | None, met: Callable[[float], bool], inverse: bool = False) -> Verdict:
     """Of the medians; `inverse`: shown is that of `under`."""
-    def told(over: Series, under: Series) -> tuple[str, bool]:
+    def compare(over: Series, under: Series) -> tuple[str, bool]:
         value = over.median() / under.median()
         ours, base = (under, over) if inverse else (over, under)
         return (f'{value:.2f} x: {ours.median():.2f} {ours.unit} beside {base.median():.2f} {base.unit}', met(value))
-    return judge(budget, [over, under], told)
+    return judge(budget, [over, under], compare)
 
 
 def below(budget: str, series: Series | None, limit: float, share: float = 0.5) -> Verdict:
     """Its median, its 99th percentile or its largest value."""
-    def told(series: Series) -> tuple[str, bool]:
+    def compare(series: Series) -> tuple[str, bool]:
         value = series.median() if share == 0.5 else series.percentile(share)
         p50 = '' if share == 0.5 else f' (p50 {series.median():.2f})'
         return f'{value:.2f} {series.unit}{p50}', value < limit
-    return judge(budget, [series], told)
+    return judge(budget, [series], compare)
 
 
 def beside_bare(record: Record, group: str, where: str) -> Verdict:
-    def told(add: Series, bare: Series, ipam: Series) -> tuple[str, bool]:
+    def compare(add: Series, bare: Series, ipam: Series) -> tuple[str, bool]:
         limit = 1.5 * bare.median() + ipam.median()
         return (f'{add.median():.2f} ms; budget {limit:.2f} ms = 1.5 x {bare.median():.2f} + {ipam.median():.2f}',
                 add.median() <= limit)
     return judge(f'ADD <= 1.5 x bare kernel + one IPAM exec, {where}',
-                 [record.find(group, who, 'ADD') for who in (RAILHEAD, BARE, IPAM)], told)
+                 [record.find(group, who, 'ADD') for who in (RAILHEAD, BARE, IPAM)], compare)
 
 
 def beside_chain(record: Record) -> Verdict:
@@ -70,13 +70,13 @@ def beside_chain(record: Record) -> Verdict:
 
 def on_this_machine(budget: str, ms: float, group: str, record: Record, series: Series | None, above_true: bool) -> Verdict:
     """A budget that grows with what /bin/true takes, of the whole or of what is above /bin/true."""
-    def told(series: Series, base: Series) -> tuple[str, bool]:
+    def compare(series: Series, base: Series) -> tuple[str, bool]:
         limit = ms * max(1.0, base.median() / REFERENCE_TRUE_MS)
         value = series.median() - (base.median() if above_true else 0)
         figures = (f"{value:.2f} ms{' above' if above_true else ''}; budget {limit:.2f} ms on a machine that takes "
                    f'{base.median():.2f} ms for /bin/true')
         return figures, value <= limit if above_true else value < limit
-    return judge(budget, [series, record.find(group, TRUE, 'start-up')], told)
+    return judge(budget, [series, record.find(group, TRUE, 'start-up')], compare)
 
 
 def rtnl(record: Record, group: str, base: str, factor: float, budget: str) -> Verdict:
@@ -84,14 +84,14 @@ def rtnl(record: Record, group: str, base: str, factor: float, budget: str) -> V
     processors and no lock: the difference is the lock's. In the guest against that beside one that lists links, which
     takes the lock as well: there a processor may stop in the middle of anything, and who needs the lock that it holds
     waits for it."""
-    def told(ours: Series, computing: Series, listing: Series, alone: Series) -> tuple[str, bool]:
+    def compare(ours: Series, computing: Series, listing: Series, alone: Series) -> tuple[str, bool]:
         by = {series.who: series.percentile(0.99) for series in (ours, computing, listing, alone)}
         value = by[ours.who] / by[base]
         figures = (f'{value:.2f} x: {by[ours.who]:.0f} us; beside nothing {by[alone.who]:.0f} us, {computing.who} '
                    f'{by[computing.who]:.0f} us, one that lists links {by[listing.who]:.0f} us')
         return figures, value <= factor
     beside = (SCRAPING, COMPUTING, LISTING, ALONE)
-    return judge(budget, [record.find(group, who, 'a change of a link') for who in beside], told)
+    return judge(budget, [record.find(group, who, 'a change of a link') for who in beside], compare)
 
 
 def of_guest(record: Record) -> list[Verdict]:
@@ -147,7 +147,7 @@ def of_node(record: Record) -> list[Verdict]:
         below('preferred allocation of 8 out of 1,024 VFs < 1 ms (p99)', found(DAEMON, 'prefer 8'), 1000, 0.99),
         *[below(f'{who} with 1,024 VFs < 20 MB resident', found(who, 'resident'), 20, 1) for who in (DAEMON, LATE_POOL)],
         below('idle railheadd with 1,024 VFs < 0.1 % of a core', found(DAEMON, 'idle CPU'), 0.1, 1),
-        below('a change of the node told to kubelet < 1 s (max)', found(DAEMON, 'change to new list'), 1000, 1),
+        below('a change of the node reported to kubelet < 1 s (max)', found(DAEMON, 'change to new list'), 1000, 1),
         below('a scrape of 1,024 VFs in pods < 50 ms of CPU (p50)', found(DAEMON, '/metrics/nics, CPU'), 50),
         rtnl(record, 'rtnl', COMPUTING, 2, 'a change of a link beside scrapes of 1,024 VFs: p99 <= 2 x that beside a process '
              'that computes'),

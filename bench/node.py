@@ -69,7 +69,7 @@ def wait_for(condition: Callable[[], bool], otherwise: str, pause: float = 0.1) 
 
 
 class Daemon:
-    """railheadd with a kubelet: what it waits for, memory, how soon a change is told, what it costs while nothing
+    """railheadd with a kubelet: what it waits for, memory, how soon a change is reported, what it costs while nothing
     happens. The tree is changed and restored."""
 
     def __init__(self, options: argparse.Namespace, record: Record) -> None:
@@ -125,7 +125,7 @@ class Daemon:
             new = fabric.with_suffix('.new')
             new.write_bytes(fabric.read_bytes())
             new.rename(fabric)
-            wait_for(lambda: len(kubelet.devices(0)) == count, 'a change of the node was not told to kubelet', 0.001)
+            wait_for(lambda: len(kubelet.devices(0)) == count, 'a change of the node was not reported to kubelet', 0.001)
             self._add('change to new list', 'ms', (time.monotonic() - start) * 1e3)
 
     def _idle(self, pid: int) -> None:

@@ -30,7 +30,7 @@ class Tree:
 
 
 def build(bench: str, root: str, vfs_per_pf: int, late: bool) -> list[str]:
-    """Below an existing directory; the names of its network devices, for whoever makes them."""
+    """Below an existing directory; the names of its network devices, for the program that makes them."""
     command = [bench, 'tree', '--root', root, '--vfs-per-pf', str(vfs_per_pf)]
     nics = json.loads(subprocess.run(command, check=True, stdout=subprocess.PIPE).stdout)
     tree, netdevs = Tree(root), []

@@ -179,14 +179,14 @@ def reach():
     rails_of = [("rail0", "all reach all", lambda a, b: False),
                 ("rail1", "gpu-017 reaches nobody", lambda a, b: 17 in (a, b)),
                 ("rail2", "between gpu-[000-011] and gpu-[012-023]", lambda a, b: (a < 12) != (b < 12))]
-    for number, (rail, told, is_bad) in enumerate(rails_of):
+    for number, (rail, caption, is_bad) in enumerate(rails_of):
         left, top = 30 + number * (side + gap), 40
         drawing.text(left, 26, rail, anchor="start", bold=True)
         drawing.cell(left, top, side, side, colours["."])
         for row in range(nodes):
             marks = "".join("-" if row == column else "X" if is_bad(row, column) else "." for column in range(nodes))
             drawing.runs(left, top + row * cell, cell, marks, ".", colours.get)
-        drawing.text(left, top + side + 24, told, anchor="start")
+        drawing.text(left, top + side + 24, caption, anchor="start")
     for number, (mark, meaning) in enumerate({".": "reachable", "X": "silent", "-": "itself"}.items()):
         drawing.cell(30 + 110 * number, side + 90, 12, 12, colours[mark])
         drawing.text(48 + 110 * number, side + 100, meaning, anchor="start", colour=QUIET)

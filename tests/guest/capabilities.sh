@@ -76,8 +76,8 @@ bound() { # POD NUMBER: a slot becomes a device
         cni add "$1" "$slot" -args "IgnoreUnknown=1;K8S_POD_UID=$1" && logged "$2" '"msg":"bound"'
 }
 
-# told METRIC PATTERN: what it says of its labels and value, on the page of NICs.
-told() {
+# has_metric METRIC PATTERN: the page of NICs has METRIC; PATTERN is of its labels and value.
+has_metric() {
     exec 9<>/dev/tcp/127.0.0.1/9917 && printf 'GET /metrics/nics HTTP/1.0\r\n\r\n' >&9 && cat <&9 >"$OUT/nics" && exec 9>&- &&
         grep -q -- "^$1.*$2" "$OUT/nics"
 }
@@ -101,21 +101,21 @@ check '... allocates' allocate rail0 1
 vf=${devices[0]}
 check '... ADD takes the VF' attach a "$vf"
 check '... announces its addresses again' resent 0
-check '... what the pod sent is counted' within 60 told railhead_nic_transmit_packets_total "device=\"$vf\".*vf=.*rail=\"rail0\".*interface=\"net1\"} [1-9]"
-check '... the port, too' told railhead_nic_receive_bytes_total 'pf="pf0",rail="rail0"'
-check '... pause frames, as igb names them' told railhead_nic_pause_frames_total 'pf="pf0".*direction="receive"} 0'
-check '... nothing of what it could not read' told railhead_nic_collect_problems ' 0'
+check '... what the pod sent is counted' within 60 has_metric railhead_nic_transmit_packets_total "device=\"$vf\".*vf=.*rail=\"rail0\".*interface=\"net1\"} [1-9]"
+check '... the port, too' has_metric railhead_nic_receive_bytes_total 'pf="pf0",rail="rail0"'
+check '... pause frames, as igb names them' has_metric railhead_nic_pause_frames_total 'pf="pf0".*direction="receive"} 0'
+check '... nothing of what it could not read' has_metric railhead_nic_collect_problems ' 0'
 check '... DEL' detach a "$vf"
 check '... an ADD is killed' killed_add b "$vf"
 check '... its VF is fetched from the living namespace' reconciled 0 && check '... and is on the host again' within 180 is_on_host "$vf"
 ip netns del b
 check '... binds a slot' bound c 0
-check '... the RDMA counters of the pod that has it' within 60 told 'railhead_rdma_[a-z_]*_total' 'rail="rail1".*rdma_device="rxe'
+check '... the RDMA counters of the pod that has it' within 60 has_metric 'railhead_rdma_[a-z_]*_total' 'rail="rail1".*rdma_device="rxe'
 check '... DEL' detach c "$slot"
-check '... sees that a PF is down' sh -c 'ip link set pf0 down' && check '... its VFs are ill' ill rail0 2
+check '... sees that a PF is down' sh -c 'ip link set pf0 down' && check '... its VFs are unhealthy' unhealthy rail0 2
 check '... and that it is up' ip link set pf0 up && check '... they are well' offers rail0 2
 check '... sees VFs come and go' sh -c 'echo 0 >/sys/class/net/pf1/device/sriov_numvfs' && check '... at once' offers late 0
-check '... ends when told to' daemon_end 0
+check '... ends on SIGTERM' daemon_end 0
 check '... its system calls were counted' within 60 test -s "$OUT/calls"
 check '... all of them are listed' all_are_listed
 check '... and those that are listed as called in any case were' all_are_called
@@ -137,7 +137,7 @@ for left_out in "${NEEDED[@]}"; do
         *)
             check '... an ADD is killed' killed_add "pod$number" "$vf"
             check '... and nobody can fetch its VF' not_reconciled "$number" 'not permitted'
-            check '... ends when told to' daemon_end "$number"
+            check '... ends on SIGTERM' daemon_end "$number"
             daemon_with 9 "${NEEDED[@]}"
             check '... until all are there again' within 180 is_on_host "$vf"
             check '... and ends' daemon_end 9
@@ -145,6 +145,6 @@ for left_out in "${NEEDED[@]}"; do
             continue
             ;;
     esac
-    check '... ends when told to' daemon_end "$number"
+    check '... ends on SIGTERM' daemon_end "$number"
 done
 finish

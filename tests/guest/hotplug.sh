@@ -2,7 +2,7 @@
 # Runs in the guest: tests/support/vm/run-guest.sh -b BUILD tests/guest/hotplug.sh
 #
 # railheadd on real SR-IOV NICs that change under it: VFs made and removed, drivers unbound
-# and bound, a PF renamed, its link cut. Told by the kernel's events: the resync is an hour.
+# and bound, a PF renamed, its link cut. The kernel's events report it: the resync is an hour.
 set -u
 # shellcheck source=tests/support/vm/lib.sh
 . "$SRC/tests/support/vm/lib.sh"
@@ -69,7 +69,7 @@ ip link set other0 down && ip link set other0 name pf0 && ip link set pf0 up
 check 'and is under its name' offers rail0 2
 
 ip link set pf0 down
-check 'a PF that is down makes its VFs ill' ill rail0 2
+check 'a PF that is down makes its VFs unhealthy' unhealthy rail0 2
 check 'railctl says why' sh -c 'railctl health | grep -q "link: PF pf0"'
 deny 'and that not all is well' railctl health
 ip link set pf0 up
@@ -77,7 +77,7 @@ check 'it is up, they are well' offers rail0 2
 check 'railctl, too' railctl health
 check 'railctl remembers it' sh -c 'railctl health --history | grep -q Unhealthy'
 
-check 'railheadd ends when told to' daemon_end 0
+check 'railheadd ends on SIGTERM' daemon_end 0
 
 # One VF that is bound anew again and again, as railhead itself does for a MAC: the list has all others every time.
 readonly LISTS=60

@@ -67,14 +67,14 @@ watch_end
 check '... which is no trouble' never rail0 'any(.[]; . == "Unhealthy")'
 
 check 'the cable of pf0 is pulled' pull
-check '... its VFs are unhealthy, that of the pod, too' ill rail0 3
+check '... its VFs are unhealthy, that of the pod, too' unhealthy rail0 3
 watch_lists rail0 rail1
 check '... and nothing else is: railctl names cause and time' reason_is_pf0s link 3
 deny '... by its exit status, too' railctl health
 check '... and remembers' remembers started
 check '... the log says so' logged 0 '"msg":"unhealthy".*link of .*PF pf0'
 check 'kubelet restarts' kubelet-standin restart --dir "$KUBELET"
-check '... and hears the same' ill rail0 3
+check '... and hears the same' unhealthy rail0 3
 check '... of rail1 as well' offers rail1 2
 watch_end
 check '... no VF of rail0 was offered in between' never rail0 'any(.[]; . == "Healthy")'
@@ -84,7 +84,7 @@ registered=$(grep -c '"registered with kubelet".*rail0' "$OUT/railheadd-0.log")
 check 'railheadd is killed' daemon_end 0 KILL
 check '... and back' daemon_start 0
 check '... registered' within 120 times 0 '"registered with kubelet".*rail0' $((registered + 1))
-check '... and tells the same' ill rail0 3
+check '... and tells the same' unhealthy rail0 3
 watch_end
 check '... no VF of rail0 was offered in between' never rail0 'any(.[]; . == "Healthy")'
 check 'the cable is in again' plug
@@ -130,7 +130,7 @@ first=${devices[0]} second=${devices[1]}
 check '... attached' cni add a "$first" && check '... each' attach b "$second"
 echo 0 >/sys/class/net/pf0/device/sriov_numvfs
 check 'the VFs of pf0 are removed: kubelet has none' within 120 has rail0 0 Healthy
-deny '... and is not told of ill ones' knows rail0 "$first"
+deny '... and has no unhealthy ones' knows rail0 "$first"
 check '... those of pf1 are there' offers rail1 2
 check '... CHECK names what is wrong' check_names_it a "$first" 'interface net1 is missing'
 check '... DEL of the one' cni del a "$first" && check '... and again' cni del a "$first"
@@ -145,5 +145,5 @@ check '... DEL' cni del a "$second" && check '... of both' cni del b "$first"
 check '... leaves nothing' nothing_left
 
 deny 'railheadd met no error' logged 0 '"level":"error"'
-check '... and ends when told to' daemon_end 0
+check '... and ends on SIGTERM' daemon_end 0
 finish

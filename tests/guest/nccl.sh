@@ -7,8 +7,8 @@
 
 inside() { if [ "$1" = host ]; then "${@:2}"; else ip netns exec "$@"; fi; } # POD COMMAND...
 
-# told POD VARIABLE: its value in the pod's nccl.conf, without the "=" of an exact list.
-told() {
+# nccl_value POD VARIABLE: its value in the pod's nccl.conf, without the "=" of an exact list.
+nccl_value() {
     local line
     while IFS= read -r line; do
         [ "${line%%=*}" = "$2" ] || continue
@@ -47,7 +47,7 @@ gids() {
 # hca_on POD INTERFACE: of those that nccl.conf names.
 hca_on() {
     local hcas
-    IFS=, read -ra hcas <<<"$(told "$1" NCCL_IB_HCA)"
+    IFS=, read -ra hcas <<<"$(nccl_value "$1" NCCL_IB_HCA)"
     # shellcheck disable=SC2016 # expanded in the namespace
     inside "$1" bash -c '
         for hca in "${@:2}"; do
@@ -70,10 +70,10 @@ in_range() {
 # in NCCL_IB_ADDR_RANGE.
 nccl_index() {
     local index family range gid type
-    index=$(told "$1" NCCL_IB_GID_INDEX) || return
+    index=$(nccl_value "$1" NCCL_IB_GID_INDEX) || return
     [ "$index" = -1 ] || { echo "$index"; return; }
-    family=$(told "$1" NCCL_IB_ADDR_FAMILY) && range=$(told "$1" NCCL_IB_ADDR_RANGE) &&
-        [ "$(told "$1" NCCL_IB_ROCE_VERSION_NUM)" = 2 ] || return
+    family=$(nccl_value "$1" NCCL_IB_ADDR_FAMILY) && range=$(nccl_value "$1" NCCL_IB_ADDR_RANGE) &&
+        [ "$(nccl_value "$1" NCCL_IB_ROCE_VERSION_NUM)" = 2 ] || return
     while read -r index gid _ type; do
         case $family:$gid in
             AF_INET:00000000000000000000ffff*) ;;
@@ -89,8 +89,8 @@ nccl_index() {
 # "HCA INDEX". rate: what the client has measured, in MB/s. Other tries, for on a busy machine the emulated
 # NICs lose more than soft RoCE bears; what is wrong is wrong three times.
 rate=0
-# told_by POD...: what the two ends and their soft RoCE have said of a failure.
-told_by() {
+# said_by POD...: what the two ends and their soft RoCE have said of a failure.
+said_by() {
     local pod
     for pod in "$@"; do inside "$pod" rdma statistic | tr '\n' ' '; done
     grep -Ehv '^ |^-|^$' /tmp/server.log /tmp/client.log
@@ -101,7 +101,7 @@ moves_once() {
     server=$(hca_on "$3" "$4") && server="$server $(nccl_index "$3" "$server")" || return
     client=$2
     if [ "$1" != host ]; then client=$(hca_on "$1" "$2") && client="$client $(nccl_index "$1" "$client")" || return; fi
-    meet=$(ip -4 -n "$3" -j address show dev "$(told "$3" NCCL_SOCKET_IFNAME)" | jq -r '.[0].addr_info[0].local')
+    meet=$(ip -4 -n "$3" -j address show dev "$(nccl_value "$3" NCCL_SOCKET_IFNAME)" | jq -r '.[0].addr_info[0].local')
     : >/tmp/client.log
     # Not by a function: its process would be a shell's, whose end is not the server's.
     ip netns exec "$3" timeout 120 ib_write_bw "${gentle[@]}" -d "${server% *}" -x "${server#* }" >/tmp/server.log 2>&1 &
@@ -111,6 +111,6 @@ moves_once() {
         status=$?
     fi
     [ "$status" = 0 ] || kill "$server" 2>/dev/null
-    if ! wait "$server" || [ "$status" != 0 ]; then told_by "$1" "$3"; return 1; fi
+    if ! wait "$server" || [ "$status" != 0 ]; then said_by "$1" "$3"; return 1; fi
     read -r _ _ _ rate _ < <(grep -A1 '#bytes' /tmp/client.log | tail -n 1)
 }

@@ -1,7 +1,7 @@
 #!/bin/bash
 # Runs in the guest: tests/support/vm/run-guest.sh -b BUILD_TREE -s cni=/usr/lib/cni tests/guest/nccl_config.sh
 #
-# What NCCL is told, against a real kernel's GID tables: rails of IPv4, of IPv6 and of both, a VLAN of the
+# What NCCL gets, against a real kernel's GID tables: rails of IPv4, of IPv6 and of both, a VLAN of the
 # pod's own, indices that move, NICs that disagree, GIDs that come late or never, a port that goes down.
 # Data moves by what nccl.conf says, and by nothing else.
 # shellcheck disable=SC2016 # jq's variables
@@ -155,7 +155,7 @@ before=$(world)
 check 'pod4: a rail with one IPv6 address' cni ADD pod4 net1 "$(vf pf0 2), $(static fd00:100::104/64)"
 check '... a rail with two, one of which is far away' cni ADD pod4 net2 "$(vf pf1 2), $(static fd00:200::104/64 fd99::104/64)"
 sed 's/^/      /' /run/railhead/nccl/pod4/nccl.conf
-check '... NCCL is told to search' test "$(told pod4 NCCL_IB_GID_INDEX) $(told pod4 NCCL_IB_ADDR_FAMILY)" = '-1 AF_INET6'
+check '... NCCL has to search' test "$(nccl_value pod4 NCCL_IB_GID_INDEX) $(nccl_value pod4 NCCL_IB_ADDR_FAMILY)" = '-1 AF_INET6'
 check '... and finds the address of the one' right pod4 net1 fd00:100::104
 check '... and of the other' right pod4 net2 fd00:200::104
 check '... at another index each' test "$(index_on pod4 net1) $(index_on pod4 net2)" = '1 2'
@@ -218,7 +218,7 @@ ip -n pod5 address add 10.100.0.105/24 dev net1
 check '... goes on when it comes' wait "$late"
 echo "      $(((${EPOCHREALTIME/./} - began) / 1000)) ms later"
 check '... hands its index over' right pod5 net1 10.100.0.105
-deny '... the second one waits as long as it was told' wait "$never"
+deny '... the second one waits as long as configured' wait "$never"
 check '... and says what is missing' answer pod6 '.msg | test("no RoCE v2 GID of 10.100.0.106 on net1")'
 check '... and what is there' answer pod6 '.details | test("index 0: fe80::")'
 check 'DEL of the first' cni DEL pod5 net1 "$(vf pf0 2), \"ipam\": { \"type\": \"static\" }"

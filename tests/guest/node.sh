@@ -33,7 +33,7 @@ daemon_start() {
     railheadd --kubelet-dir "$KUBELET" --resync-interval 86400 "$@" >>"$OUT/railheadd-$number.log" 2>&1 &
     daemons[number]=$!
 }
-daemon_end() { # NUMBER [SIGNAL]: told to or killed
+daemon_end() { # NUMBER [SIGNAL]: by SIGTERM, or by SIGNAL
     kill "-${2:-TERM}" "${daemons[$1]}" && { wait "${daemons[$1]}" || [ "${2:-TERM}" = KILL ]; }
 }
 logged() { grep -q "$2" "$OUT/railheadd-$1.log"; } # NUMBER PATTERN
@@ -45,7 +45,7 @@ seen() { kubelet-standin devices --dir "$KUBELET" "railhead.io/$1" --timeout 1; 
 # has RESOURCE N HEALTH: exactly so many.
 has() { [ "$(seen "$1" | jq "[.[] | select(.health == \"$3\")] | length")" = "$2" ]; }
 offers() { within 120 has "$1" "$2" Healthy; }
-ill() { within 120 has "$1" "$2" Unhealthy; }
+unhealthy() { within 120 has "$1" "$2" Unhealthy; }
 is() { seen "$1" | jq -e --arg id "$2" "any(.[]; .id == \$id and .health == \"$3\")"; } # RESOURCE ID HEALTH
 knows() { seen "$1" | jq -e --arg id "$2" 'any(.[]; .id == $id)'; }                     # RESOURCE ID
 

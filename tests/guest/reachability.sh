@@ -95,7 +95,7 @@ passed_by() { tc -n leaf -s -j filter show dev swp2 ingress | jq "[.[] | select(
 in_class() { [ "$(passed_by 1)" -gt 8 ]; }
 carrier_is() { [ "$(cat /sys/class/net/pf0/carrier)" = "$1" ]; }
 cut() { cable w0 out && within 60 carrier_is 0; }
-mend() { cable w0 in && within 60 carrier_is 1; }
+repair() { cable w0 in && within 60 carrier_is 1; }
 
 modprobe -a rdma_rxe ib_uverbs
 check 'soft RoCE alone' reachability_guest_test
@@ -127,24 +127,24 @@ check '... all is well again' within "$LIMIT" both_well
 check "the endpoint's RDMA device is taken away" timeout 60 rdma link delete rxe_pf0_probe
 check '... there is a new one' within "$LIMIT" both_well
 check 'the cable is cut' cut
-check '... and is in again' mend
+check '... and is in again' repair
 check '... all is well again' within "$LIMIT" both_well
 
-# As while a fabric with a new node is rolled out: who is not answered by RDMA must not be told where to ask.
+# As while a fabric with a new node is rolled out: who is not answered by RDMA must not learn where to ask.
 forget_node1() {
     jq 'del(.rails[].probeAddresses.node1)' /etc/railhead/fabric.json >/etc/railhead/.new && mv /etc/railhead/.new /etc/railhead/fabric.json &&
         kill -HUP "${daemons[0]}"
 }
 not_asked() { report at_node1 | jq -e '.rails[0].peers[0] | .state == null and .sent > 0 and .answered == null and .rdmaSent == null'; }
-ill_at_node1() { grep -c 'node0 noRdma' "$OUT/railheadd-node1.log"; }
+faulty_at_node1() { grep -c 'node0 noRdma' "$OUT/railheadd-node1.log"; }
 # What node1 was about to ask when it was well again is over.
 sent=$(metric railhead_rail_rdma_probes_total)
 check '... and stays so' within "$LIMIT" more railhead_rail_rdma_probes_total "$((sent + 16))"
 check '... at both nodes' within "$LIMIT" both_well
-before=$(ill_at_node1)
+before=$(faulty_at_node1)
 check 'node0 does not know of node1 yet' forget_node1
-check '... which does not take it for ill' within "$LIMIT" not_asked
-check '... nor has in between' test "$(ill_at_node1)" = "$before"
+check '... which does not take it for faulty' within "$LIMIT" not_asked
+check '... nor has in between' test "$(faulty_at_node1)" = "$before"
 check '... until it does' write_fabric .
 kill -HUP "${daemons[0]}"
 check '... all is well again' within "$LIMIT" both_well
@@ -170,7 +170,7 @@ check '... all is well again' within "$LIMIT" both_well
 
 kill -TERM "$node1"
 wait "$node1"
-check 'railheadd ends when told to' daemon_end 0
+check 'railheadd ends on SIGTERM' daemon_end 0
 check '... and leaves no device' within "$LIMIT" has_endpoints 0
 [ "$failures" = 0 ] || everything
 finish

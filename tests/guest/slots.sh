@@ -12,7 +12,7 @@ set -u
 readonly CHECKPOINT=/var/lib/kubelet/device-plugins/kubelet_internal_checkpoint
 
 # ---- the node ----------------------------------------------------------------------------
-# Three VFs on node 0, two on node 1: the nodes can be told apart by counting.
+# Three VFs on node 0, two on node 1: counting tells the nodes apart.
 late_pool() { fabric '.rails[].softRoce = true | . + { pools: [ { resource: "railhead.io/roce", binding: "late", rails: '"$1"' } ] }'; } # RAILS
 readonly BOTH='["rail0", "rail1"]'
 node() {
@@ -21,7 +21,7 @@ node() {
     echo '{ "accelerators": { "vendors": ["1234:0380"] } }' >/etc/railhead/topology.json
     late_pool "$BOTH" && kubelet_start && daemon_start 0 && offers roce 5
 }
-# The other way round: what is near is told to be far.
+# The other way round: what is near is stated to be far.
 invert_topology() {
     railctl topology -o json >/tmp/topo || return
     jq '{ paths: [ .paths[] | { nic, accelerator, path: (if .path == "SYS" then "PIX" else "SYS" end) } ],
@@ -59,8 +59,8 @@ device_of() { jq -r --arg slot "$2" '.devices[] | select(.slot == $slot).device'
 numa_of() { cat "/sys/bus/pci/devices/$1/numa_node"; } # PCI
 beside() { [ "$(numa_of "$1")" = "$(numa_of "$2")" ]; } # GPU VF
 
-# ---- what kubelet is told ------------------------------------------------------------------
-# free_slots NODE: of those that no pod has, as kubelet was told.
+# ---- what kubelet knows --------------------------------------------------------------------
+# free_slots NODE: of those that no pod has, as kubelet knows them.
 bound_slots() {
     find /run/railhead/locks -name 'slot-*.lock' ! -empty | jq -Rnc '[inputs | sub(".*/"; "") | rtrimstr(".lock")]'
 }
@@ -92,7 +92,7 @@ readonly NEAR0=0000:44:00.0 NEAR1=0000:84:00.0 # GPUs
 # Two pods for the second node's GPU take its two VFs, whatever their slots' nodes are.
 check 'a pod with a GPU of node 1' attach a "$NEAR1" && check '... has a VF of node 1' beside "$NEAR1" "$vf"
 slot_a=$slot vf_a=$vf
-check '... its slot is told to be there' slot_is_at "$slot_a" 1
+check '... its slot is reported there' slot_is_at "$slot_a" 1
 check '... free slots are free VFs' agrees 3 1
 check 'another one' attach b "$NEAR1" && check '... has the other VF of node 1' beside "$NEAR1" "$vf"
 slot_b=$slot
@@ -140,7 +140,7 @@ check '... free slots are free VFs' agrees 3 2
 
 # ---- two daemons -------------------------------------------------------------------------------
 bound_by() { grep -c '"msg":"bound"' "$OUT/railheadd-$1.log"; } # NUMBER: so many slots so far
-# pods_at_once POD...: ADDs at the same time; each has its own VF or is told to come again. They
+# pods_at_once POD...: ADDs at the same time; each has its own VF or has to come again. They
 # come again, too, when kubelet refuses them while it takes the resource's daemon for gone.
 pods_at_once() {
     local name pids=() slots=() i
@@ -173,7 +173,7 @@ all_gone() { # POD...
 }
 is_standby() { within 120 logged "$1" 'newer'; }
 # kubelet takes the end of the old daemon's stream for the end of the new one's (1.36), until the
-# new one has registered once more: that is not ours to mend. No slot goes for all that.
+# new one has registered once more: that is not ours to fix. No slot goes for all that.
 watch_lists roce
 check 'a second railheadd starts' daemon_start 1
 check '... registers' within 120 logged 1 '"registered with kubelet"'
@@ -195,7 +195,7 @@ check '... DEL' all_gone p0 p1 p2 p3 p4
 check 'a third starts, and the first ends: an update' daemon_start 1 && check '... registers' within 120 times 1 '"registered with kubelet"' 2
 check '... the first stands by' within 120 times 0 'newer' 2
 watch_lists roce
-check '... the first ends when told to' daemon_end 0
+check '... the first ends on SIGTERM' daemon_end 0
 check 'five pods at once have five VFs' pods_at_once p0 p1 p2 p3 p4
 check '... DEL' all_gone p0 p1 p2 p3 p4
 watch_end
@@ -204,5 +204,5 @@ check '... and has all of them' offers roce 5
 check 'all is as it was' agrees 3 2
 check '... nothing is left' nothing_left
 deny 'no railheadd met an error' grep -h '"level":"error"' "$OUT/railheadd-0.log" "$OUT/railheadd-1.log"
-check '... the last ends when told to' daemon_end 1
+check '... the last ends on SIGTERM' daemon_end 1
 finish

@@ -95,7 +95,7 @@ check '... with their MACs' macs_of pf0 6
 stray=$(vf_netdev pf1 5)
 ip link set "$stray" netns pod1
 fabric '{ "vfs": 2, "mac": "derived", "atStart": false }'
-check 'a VF in a namespace that nobody told of is in use' exits 1 railctl vfs apply --rail rail1
+check 'a VF in an unknown namespace is in use' exits 1 railctl vfs apply --rail rail1
 check '... and named' said 'VF 5'
 ip -n pod1 link set "$stray" netns 1
 ip address add 192.0.2.1/24 dev "$(vf_netdev pf1 0)"

@@ -70,8 +70,8 @@ def lists_wrong(text, source, schemas):
 def paths_wrong(text, source):
     """The paths of the sources are in the table of docs/reference/kernel-interfaces.md, and the other way round."""
     rows = pages.sections(text["kernel-interfaces.md"]).get("Interfaces: files, formats, names", [])
-    told = [name for row in rows for cell in row.cells for name in pages.CODE.findall(cell)]
-    listed = {re.split(r"[A-Z*{]", name)[0] for name in told if name.startswith("/")}
+    spans = [name for row in rows for cell in row.cells for name in pages.CODE.findall(cell)]
+    listed = {re.split(r"[A-Z*{]", name)[0] for name in spans if name.startswith("/")}
     there = source.paths()
     wrong = [f"kernel-interfaces.md lacks `{path}`" for path in sorted(there)
              if not any(name.startswith(path.rstrip("/")) or path.startswith(name) for name in listed)]

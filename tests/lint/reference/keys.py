@@ -118,7 +118,7 @@ def rewritten(text, schemas):
 
 
 def wrong(text, schemas):
-    """Of {page: text}: what is not so, what is not told, and which objects have no table."""
+    """Of {page: text}: what is not so, what is not described, and which objects have no table."""
     said, described = [], set()
     for page, there in text.items():
         for (of, way, old), (*_, new) in zip(TABLE.findall(there), TABLE.findall(rewritten(there, schemas)), strict=True):
@@ -127,7 +127,7 @@ def wrong(text, schemas):
             said += [f"{page} lacks '{line}': tests/lint/reference/check.py BIN --write" for line in new if line not in old]
             said += [f"{page} has '{line}', which the schema says otherwise" for line in old if line not in new]
             for row in map(pages.Row.of, old[2:]):
-                said += [f"{page}, {way or of}: {row.cells[0]} is not told what it is for"] if not row.cells[3] else []
-                said += [f"{page}, {way or of}: {row.cells[0]} is not told what its absence means"] if row.cells[1] and not row.cells[2] else []
+                said += [f"{page}, {way or of}: {row.cells[0]} lacks its purpose"] if not row.cells[3] else []
+                said += [f"{page}, {way or of}: {row.cells[0]} lacks the meaning of its absence"] if row.cells[1] and not row.cells[2] else []
     return said + [f"the schema {name} has an object without a table: {', '.join(one['properties'])}"
                    for name, schema in schemas.items() for one in every_object(schema) if tuple(one["properties"]) not in described]

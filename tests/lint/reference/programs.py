@@ -32,8 +32,8 @@ class Programs:
     def errors(self, fabric):
         """What railctl finds wrong with it."""
         (self.root / "fabric.json").write_text(json.dumps(fabric))
-        told = json.loads(self.run("railctl", "config", "check", "/fabric.json", "-o", "json").stdout)
-        return [error["message"] for error in told.get("errors", [])]
+        answer = json.loads(self.run("railctl", "config", "check", "/fabric.json", "-o", "json").stdout)
+        return [error["message"] for error in answer.get("errors", [])]
 
 
 COMMANDS = ("Subcommands", "Look", "Act", "Prove", "Set up")  # headings above commands

@@ -15,7 +15,7 @@ DEFAULTS = {
     ("cni.md", "`railhead-ipam`", "reuseDelaySeconds"): ("cni/fabric/fabric.h", r"kDefaultReuseDelaySeconds = (\d+)"),
     ("cni.md", "`railhead-ipam`", "minReuseDelaySeconds"): ("cni/fabric/fabric.h", r"kDefaultMinReuseDelaySeconds = (\d+)"),
 }
-# Paths of other programs, told where they are used.
+# Paths of other programs, described where they are used.
 FOREIGN_PATH = re.compile(r"/etc/(containerd|crio|cni|cdi|ucx$)|/var/lib/rancher|/run/secrets|\\")
 
 

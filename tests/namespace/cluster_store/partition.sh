@@ -1,6 +1,6 @@
 #!/bin/bash
 # partition.sh TEST - eleven network namespaces on one bridge: n1..n3 for members of etcd (10.77.0.1..3), n11..n18 for
-# nodes (10.77.0.11..18), and TEST among them (10.77.0.254). Whoever takes port vN of the bridge down cuts nN off.
+# nodes (10.77.0.11..18), and TEST among them (10.77.0.254). Taking port vN of the bridge down cuts nN off.
 # Needs root; everything is in a namespace of its own and goes with it.
 set -euo pipefail
 if [ -z "${RAILHEAD_IN_NAMESPACE:-}" ]; then

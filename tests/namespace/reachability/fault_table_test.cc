@@ -62,7 +62,7 @@ std::vector<Fault> Faults() {
       {"the port of node1 is in another VLAN",
        drop([](const Passing& f) { return f.from == 1 || f.to == 1; }), nothing, "silent", "silent",
        "degraded", "dead"},
-      {"what has RoCE's traffic class is lost at node1",
+      {"frames with RoCE's traffic class are lost at node1",
        drop([](const Passing& f) { return f.traffic_class == 106 && (f.from == 1 || f.to == 1); }), nothing,
        "silent", "silent", "degraded", "degraded"},
   };

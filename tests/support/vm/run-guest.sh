@@ -193,7 +193,7 @@ done
 if [ -s "$job/rc" ]; then exit "$(cat "$job/rc")"; fi
 case $status in
     124) echo "run-guest.sh: node$node: the limit of $limit s is reached" >&2; exit 124 ;;
-    silent) die "node$node has stopped: not a sign of life in $((2 * silence)) s" ;;
+    silent) die "node$node has stopped: no heartbeat for $((2 * silence)) s" ;;
 esac
 {
     echo "run-guest.sh: node$node died (QEMU's status $status); QEMU and the end of the console said:"

@@ -110,7 +110,7 @@ def read_by(name, files):
     return needed
 
 
-def of_alert(rule, sections, told):
+def of_alert(rule, sections, listed):
     """Sentences."""
     name, annotations = rule['alert'], rule.get('annotations', {})
     if rule.get('labels', {}).get('severity') not in SEVERITIES:
@@ -121,10 +121,10 @@ def of_alert(rule, sections, told):
         yield f'{name} has no runbook_url docs/reference/runbooks.md#{name.lower()}'
     if name not in sections:
         yield f'docs/reference/runbooks.md has no section {name}'
-    if name not in told:
+    if name not in listed:
         yield f'docs/reference/alerts.md does not tell of {name}'
-    elif told[name] != (rule['labels'].get('severity'), rule.get('for', '')):
-        yield f'docs/reference/alerts.md says {told[name]} of {name}, the rule {rule["labels"].get("severity")}, {rule.get("for", "at once")}'
+    elif listed[name] != (rule['labels'].get('severity'), rule.get('for', '')):
+        yield f'docs/reference/alerts.md says {listed[name]} of {name}, the rule {rule["labels"].get("severity")}, {rule.get("for", "at once")}'
 
 
 def of_inhibition(alerts):
@@ -147,12 +147,12 @@ def main():
     alerts = {rule['alert']: rule for rule in sources.rules() if 'alert' in rule}
     sections = re.findall(r'^## (\w+)$', sources.document('reference/runbooks.md'), re.M)
     table = sources.document('reference/alerts.md')
-    told = {name: (severity, '' if time == 'at once' else time)
+    listed = {name: (severity, '' if time == 'at once' else time)
             for name, severity, time in re.findall(r'^\| \[(\w+)\]\(\.\./reference/runbooks\.md#\w+\) \| (\w+) \| ([^|]*?) \|', table, re.M)}
     for rule in alerts.values():
-        problems += of_alert(rule, sections, told)
+        problems += of_alert(rule, sections, listed)
     problems += [f'docs/reference/runbooks.md: there is no alert {name}' for name in sections if name.startswith('Railhead') and name not in alerts]
-    problems += [f'docs/reference/alerts.md: there is no alert {name}' for name in told if name not in alerts]
+    problems += [f'docs/reference/alerts.md: there is no alert {name}' for name in listed if name not in alerts]
     for rule in sources.rules():
         problems += [f'no metric {name} is in docs/reference/metrics.md' for name in sources.unknown(sources.names_in(rule['expr']))]
     problems += of_inhibition(alerts)

@@ -4,7 +4,7 @@
 #
 #   control_plane_start   sets KUBECONFIG; node0.kubeconfig and node.admin.kubeconfig in $work are for the node
 # The node is 10.96.0.15; for it 10.96.0.1, which is the service "kubernetes" as well, is this machine's loopback (nat.sh).
-# So whoever has no kube-proxy, like railheadd here, reaches the service all the same.
+# So a program without kube-proxy, like railheadd here, reaches the service all the same.
 kubectl() { "$BIN/kubectl" "$@"; }
 
 # certificate NAME SUBJECT [NAMES]: signed by ca.

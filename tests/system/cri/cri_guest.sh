@@ -123,7 +123,7 @@ check 'a CDI name in an annotation, as older kubelets pass it' container annotat
     --annotation "cdi.k8s.io/railhead=railhead.io/nic=${devices[0]}"
 check '... is the same, for that VF' seen '(.devices | length) == 2 and (.ncclConf | length) > 1'
 deny 'a container with a CDI name that nobody wrote' container unknown --cdi railhead.io/nic=0000:00:00.0
-check '... is told which' grep -q 'unresolvable CDI devices railhead.io/nic=0000:00:00.0' /tmp/error
+check '... the error names it' grep -q 'unresolvable CDI devices railhead.io/nic=0000:00:00.0' /tmp/error
 
 check 'a container that stays' container staying --detach "${allocated[@]}" -- /show --stay
 check '... has said the same by then' said_the_same

@@ -59,7 +59,7 @@ need 'PFs, VFs, kubelet' node
 need 'railheadd' daemon_start
 need 'two GPUs on each of two switches' find_gpus
 need 'the container runtime' runtime_start bridge host-local
-check 'kubelet is told of slots, not of VFs' jq -e 'length == 4 and all(.[]; .id | startswith("slot-"))' /tmp/devices
+check 'kubelet gets slots, not VFs' jq -e 'length == 4 and all(.[]; .id | startswith("slot-"))' /tmp/devices
 echo '--- railctl topology:'
 railctl topology
 before=$(remains)
@@ -97,7 +97,7 @@ check '... the VFs are on the host again' restored
 
 # Without the daemon nobody knows what a slot is; code 11 makes kubelet try again.
 check 'a pod is given a slot, and railheadd ends' admit waits 1 "${gpus[1]}"
-check '... as told' daemon_stop
+check '... on SIGTERM' daemon_stop
 deny '... its sandbox fails' cri-pod sandbox "${pod[@]}"
 said_why
 check '... and says what is missing' grep -q 'asking railheadd at /run/railhead/bind.sock' /tmp/why

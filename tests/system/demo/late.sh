@@ -19,7 +19,7 @@ set -u
 # shellcheck source=tests/system/demo/report.sh
 . "$SRC/tests/system/demo/report.sh"
 fault=$1
-# Neither in PCI order nor switch by switch: whoever takes the first VF that is free fails.
+# Neither in PCI order nor switch by switch: a plugin that takes the first free VF fails.
 readonly ORDER=(3 0 2 1)
 
 # The stand-in of kubelet has a directory of its own (tests/system/cri/late.sh).
@@ -86,7 +86,7 @@ end_pods() {
     step "the pods end"
     for sandbox in "${sandboxes[@]}"; do held remove "the runtime removes each pod" cri-pod remove --sandbox "$sandbox"; done
     held restored "VFs, RDMA devices, sandboxes and files are as before" restored
-    held end "railheadd ends when told to" daemon_stop
+    held end "railheadd ends on SIGTERM" daemon_stop
     runtime_stop
 }
 
@@ -94,6 +94,6 @@ end_pods() {
 : >"$OUT/bound"
 sandboxes=()
 start_node
-held slots "kubelet is told of slots, not of VFs" slots_only
+held slots "kubelet gets slots, not VFs" slots_only
 for i in "${ORDER[@]}"; do run_pod "${gpus[i]}"; done
 end_pods

@@ -187,7 +187,7 @@ end_pod() {
     ip netns del "$POD"
     held restored "PFs, VFs, RDMA devices and /run/railhead are as before" restored
     held leaked "no address leaked: this node's whole range can be handed out" none_leaked
-    held daemon "railheadd ends when told to" railheadd_ends
+    held daemon "railheadd ends on SIGTERM" railheadd_ends
     kill "$kubelet"
     wait "$kubelet" 2>/dev/null
 }

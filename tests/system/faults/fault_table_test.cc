@@ -130,7 +130,7 @@ class FaultTableOfANode : public FaultyNode {
         {"the switch forwards nothing of rail0 (wrong VLAN, dead leaf)",
          [this] { switch_.Drop([](const Passing& frame) { return frame.from == 0 || frame.to == 0; }); },
          heal, "health", "the rail of PF pf0 (0000:43:00.0) reaches nothing", "rail0", rail0, "probes"},
-        {"what goes to the neighbour is lost",
+        {"the frames to the neighbour are lost",
          drop([](const Passing& frame) { return frame.to == 2 && frame.source_port != 0; }),
          heal,
          "reachability",

@@ -55,10 +55,10 @@ reaches_all() { "$@" railctl reachability -o json | jq -e '(.rails | length) == 
     and all(.peers[]; .state == null)) and all(.pods[]; .state == "reachable")'; }
 # out_of_use: of kubelet's view.
 out_of_use() {
-    local rail all ill out=()
+    local rail all unhealthy out=()
     for rail in rail0 rail1; do
-        read -r all ill < <(seen "$rail" | jq -r '"\(length) \([.[] | select(.health != "Healthy")] | length)"') && [ "$all" != 0 ] || { echo "$rail: no devices"; return; }
-        if [ "$ill" = "$all" ]; then out+=("$rail"); elif [ "$ill" != 0 ]; then out+=("$ill of $rail"); fi
+        read -r all unhealthy < <(seen "$rail" | jq -r '"\(length) \([.[] | select(.health != "Healthy")] | length)"') && [ "$all" != 0 ] || { echo "$rail: no devices"; return; }
+        if [ "$unhealthy" = "$all" ]; then out+=("$rail"); elif [ "$unhealthy" != 0 ]; then out+=("$unhealthy of $rail"); fi
     done
     if [ ${#out[@]} = 0 ]; then echo nothing; else (IFS=, && echo "${out[*]}" | sed 's/,/ and /g'); fi
 }
@@ -157,16 +157,16 @@ drop_class() {
 drop_no_class() { tc -n leaf0 qdisc del dev swp2 clsact; }
 stale_mac() { bridge -n leaf0 fdb replace "$pod_mac" dev swp2 master static sticky vlan 100; }
 fresh_mac() { bridge -n leaf0 fdb del "$pod_mac" dev swp2 master vlan 100; }
-# stranger ADDRESS: a host at leaf0 that has it.
-stranger() {
-    ip netns add stranger && ip -n leaf0 link add stranger type veth peer name eth0 netns stranger && plug_in leaf0 stranger 100 &&
-        bridge -n leaf0 vlan add dev stranger vid 100 pvid untagged && ip -n stranger address add "$1/24" dev eth0 &&
-        ip -n stranger link set eth0 up
+# unknown_host ADDRESS: a host at leaf0 that has it.
+unknown_host() {
+    ip netns add unknown_host && ip -n leaf0 link add unknown_host type veth peer name eth0 netns unknown_host && plug_in leaf0 unknown_host 100 &&
+        bridge -n leaf0 vlan add dev unknown_host vid 100 pvid untagged && ip -n unknown_host address add "$1/24" dev eth0 &&
+        ip -n unknown_host link set eth0 up
 }
 has_address() { [ "$(ip -n p -j -4 address show net1 | jq -r '.[0].addr_info[0].local')" = "$1" ]; }
 quarantined() { railctl ipam list | grep -E "^$1 +.* quarantined "; }
-stranger_goes() { ip -n leaf0 link del stranger && ip netns del stranger; }
-restart_beside_stranger() { daemon_end 0 && stranger 10.100.0.1 && daemon_start 0; }
+unknown_host_goes() { ip -n leaf0 link del unknown_host && ip netns del unknown_host; }
+restart_beside_unknown_host() { daemon_end 0 && unknown_host 10.100.0.1 && daemon_start 0; }
 slow() { tc -n leaf0 qdisc add dev swp1 root tbf rate 1mbit burst 10k latency 400ms; }
 fast() { tc -n leaf0 qdisc del dev swp1 root; }
 error_storm() {
@@ -178,7 +178,7 @@ storm_over() { kill "$stormer" && { wait "$stormer" || true; } 2>/dev/null; }
 quiet() { lldpd_kill 0; }
 talk() { lldpd_start 0; }
 cut() { cable w0 out; }
-mend() { cable w0 in; }
+repair() { cable w0 in; }
 
 check 'two nodes, two leaves' start
 [ "$failures" = 0 ] || { everything; tail -n 30 "$OUT"/*.log; finish; }
@@ -187,14 +187,14 @@ check '... all reach all, and know their switches' within 180 is_well
 check 'the switches are lldpd'\''s' test "$(railctl lldp -o json | jq -c '[.rails[] | [.switch, .port]]')" = '[["leaf0","swp1"],["leaf1","swp1"]]'
 
 # The pod has another address than it would have got: that is the first row.
-check 'another host has the address that a pod is to get' stranger 10.100.0.10
+check 'another host has the address that a pod is to get' unknown_host 10.100.0.10
 check '... a pod gets a VF of rail0' allocate rail0 1
 check '... and is made' pod p
 check '... by ADD, with the next address' cni add p "${devices[0]}"
 check '... which it has' has_address 10.100.0.11
 check '... railctl ipam list: quarantined' quarantined 10.100.0.10
 check '... out of use: nothing else' out_is nothing
-check '... ends' stranger_goes
+check '... ends' unknown_host_goes
 check '... all is well, also from inside the pod' within "$LIMIT" is_well
 [ "$failures" = 0 ] || { everything; finish; }
 rows+=('| another host has the address that a pod is to get | `railctl ipam list`: quarantined; ADD gives the pod the next | this address | ten minutes |')
@@ -211,15 +211,15 @@ fault 'what node1 sends to node0 is lost' drop_of_node1 drop_nothing nothing '' 
 fault 'MTU black hole: no more than 1,300 bytes to node1' narrow wide nothing '' reachability 'mtu: node1'
 fault 'the leaf has no queue for RoCE at the port of node1' drop_class drop_no_class nothing '' reachability 'silent: node1' 'reachability at node1' 'silent: node0'
 fault 'the leaf sends the frames for a pod to another port' stale_mac fresh_mac nothing '' 'reachability of the pod' 'gateway 10.100.0.254 does not answer'
-fault 'another host has the probe address when railheadd starts' restart_beside_stranger stranger_goes nothing '' \
+fault 'another host has the probe address when railheadd starts' restart_beside_unknown_host unknown_host_goes nothing '' \
     reachability 'the probe address 10.100.0.1 is in use by'
-fault 'the cable of rail0 is cut' cut mend rail0 carrier health 'has no carrier'
+fault 'the cable of rail0 is cut' cut repair rail0 carrier health 'has no carrier'
 fault 'the PF of rail0 counts frames with errors (injected)' error_storm storm_over rail0 'a quiet window' health rx_crc_errors
 fault 'the leaf'\''s lldpd is killed' quiet talk nothing '' lldp unknown
 fault 'the leaf sends no more than 1 Mbit/s to rail0' slow fast nothing ''
 
 check 'the pod ends' cni del p "${devices[0]}"
-check 'railheadd ends when told to' daemon_end 0
+check 'railheadd ends on SIGTERM' daemon_end 0
 
 # ---- the table -----------------------------------------------------------------------------
 documented() { sed -n "/^$HEADING\$/,/^## /p" "$SRC/docs/operate/node-status.md" | sed -n '/^|---/,/^$/p' | grep '^| '; }

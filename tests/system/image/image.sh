@@ -79,7 +79,7 @@ GIT_DIR=$work/none SOURCE_DATE_EPOCH=1700000000 "$repo/manifests/image/build.py"
 jq -e '.creationInfo.created == "2023-11-14T22:13:20Z" and (.packages[] | select(.name == "railhead") | .sourceInfo == "commit unknown")' \
     "$work/archive.tar.spdx.json" >/dev/null || fail "the bill of materials of sources without a repository"
 
-# Mistakes are told.
+# Mistakes are reported.
 mkdir "$work/empty"
 if "$repo/manifests/image/build.py" --build "$work/empty" --out "$work/x.tar" 2>"$work/error"; then fail "built from nothing"; fi
 grep -q 'run tests/setup.sh --build' "$work/error" || fail "$(cat "$work/error")"

@@ -2,7 +2,7 @@
 import json
 import re
 
-# Made by others: the cluster, or whoever applies the manifests.
+# Made by others: the cluster, or the user who applies the manifests.
 EXTERNAL = {('Secret', 'railhead-probe-keys'): {'probe-keys'},  # optional
             ('ConfigMap', 'kube-root-ca.crt'): {'ca.crt'},
             ('Secret', 'railhead-etcd'): {'ca.pem', 'client.pem', 'client-key.pem'}}

@@ -90,10 +90,10 @@ check '... DEL' detach a "$vf"
 check 'an ADD is killed' killed_add b "$vf"
 check '... its VF is fetched from the living namespace' within 60 reconciled && check '... and is on the host again' within 180 is_on_host "$vf"
 ip netns del b
-check 'a PF goes down, its VFs are ill' ip link set pf0 down && check '... seen' ill rail0 2
+check 'a PF goes down, its VFs are unhealthy' ip link set pf0 down && check '... seen' unhealthy rail0 2
 check '... it comes up' ip link set pf0 up && check '... seen, too' offers rail0 2
 check 'a changed fabric' fabric '. + { pools: [ { resource: "railhead.io/rail0", rails: ["rail0"], ncclConfig: "off" } ] }'
-check '... is read when told to' systemctl reload "$UNIT"
+check '... is read on reload' systemctl reload "$UNIT"
 check '... and is in force' within 60 logged '"msg":"advertised devices changed","resource":"railhead.io/late"'
 echo '{' >/etc/railhead/fabric.json
 check 'a broken one, too' systemctl reload "$UNIT" && check '... is not taken' within 60 logged 'the last valid configuration stays in use'

@@ -37,7 +37,7 @@ for ((n = 1; n < 2000; n++)); do
     given=$((given + 1))
     echo "$answer" >>"$addresses"
 done
-check "a full disk is told" 'No space left on device' "$answer"
+check "a full disk is reported" 'No space left on device' "$answer"
 check "... with its code" '"code": 105,' "$answer"
 check "... and what to do" 'free space' "$answer"
 check "... again" 'No space left' "$(ipam ADD again)"
@@ -52,7 +52,7 @@ check "the first one is still known" "$(grep -o '10\.1\.[0-9.]*/16' "$addresses"
 
 mount -o remount,ro "$work/disk"
 answer=$(ipam ADD late)
-check "a read-only disk is told" 'Read-only file system' "$answer"
+check "a read-only disk is reported" 'Read-only file system' "$answer"
 check "... with its code" '"code": 104,' "$answer"
 check "DEL tells it too, and is called again" 'Read-only file system' "$(ipam DEL pod0)"
 mount -o remount,rw "$work/disk"

@@ -143,10 +143,10 @@ class VerdictTest(unittest.TestCase):
             self.assertEqual(count(record, MISSED), 0, group)
 
     def test_a_node_with_fewer_devices_says_so(self) -> None:
-        for devices, told in ((1024, False), (32, True)):
+        for devices, says_so in ((1024, False), (32, True)):
             record = good()
             record.add('node', 'railheadd', 'devices', 'VFs', devices)
-            self.assertEqual('with no more than 32 VFs' in show(verdicts(record)), told)
+            self.assertEqual('with no more than 32 VFs' in show(verdicts(record)), says_so)
 
     def test_a_slow_machine_gets_more_for_startup(self) -> None:
         for value, missed in ((1.9, 0), (1.95, 1)):
@@ -181,8 +181,8 @@ class TableTest(unittest.TestCase):
         record = good()
         record.add('rtnl', 'one question', 'asking for a PF and its VFs', 'us', 65.4)
         table = rtnl_table(record, 'rtnl', 'Title')
-        for told in ('Title (n = 1)', '2.00x', '65.4'):
-            self.assertIn(told, table)
+        for part in ('Title (n = 1)', '2.00x', '65.4'):
+            self.assertIn(part, table)
 
 
 unittest.main()
