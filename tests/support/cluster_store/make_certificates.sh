@@ -1,7 +1,7 @@
 #!/bin/bash
 # make_certificates.sh DIR - what TLS tests need, as PEM in DIR: an authority (ca), a server's certificate for
 # localhost, 127.0.0.1, ::1 and 10.77.0.1..10.77.0.3 (server), one for another name (elsewhere), clients' (client, admin);
-# another authority (other-ca) and a client of that one (stranger).
+# another authority (other-ca) and a client of that one (unknown).
 set -euo pipefail
 cd "$1"
 authority() { # NAME
@@ -20,4 +20,4 @@ signed elsewhere ca /CN=elsewhere DNS:elsewhere.test
 # etcd's gateway takes no client certificate with a CN, Kubernetes' API needs one.
 signed client ca /O=railhead DNS:client.test
 signed admin ca /O=system:masters/CN=admin DNS:client.test
-signed stranger other-ca /CN=stranger DNS:stranger.test
+signed unknown other-ca /CN=unknown DNS:unknown.test

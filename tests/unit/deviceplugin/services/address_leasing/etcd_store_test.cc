@@ -50,8 +50,8 @@ TEST_F(EtcdTest, WhoIsNotWhoItShouldBeIsRefused) {
   config.ca_file = Pems().Path("other-ca.pem");
   ExpectRefusal(config, ErrorCode::kPermission, "certificate is not trusted");
   config = good;
-  config.cert_file = Pems().Path("stranger.pem");
-  config.key_file = Pems().Path("stranger-key.pem");
+  config.cert_file = Pems().Path("unknown.pem");
+  config.key_file = Pems().Path("unknown-key.pem");
   ExpectRefusal(config, ErrorCode::kPermission, "does not accept our certificate");
   config.cert_file = config.key_file = "";
   ExpectRefusal(config, ErrorCode::kPermission, "does not accept our certificate");
