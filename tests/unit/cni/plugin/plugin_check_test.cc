@@ -46,8 +46,12 @@ TEST_F(PluginCheckTest, VfSettings) {
       "spoofchk":"off","trust":"on","link_state":"enable","max_tx_rate":1000,"min_tx_rate":10,)" +
                 Ipam();
   Attach(call);
-  const VfSettings good{
-      MacAddress::Parse("02:aa:00:00:00:01"), {{100, 3}}, false, true, VfLinkState::kEnable, {{10, 1000}}};
+  const VfSettings good{.mac = MacAddress::Parse("02:aa:00:00:00:01"),
+                        .vlan = {{100, 3}},
+                        .spoofchk = false,
+                        .trust = true,
+                        .link_state = VfLinkState::kEnable,
+                        .rate = {{10, 1000}}};
   const std::vector<std::pair<VfSettings, std::string>> broken = {
       {{.mac = MacAddress::Parse("02:aa:00:00:00:02")},
        "mac is 02:aa:00:00:00:02, should be 02:aa:00:00:00:01"},
