@@ -105,7 +105,6 @@ struct railhead::Shape<railhead::attachment::PluginConfig> {
         vf("mac", &VfSettings::mac, attachment::kUnicastMac);
         vf("spoofchk", &VfSettings::spoofchk, attachment::kOnOff);
         vf("trust", &VfSettings::trust, attachment::kOnOff);
-        vf("query_rss", &VfSettings::query_rss, attachment::kOnOff);
         vf("link_state", &VfSettings::link_state, attachment::kBlank);
       });
     });

@@ -65,10 +65,6 @@ void StoreVfAttribute(int& vf, VfSettings& settings, int type, BytesView payload
     case IFLA_VF_TRUST:
       if (const auto trust = ReadStruct<ifla_vf_trust>(payload)) settings.trust = Flag(trust->setting);
       break;
-    case IFLA_VF_RSS_QUERY_EN:
-      if (const auto query = ReadStruct<ifla_vf_rss_query_en>(payload))
-        settings.query_rss = Flag(query->setting);
-      break;
     case IFLA_VF_LINK_STATE:
       if (const auto link = ReadStruct<ifla_vf_link_state>(payload))
         settings.link_state = LinkState(link->link_state);
@@ -155,9 +151,6 @@ std::vector<VfStep> SetVfMessages(int pf_index, int vf_number, const VfSettings&
   });
   add("trust", change.trust, [&](Message& message, bool on) {
     message.PutStruct(IFLA_VF_TRUST, ifla_vf_trust{vf, on ? 1U : 0U});
-  });
-  add("query_rss", change.query_rss, [&](Message& message, bool on) {
-    message.PutStruct(IFLA_VF_RSS_QUERY_EN, ifla_vf_rss_query_en{vf, on ? 1U : 0U});
   });
   add("link_state", change.link_state, [&](Message& message, VfLinkState state) {
     message.PutStruct(IFLA_VF_LINK_STATE, ifla_vf_link_state{vf, static_cast<std::uint32_t>(state)});

@@ -50,7 +50,6 @@ struct VfSettings {
   std::optional<VfVlan> vlan;
   std::optional<bool> spoofchk;
   std::optional<bool> trust;
-  std::optional<bool> query_rss;
   std::optional<VfLinkState> link_state;
   std::optional<VfRate> rate;
 
@@ -70,7 +69,6 @@ void ForEachVfSetting(const Visit& visit) {
   visit("vlan", &VfSettings::vlan);
   visit("spoofchk", &VfSettings::spoofchk);
   visit("trust", &VfSettings::trust);
-  visit("query_rss", &VfSettings::query_rss);
   visit("link_state", &VfSettings::link_state);
   visit("rate", &VfSettings::rate);
 }
