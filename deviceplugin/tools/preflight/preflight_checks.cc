@@ -222,7 +222,7 @@ Finding CheckRdma(const Result<std::vector<rdma_test::TestRecord>>& records, dou
 namespace {
 
 constexpr std::size_t kFitnessWidth = 9;
-constexpr std::size_t kCheckWidth = 11;
+constexpr std::size_t kCheckWidth = 13;
 
 std::string InColumn(std::string_view text, std::size_t width) {
   std::string padded(text);

@@ -228,16 +228,16 @@ TEST(PreflightReportTest, TheWorstIsTheVerdict) {
   EXPECT_EQ(report.Verdict(), Fitness::kFit);
   report.findings.push_back({"cabling", Fitness::kUnknown, {"nobody listens"}, "start it"});
   EXPECT_EQ(report.Verdict(), Fitness::kUnknown);
-  report.findings.push_back({"doctor", Fitness::kUnfit, {"a", "b"}, "mend it"});
+  report.findings.push_back({"doctor", Fitness::kUnfit, {"a", "b"}, "fix it"});
   EXPECT_EQ(report.Verdict(), Fitness::kUnfit);
   EXPECT_EQ(preflight::ReportAsText(report),
             "skipped  health\n"
-            "fit      rails      all 8 rails have carrier\n"
-            "unknown  cabling    nobody listens\n"
+            "fit      rails        all 8 rails have carrier\n"
+            "unknown  cabling      nobody listens\n"
             "         fix: start it\n"
-            "unfit    doctor     a\n"
-            "                    b\n"
-            "         fix: mend it\n"
+            "unfit    doctor       a\n"
+            "                      b\n"
+            "         fix: fix it\n"
             "node gpu-001 is not fit\n");
   const auto json = ToJson(report);
   EXPECT_EQ(json["fitness"], "unfit");
