@@ -35,8 +35,15 @@ void AddModes(CLI::App& app, CommandLine* line) {
       "and exit");
   auto* timings = app.add_flag("--timings", line->timings,
                                "Print how long the phases of the latest attachments took, as JSON, and exit");
-  list->excludes(once)->excludes(timings);
-  once->excludes(timings);
+  auto* ask = app.add_option("--ask", line->ask,
+                             "Ask the railheadd at --http-socket for /healthz or /readyz, print its answer, "
+                             "and exit")
+                  ->check(CLI::IsMember({"/healthz", "/readyz"}))
+                  ->needs("--http-socket")
+                  ->type_name("PAGE");
+  list->excludes(once)->excludes(timings)->excludes(ask);
+  once->excludes(timings)->excludes(ask);
+  timings->excludes(ask);
 }
 
 void AddRegistration(CLI::App& app, CommandLine* line) {
@@ -68,6 +75,10 @@ void AddLogAndHttp(CLI::App& app, CommandLine* line, std::string* http_address) 
                  "Where /metrics, /metrics/nics, /healthz and /readyz are served, IP:PORT; \"\": nowhere")
       ->check(IsHttpAddress)
       ->capture_default_str();
+  app.add_option("--http-socket", line->http_socket,
+                 "Serve them at this Unix socket, too, another for each railheadd: of two at once only one "
+                 "answers at --http-address")
+      ->check(IsAbsolute);
 }
 
 }  // namespace
@@ -114,9 +125,11 @@ std::optional<int> ParseCommandLine(int argc, char** argv, CommandLine* line) {
       &app,
       {.examples = {{"railheadd --list", "what this node would advertise"},
                     {"railheadd --fabric /root/fabric.json --log-format text", "serve, with another fabric"}},
-       .statuses = {{kStopped, "stopped by a signal, or done"},
-                    {kFailed, "failed while running, or one of --reconcile-once's actions did"},
-                    {kBadConfig, "the configuration is missing or wrong"}}});
+       .statuses = {
+           {kStopped, "stopped by a signal, or done"},
+           {kFailed,
+            "failed while running, or one of --reconcile-once's actions did, or --ask got no good answer"},
+           {kBadConfig, "the configuration is missing or wrong"}}});
   bool man_page = false;
   app.add_flag("--man-page", man_page, "Print the manual page railheadd(8)")->group("");  // for packages
   // CLI11 takes them from the end.

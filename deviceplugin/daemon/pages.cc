@@ -8,19 +8,24 @@
 namespace railhead::daemon {
 
 Result<void> Pages::Serve(http::HttpServer::Handler handler) {
-  if (!address_) return {};
   {
     const std::lock_guard lock(mutex_);
     handler_ = std::move(handler);
   }
-  if (server_) return {};
-  server_ = RH_TRY(http::HttpServer::Start(
-      *address_, [this](const http::HttpRequest& request) { return Answer(request); },
-      [log = log_](const Result<std::string>& address) {
-        if (address) {
-          log->Info("serving metrics and probes", {{"address", *address}});
+  RH_TRY(StartAt(shared_address_, &shared_));
+  return StartAt(own_address_, &own_);
+}
+
+Result<void> Pages::StartAt(const std::optional<http::HttpAddress>& address,
+                            std::unique_ptr<http::HttpServer>* server) {
+  if (!address || *server) return {};
+  *server = RH_TRY(http::HttpServer::Start(
+      *address, [this](const http::HttpRequest& request) { return Answer(request); },
+      [log = log_](const Result<std::string>& bound) {
+        if (bound) {
+          log->Info("serving metrics and probes", {{"address", *bound}});
         } else {
-          log->Warning("serving metrics and probes failed", address.error());
+          log->Warning("serving metrics and probes failed", bound.error());
         }
       },
       [](const http::HttpRequest& request) { return request.path == kNicsPath; }));
@@ -33,15 +38,17 @@ http::HttpResponse Pages::Answer(const http::HttpRequest& request) {
 }
 
 void Pages::SetEnabled(bool enabled) {
-  if (server_) server_->SetEnabled(enabled);
+  if (shared_) shared_->SetEnabled(enabled);
 }
 
 void Pages::Stop() {
-  if (server_) server_->Stop();
+  for (http::HttpServer* server : {shared_.get(), own_.get()}) {
+    if (server != nullptr) server->Stop();
+  }
 }
 
 bool Pages::AwaitEnd(std::chrono::milliseconds limit) {
-  return !server_ || server_->AwaitEnd(limit);
+  return (!shared_ || shared_->AwaitEnd(limit)) && (!own_ || own_->AwaitEnd(limit));
 }
 
 namespace {

@@ -1,7 +1,8 @@
-// Pages: the HTTP server of railheadd, from the begin of a long start to the daemon's end.
+// Pages: the HTTP servers of railheadd, from the begin of a long start to the daemon's end.
 //
-// One server serves both, so that the address stays bound when the daemon replaces the handler of the start.
-// Without an address it does nothing. Ownership: owns the server; borrows the log.
+// They serve both, so that the address stays bound when the daemon replaces the handler of the start. Of two
+// railheadds (an update) one has the shared address. Each has the address of its own, for its own probes.
+// Without an address they do nothing. Ownership: owns the server; borrows the log.
 //
 // Threads: Serve(), SetEnabled() and Stop() from any. A handler runs in the server's threads, in two at once
 // if a page is slow. It no longer runs when Serve() with another handler has returned. The same holds for
@@ -30,10 +31,12 @@ inline constexpr const char* kNicsPath = "/metrics/nics";
 
 class Pages {
  public:
-  Pages(const std::optional<http::HttpAddress>& address, Log* log) : address_(address), log_(log) {}
+  Pages(const std::optional<http::HttpAddress>& shared, const std::optional<http::HttpAddress>& own, Log* log)
+      : shared_address_(shared), own_address_(own), log_(log) {}
 
-  // Sets the handler. The first call binds the address, as soon as it is free.
+  // Sets the handler. The first call binds the addresses, as soon as they are free.
   Result<void> Serve(http::HttpServer::Handler handler);
+  // Of the shared address.
   void SetEnabled(bool enabled);
   void Stop();
   // Whether the slow pages have ended, too.
@@ -41,12 +44,16 @@ class Pages {
 
  private:
   http::HttpResponse Answer(const http::HttpRequest& request);
+  Result<void> StartAt(const std::optional<http::HttpAddress>& address,
+                       std::unique_ptr<http::HttpServer>* server);
 
-  const std::optional<http::HttpAddress> address_;
+  const std::optional<http::HttpAddress> shared_address_;
+  const std::optional<http::HttpAddress> own_address_;
   Log* log_;
   std::shared_mutex mutex_;  // of the handler, also while it runs
   http::HttpServer::Handler handler_;
-  std::unique_ptr<http::HttpServer> server_;  // last: its thread uses the others
+  std::unique_ptr<http::HttpServer> shared_;  // last: their threads use the others
+  std::unique_ptr<http::HttpServer> own_;
 };
 
 // Whether railheadd is alive and whether it is ready, for /healthz, /readyz and the service

@@ -27,6 +27,7 @@
 #include "deviceplugin/services/provision/report.h"
 #include "deviceplugin/services/reachability/reachability_settings.h"
 #include "deviceplugin/services/reconcile/reconciler.h"
+#include "deviceplugin/support/http/http_client.h"
 #include "deviceplugin/support/log/log.h"
 #include "netns/base/files.h"
 #include "netns/base/text.h"
@@ -100,11 +101,22 @@ int RunDaemon(const Root& root, Kernel& kernel, const CommandLine& line, Daemon:
   return status;
 }
 
+// The path may be too long for a socket: then railheadd goes on without.
+std::optional<http::HttpAddress> SocketOf(const CommandLine& line, Log* log) {
+  if (line.http_socket.empty()) return std::nullopt;
+  const auto address = http::ParseHttpAddress("unix:" + line.http_socket);
+  if (!address) {
+    log->Warning("serving probes failed", address.error());
+    return std::nullopt;
+  }
+  return *address;
+}
+
 int Serve(const Root& root, Kernel& kernel, const CommandLine& line, Log* log) {
   const sigset_t signals = BlockSignals();
   Daemon::Interfaces interfaces{
       SystemdNotifier::TakeEnvironment(),
-      std::make_unique<Pages>(line.http_address, log),
+      std::make_unique<Pages>(line.http_address, SocketOf(line, log), log),
       {Environment("KUBERNETES_SERVICE_HOST"), Environment("KUBERNETES_SERVICE_PORT")}};
   // Answers on the pages until the daemon does.
   StartupResponder starting(interfaces.environment, *interfaces.pages, signals, log);
@@ -138,6 +150,22 @@ int ReconcileOnce(const Root& root, Kernel& kernel) {
   return report.Failed() ? kFailed : kStopped;
 }
 
+// For probes, which kubelet runs in the container.
+int AskPage(const CommandLine& line) {
+  (void)std::signal(SIGPIPE, SIG_IGN);
+  // It is less than the time that the probes of manifests/ give.
+  constexpr std::chrono::seconds kLongestAnswer{4};
+  http::HttpClient client({.endpoints = {{.host = line.http_socket}}, .timeout = kLongestAnswer});
+  const auto answer =
+      client.Send({.method = "GET", .target = line.ask, .headers = {}, .body = {}, .repeatable = true});
+  if (!answer) {
+    (void)std::fprintf(stderr, "railheadd: %s\n", Describe(answer.error()).c_str());
+    return kFailed;
+  }
+  (void)std::fputs(answer->body.c_str(), stdout);
+  return answer->status == 200 ? kStopped : kFailed;
+}
+
 int ShowTimings(const Root& root, Log* log) {
   const auto timings = ReadAttachTimings(root);
   if (!timings) {
@@ -158,6 +186,7 @@ int RunRailheadd(int argc, char** argv) {
   QuietGrpc();
   CommandLine line;
   if (const auto status = ParseCommandLine(argc, argv, &line)) return *status;
+  if (!line.ask.empty()) return AskPage(line);
   const char* prefix = std::getenv("RAILHEAD_ROOT");
   const Root root(prefix != nullptr ? prefix : "");
   Log log(line.log_level, line.log_format);

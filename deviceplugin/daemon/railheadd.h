@@ -75,6 +75,8 @@ struct CommandLine {
   std::string log_level = "info";
   LogFormat log_format = LogFormat::kJson;
   std::optional<http::HttpAddress> http_address;  // nullopt: no HTTP
+  std::string http_socket;                        // of this process alone; "": none
+  std::string ask;                                // a page to ask for there, and nothing else; "": none
   std::chrono::seconds reconcile_interval{30};    // 0: never
   std::chrono::seconds resync_interval{300};
   std::string probe_keys = kProbeKeysPath;

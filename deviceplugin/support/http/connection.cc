@@ -5,6 +5,7 @@
 #include <netinet/tcp.h>
 #include <openssl/err.h>
 #include <poll.h>
+#include <sys/un.h>
 
 #include <algorithm>
 #include <cerrno>
@@ -95,11 +96,13 @@ Error BadEndpoint(const std::string& url, const std::string& why) {
 }  // namespace
 
 std::string HttpEndpoint::Authority() const {
+  if (host.starts_with('/')) return "localhost";
   const bool v6 = host.find(':') != std::string::npos;
   return (v6 ? "[" + host + "]" : host) + ":" + port;
 }
 
 std::string HttpEndpoint::ToString() const {
+  if (host.starts_with('/')) return "unix:" + host;
   return (tls ? "https://" : "http://") + Authority() + path;
 }
 
@@ -289,10 +292,23 @@ Answer Ask(const std::string& host, const std::string& port, int flags) {
   return answer;
 }
 
+Result<std::vector<SocketAddress>> UnixAddress(const std::string& path) {
+  sockaddr_un packed{};
+  if (path.size() >= sizeof packed.sun_path)
+    return Fail(ErrorCode::kInvalid, path + " is too long for a socket: it has more than 107 bytes");
+  packed.sun_family = AF_UNIX;
+  std::memcpy(packed.sun_path, path.data(), path.size());
+  SocketAddress address;
+  std::memcpy(&address.address, &packed, sizeof packed);
+  address.length = sizeof packed;
+  return std::vector{address};
+}
+
 }  // namespace
 
 Result<std::vector<SocketAddress>> LookUp(const std::string& host, const std::string& port,
                                           Deadline deadline) {
+  if (host.starts_with('/')) return UnixAddress(host);
   Answer numeric = Ask(host, port, AI_NUMERICHOST);
   if (numeric.status == 0) return std::move(numeric.addresses);
   auto shared = std::make_shared<Shared>();

@@ -54,7 +54,7 @@ struct TlsSettings {
 
 struct HttpEndpoint {
   bool tls = false;
-  std::string host;  // name or address, without brackets
+  std::string host;  // name or address, without brackets; or the path of a Unix socket
   std::string port;
   std::string path;  // before every target; "" or "/..." without a '/' at its end
 

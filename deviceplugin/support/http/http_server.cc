@@ -4,14 +4,17 @@
 #include <netinet/in.h>
 #include <poll.h>
 #include <sys/eventfd.h>
+#include <sys/un.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <array>
 #include <cerrno>
+#include <cstddef>
 #include <cstdint>
 #include <cstring>
 #include <optional>
+#include <string_view>
 #include <utility>
 
 #include "netns/base/text.h"
@@ -29,6 +32,16 @@ constexpr std::chrono::seconds kFarewell{1};
 constexpr std::size_t kMostThrownAway = std::size_t{1} << 20;
 constexpr std::chrono::seconds kAddressAgain{1};
 constexpr int kBacklog = 16;
+
+constexpr std::string_view kUnixPrefix = "unix:";
+
+// "": an IP address.
+std::string SocketPath(const HttpAddress& address) {
+  if (address.address.ss_family != AF_UNIX) return {};
+  sockaddr_un packed{};
+  std::memcpy(&packed, &address.address, sizeof packed);
+  return packed.sun_path;
+}
 
 bool WouldWait(int error) {
   return error == EAGAIN || error == EWOULDBLOCK || error == EINTR;
@@ -105,6 +118,7 @@ Result<std::string> HttpServer::Listen() {
   const std::string what = "serving HTTP at " + ToString(address_);
   UniqueFd fd(::socket(address_.address.ss_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
   if (!fd.valid()) return FailSys(errno, what);
+  if (const std::string path = SocketPath(address_); !path.empty()) (void)::unlink(path.c_str());
   const int yes = 1;
   // Connections that the last process left behind do not keep the address.
   (void)::setsockopt(fd.get(), SOL_SOCKET, SO_REUSEADDR, &yes, sizeof yes);
@@ -253,7 +267,7 @@ namespace {
 
 tl::unexpected<Error> RefuseAddress(const std::string& text, const std::string& why) {
   return Fail(ErrorCode::kInvalid, "the HTTP address '" + text + "' " + why,
-              "give ADDRESS:PORT, for example 127.0.0.1:9917 or [::1]:9917");
+              "give ADDRESS:PORT, for example 127.0.0.1:9917 or [::1]:9917; or unix:PATH");
 }
 
 std::optional<std::uint16_t> ParsePort(const std::string& text) {
@@ -270,9 +284,21 @@ HttpAddress Pack(const Address& address) {
   return packed;
 }
 
+Result<HttpAddress> PackSocket(const std::string& text, const std::string& path) {
+  sockaddr_un address{};
+  if (path.size() < 2 || path[0] != '/') return RefuseAddress(text, "has no absolute path");
+  if (path.size() >= sizeof address.sun_path) return RefuseAddress(text, "has a path longer than 107 bytes");
+  address.sun_family = AF_UNIX;
+  std::memcpy(address.sun_path, path.data(), path.size());
+  HttpAddress packed = Pack(address);
+  packed.length = static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + path.size() + 1);
+  return packed;
+}
+
 }  // namespace
 
 Result<HttpAddress> ParseHttpAddress(const std::string& text) {
+  if (text.starts_with(kUnixPrefix)) return PackSocket(text, text.substr(kUnixPrefix.size()));
   const std::size_t colon = text.rfind(':');
   if (colon == std::string::npos) return RefuseAddress(text, "has no port");
   const auto port = ParsePort(text.substr(colon + 1));
@@ -294,6 +320,7 @@ Result<HttpAddress> ParseHttpAddress(const std::string& text) {
 }
 
 std::string ToString(const HttpAddress& address) {
+  if (const std::string path = SocketPath(address); !path.empty()) return std::string(kUnixPrefix) + path;
   std::array<char, INET6_ADDRSTRLEN> host{};
   if (address.address.ss_family == AF_INET6) {
     sockaddr_in6 packed{};

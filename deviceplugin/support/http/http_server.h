@@ -80,10 +80,11 @@ class BackgroundQueue {
   std::thread thread_;  // last: it uses all of the others
 };
 
-// Where HTTP is served: a numeric IP address and a port.
+// Where HTTP is served: a numeric IP address and a port, or a Unix socket.
 //
-//   127.0.0.1:9917   [::1]:9917   [::]:9917 (IPv4, too)   0.0.0.0:9917
+//   127.0.0.1:9917   [::1]:9917   [::]:9917 (IPv4, too)   0.0.0.0:9917   unix:/run/probes/railheadd.sock
 //
+// A Unix socket is of one server: what an ended one left at its path is replaced.
 // Names are not resolved: their address may change, and the address to listen at should not.
 // Threads: values and pure functions. Errors: kInvalid.
 

@@ -97,7 +97,7 @@ check '... and its list of system calls' cmp "$SRC/manifests/seccomp/railheadd.j
 check '... which is in force' grep -qz 'NoNewPrivs:.1.Seccomp:.2.Seccomp_filters:.1' "/proc/$(daemonset_pid)/status"
 check '... and the fabric' cmp "$CONFIG_MAPS/railhead-fabric/fabric.json" /etc/railhead/fabric.json
 need '... offers the VFs' offered
-check '... is ready' within 60 daemonset_ready
+check '... is ready' within 60 daemonset_ready 1
 need 'Allocate' admit --uid "$POD_UID" "$RESOURCE" main=2
 need '... of two VFs' is_given main
 check 'kubelet has made the directory of the pod' test -d "/var/lib/kubelet/pods/$POD_UID"
@@ -132,8 +132,9 @@ check '... matches its NCCL configuration' verified
 older=$daemonset
 check 'a newer image beside it' daemonset_start 2
 check '... whose plugins are installed' installed
+check '... is ready beside the older one' within 60 daemonset_ready 2
 check 'the older one ends' cri-pod remove --sandbox "$older"
-check '... and the newer one is ready' within 60 daemonset_ready
+check '... and the newer one is still ready' within 60 daemonset_ready 2
 check '... offers the VFs' offered
 check 'the pod that runs has what it had' verified
 check 'the end of the pod, CNI DEL by the runtime' cri-pod remove --sandbox "$sandbox"

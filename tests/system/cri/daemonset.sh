@@ -6,7 +6,7 @@
 #   daemonset_start RELEASE   its init containers to their end, then railheadd, from
 #                             railhead.test/railhead:RELEASE, with the mounts, the environment and the
 #                             capabilities of the manifest. Sets daemonset to its sandbox.
-#   daemonset_ready           what its readiness probe asks
+#   daemonset_ready RELEASE   what its readiness probe asks, also while another release runs
 #   daemonset_pid             railheadd's
 # The ConfigMap railhead-fabric is the directory /tmp/configmaps/railhead-fabric.
 daemonset=''
@@ -21,28 +21,29 @@ daemonset_start() {
     mount --make-rshared / || return
     # As kubelet mounts an optional Secret that is not there.
     mkdir -p "$CONFIG_MAPS/no-secret" || return
+    rm -rf "/tmp/empty/$1" && mkdir -p "/tmp/empty/$1/probes" || return
     # hostPath: DirectoryOrCreate
     while read -r path; do mkdir -p "$path" || return; done < <(jq -r '.[].mounts[].from | select(startswith("/"))' "$CONTAINERS")
     cri-pod ready "$image" && daemonset=$(cri-pod sandbox "${pod[@]}") || return
-    while read -r name; do daemonset_container "$name" || return; done < <(jq -r '.[] | select(.init) | .name' "$CONTAINERS")
-    daemonset_container railheadd --detach
+    while read -r name; do daemonset_container "$1" "$name" || return; done < <(jq -r '.[] | select(.init) | .name' "$CONTAINERS")
+    daemonset_container "$1" railheadd --detach
 }
-# daemonset_container NAME [OPTION...]: of the image and the pod of daemonset_start.
+# daemonset_container RELEASE NAME [OPTION...]: of the image and the pod of daemonset_start.
 daemonset_container() {
-    local said
-    mapfile -t said < <(jq -r --arg name "$1" --arg maps "$CONFIG_MAPS" '.[] | select(.name == $name) |
+    local said empty=/tmp/empty/$1
+    shift
+    mapfile -t said < <(jq -r --arg name "$1" --arg maps "$CONFIG_MAPS" --arg empty "$empty" '.[] | select(.name == $name) |
         (.mounts[] | "--mount", (.from | sub("^configMap:railhead-fabric(-[0-9a-z]+)?$"; $maps + "/railhead-fabric")
-                | sub("^secret:.*"; $maps + "/no-secret")) + ":" + .to
+                | sub("^secret:.*"; $maps + "/no-secret") | sub("^emptyDir:"; $empty + "/")) + ":" + .to
             + (if .readOnly then ":ro" else "" end) + (if .followsHost then ":slave" else "" end)),
         (.env | to_entries[] | "--env", "\(.key)=\(.value)"), (.add | split(",")[] | "--capability", .),
         (.seccomp // empty | "--seccomp", "/var/lib/kubelet/seccomp/" + .), "--", .command[]' "$CONTAINERS")
     cri-pod container "${pod[@]}" --sandbox "$daemonset" --image "$image" --confined --container "$@" "${said[@]}"
 }
 daemonset_ready() {
-    local answer
-    exec 9<>/dev/tcp/127.0.0.1/9917 && printf 'GET /readyz HTTP/1.0\r\n\r\n' >&9 && read -r answer <&9
-    exec 9>&-
-    [[ $answer = *' 200 '* ]]
+    local words
+    mapfile -t words < <(jq -r '.[] | select(.name == "railheadd") | .probes.readinessProbe[]' "$CONTAINERS")
+    "${words[@]/\/run\/probes/\/tmp\/empty\/$1\/probes}"
 }
 daemonset_pid() {
     local path name

@@ -64,5 +64,6 @@ jq --argjson result "$result" '. as $list | .plugins[] | select(.type == "railhe
 CNI_COMMAND=ADD CNI_CONTAINERID=c CNI_IFNAME=eth0 CNI_NETNS=/proc/self/ns/net CNI_NETNS_OVERRIDE=1 CNI_PATH=$bin \
     CNI_ARGS='IgnoreUnknown=1;K8S_POD_NAMESPACE=d;K8S_POD_NAME=p;K8S_POD_UID=u' "$bin/railhead" <"$work/chained.json" >"$work/answer" ||
     problem "cluster.conflist: $(cat "$work/answer")"
+/usr/bin/python3 -B "$here/rollout.py" "${renderings[0]#*=}" || problem 'rollout.py'
 [ "$failed" = 0 ] || exit 1
 echo "${#renderings[@]} renderings are good"

@@ -2,7 +2,7 @@
 """containers.py RENDERING NODE - the DaemonSet's containers as kubelet would start them, for a script: JSON.
 
 [{"name", "init", "command": [...], "env": {...}, "seccomp": null, "add": "NET_ADMIN,...", "mounts": [{"from", "to", "readOnly", "followsHost"}],
-  "probes": {"startupProbe": "http://..."}}]; "from" is a path of the host, or "configMap:NAME".
+  "probes": {"startupProbe": [WORD, ...]}}]; "from" is a path of the host, or "configMap:NAME", "secret:NAME", "emptyDir:VOLUME".
 """
 import json
 import re
@@ -19,7 +19,7 @@ def variables(container, node):
 def started(container, init, volumes, node):
     env = variables(container, node)
     words = [re.sub(r'\$\((\w+)\)', lambda name: env[name[1]], word) for word in container['command'] + container.get('args', [])]
-    gets = {probe: container[probe]['httpGet'] for probe in ('startupProbe', 'livenessProbe', 'readinessProbe') if probe in container}
+    probes = {probe: container[probe]['exec']['command'] for probe in ('startupProbe', 'livenessProbe', 'readinessProbe') if probe in container}
     return {
         'name': container['name'], 'init': init, 'command': words, 'env': env,
         'seccomp': container['securityContext']['seccompProfile'].get('localhostProfile'),
@@ -27,12 +27,14 @@ def started(container, init, volumes, node):
         'mounts': [{'from': volumes[mount['name']], 'to': mount['mountPath'], 'readOnly': mount.get('readOnly', False),
                     'followsHost': mount.get('mountPropagation') == 'HostToContainer'}
                    for mount in container['volumeMounts']],
-        'probes': {probe: f'http://{get["host"]}:{get["port"]}{get["path"]}' for probe, get in gets.items()}}
+        'probes': probes}
 
 
 def source_of(volume):
     if 'hostPath' in volume:
         return volume['hostPath']['path']
+    if 'emptyDir' in volume:
+        return f'emptyDir:{volume["name"]}'
     return f'secret:{volume["secret"]["secretName"]}' if 'secret' in volume else f'configMap:{volume["configMap"]["name"]}'
 
 

@@ -59,6 +59,7 @@ set_up() {
             configMap:*) from=$config ;;
             # As kubelet mounts an optional one that is not there.
             secret:*) from=$work/no-secret && mkdir -p "$from" ;;
+            emptyDir:*) from=$work/empty/${from#*:} && mkdir -p "$from" ;;
             /sys) ;;
             *) mkdir -p "$host$from" && from=$host$from ;;
         esac
@@ -97,13 +98,10 @@ init >"$work/said" || fail "an init container failed at its second start"
 [ "$(grep -c unchanged "$work/said")" = 5 ] || fail "the second start changed something: $(cat "$work/said")"
 
 # ---- railheadd ------------------------------------------------------------------------------------
-answers() { # PROBE: it answers 200
-    local url address
-    url=$(of railheadd ".probes.$1")
-    address=${url#http://}
-    exec 3<>"/dev/tcp/${address%%:*}/$(sed -E 's/.*:([0-9]+).*/\1/' <<<"$address")" || return
-    printf 'GET /%s HTTP/1.0\r\n\r\n' "${address#*/}" >&3
-    head -n 1 <&3 | grep ' 200 ' >/dev/null
+answers() { # PROBE: what it runs in the container ends well
+    local words
+    mapfile -t words < <(of railheadd ".probes.$1[]")
+    env -i "$path" "$chroot" "$sealed" "${words[@]}" >/dev/null
 }
 within() { # SECONDS COMMAND...
     local end=$((SECONDS + $1))
@@ -126,6 +124,7 @@ done
 if grep -E '"level":"error"|Read-only|denied|not permitted' "$work/log"; then fail "railheadd lacks something, see above"; fi
 kill -TERM $daemon
 wait $daemon || fail "railheadd did not end well: status $?"
+! answers livenessProbe 2>/dev/null || fail "a railheadd that has ended answers"
 kill -KILL $kubelet
 wait $kubelet 2>/dev/null || true
 trap - EXIT

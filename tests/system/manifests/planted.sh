@@ -43,7 +43,7 @@ plant minimal $daemonset 's/configMap: \{ name: railhead-fabric \}/configMap: { 
 plant minimal $daemonset 's/name: cdi, mountPath/name: cdis, mountPath/' 'no volume cdis'
 plant minimal $daemonset 's/\$\(NODE_NAME\)/$(NODENAME)/' 'no variable NODENAME'
 plant minimal $daemonset 's/command: \[railheadd,/command: [railhead-daemon,/' 'no program railhead-daemon'
-plant minimal $daemonset 's/(path: .readyz.*)/\1/; s/port: 9917, path: .readyz/port: 9918, path: \/readyz/' 'readinessProbe does not ask'
+plant minimal $daemonset 's/(railheadd.sock)(", --ask=.readyz)/\1et\2/' 'readinessProbe does not ask'
 plant minimal $daemonset 's/(kubelet.pods, type: Directory)/\1OrCreate/' 'is made where kubelet has none'
 plant minimal $daemonset 's/path: .var.lib.kubelet.pods,/path: \/data\/pods,/' 'of several kubelets'
 plant minimal $daemonset 's/path: .var.lib.kubelet.device-plugins/path: \/data\/device-plugins/' 'kubelet has it in'

@@ -123,11 +123,11 @@ class Rendering:
         yield from (f'there is no variable {name}' for word in words for name in re.findall(r'\$\((\w+)\)', word)
                     if name not in defined)
         address = next((word.partition('=')[2] for word in words if word.startswith('--http-address=')), None)
+        socket = [word for word in words if word.startswith('--http-socket=')]
         for probe in ('startupProbe', 'livenessProbe', 'readinessProbe'):
-            get = container.get(probe, {}).get('httpGet')
-            # Without host kubelet asks at the pod's address.
-            if get and f'{get.get("host", POD_ADDRESS)}:{get["port"]}' != address:
-                yield f'{probe} does not ask at {address}'
+            asked = container.get(probe, {}).get('exec', {}).get('command', [])
+            if probe in container and [word for word in asked if word.startswith('--http-socket=')] != socket:
+                yield f'{probe} does not ask at {" ".join(socket)}'
         pod_ip = [v for v in container.get('env', []) if v.get('valueFrom', {}).get('fieldRef', {}).get('fieldPath') == 'status.podIP']
         if address and address.startswith(POD_ADDRESS) and [v['name'] for v in pod_ip] != ['POD_IP']:
             yield 'POD_IP is not the pod\'s address'

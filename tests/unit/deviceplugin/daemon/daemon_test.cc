@@ -344,6 +344,32 @@ TEST_F(ObservedTest, TheNewerOfTwoAnswersProbesAndTheOlderWhenThatIsGone) {
   EXPECT_EQ(older->Stop(), 0);
 }
 
+// As kubelet's probes ask during an update: the newer one is not ready because the older one is.
+TEST_F(ObservedTest, EachOfTwoAnswersForItselfAtItsSocket) {
+  const auto socket = [&](const char* name) { return root_.Path(name); };
+  const auto ask = [&](const char* name, const char* page) {
+    const auto asked = Run({"--http-socket", socket(name), "--ask", page});
+    asked->Wait();
+    return asked;
+  };
+  const auto is_ready = [&](const char* name) { return ask(name, "/readyz")->Wait() == 0; };
+  DeviceManager kubelet(directory_);
+  ASSERT_TRUE(kubelet.Start());
+  const auto older = RunDaemon({"--http-socket", socket("/older"), "--http-address", ""});
+  ASSERT_TRUE(Eventually([&] { return is_ready("/older"); })) << older->err();
+  EXPECT_EQ(ask("/newer", "/readyz")->Wait(), 1) << "nobody serves there";
+  const auto newer = RunDaemon({"--http-socket", socket("/newer"), "--http-address", ""});
+  ASSERT_TRUE(Eventually([&] { return is_ready("/newer"); })) << newer->err();
+  EXPECT_TRUE(Eventually([&] { return is_ready("/older"); })) << "it stands by";
+  EXPECT_EQ(Json::parse(ask("/newer", "/readyz")->out())["standby"], 0);
+  EXPECT_EQ(Json::parse(ask("/newer", "/healthz")->out())["status"], "alive");
+  newer->Kill();
+  EXPECT_EQ(ask("/newer", "/healthz")->Wait(), 1);
+  EXPECT_EQ(ask("/older", "/healthz")->Wait(), 0);
+  EXPECT_EQ(older->Stop(), 0);
+  EXPECT_EQ(Run({"--ask", "/readyz"})->Wait(), 2) << "of which railheadd?";
+}
+
 TEST_F(ObservedTest, AnAddressInUseDoesNotStopTheDaemon) {
   DeviceManager kubelet(directory_);
   ASSERT_TRUE(kubelet.Start());

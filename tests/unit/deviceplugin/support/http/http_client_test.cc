@@ -61,6 +61,36 @@ TEST(HttpClientTest, OneConnectionServesManyCalls) {
   EXPECT_EQ(client.sent(), 3U);
 }
 
+// Each of two processes has a socket of its own, and a path from which an ended one has not removed its socket.
+TEST(HttpClientTest, ASocketOfTheMachine) {
+  (void)std::signal(SIGPIPE, SIG_IGN);
+  const TempRoot directory;
+  const auto serve = [&](const std::string& name) {
+    return http::HttpServer::Start(
+        *http::ParseHttpAddress("unix:" + directory.path() + "/" + name),
+        [name](const http::HttpRequest& request) {
+          return http::HttpResponse{200, "text/plain", name + " has " + request.path};
+        },
+        [](const Result<std::string>&) {});
+  };
+  const auto body = [&](const std::string& name) {
+    http::HttpClient client({.endpoints = {{.host = directory.path() + "/" + name}}, .timeout = kLong});
+    const auto answer = client.Send(Read());
+    return answer ? answer->body : Describe(answer.error());
+  };
+  auto one = serve("one");
+  auto two = serve("two");
+  ASSERT_TRUE(one && two);
+  ASSERT_TRUE(Eventually([&] { return body("one") == "one has /x"; })) << body("one");
+  ASSERT_TRUE(Eventually([&] { return body("two") == "two has /x"; })) << body("two");
+  one->reset();
+  EXPECT_NE(body("one").find("/one"), std::string::npos) << "named by its path";
+  EXPECT_EQ(body("two"), "two has /x");
+  one = serve("one");
+  EXPECT_TRUE(Eventually([&] { return body("one") == "one has /x"; })) << body("one");
+  EXPECT_NE(body(std::string(200, 'x')).find("107"), std::string::npos);
+}
+
 TEST(HttpClientTest, AHeaderCannotBringAnother) {
   ScriptedServer server({{ScriptedServer::Answer(200, "")}});
   http::HttpClient client(Settings({server.url()}, kLong));

@@ -53,17 +53,20 @@ TEST(HttpMessageTest, RefusesWhatItDoesNotUnderstand) {
 }
 
 TEST(HttpAddressTest, TakesAddressesAndNothingElse) {
-  for (const char* good : {"127.0.0.1:9917", "0.0.0.0:0", "[::1]:65535", "[::]:80"}) {
+  for (const char* good : {"127.0.0.1:9917", "0.0.0.0:0", "[::1]:65535", "[::]:80", "unix:/run/a.sock"}) {
     const auto address = http::ParseHttpAddress(good);
     ASSERT_TRUE(address) << good;
     EXPECT_EQ(ToString(*address), good);
   }
   for (const char* bad : {"", "9917", ":9917", "localhost:80", "127.0.0.1", "127.0.0.1:", "127.0.0.1:65536",
-                          "127.0.0.1:-1", "::1:80", "[::1]", "[]:80", "[127.0.0.1]:80", "1.2.3:80"}) {
+                          "127.0.0.1:-1", "::1:80", "[::1]", "[]:80", "[127.0.0.1]:80", "1.2.3:80", "unix:", "unix:/",
+                          "unix:relative"}) {
     const auto address = http::ParseHttpAddress(bad);
     ASSERT_FALSE(address) << bad;
     EXPECT_FALSE(address.error().hint.empty());
   }
+  EXPECT_TRUE(http::ParseHttpAddress("unix:/" + std::string(106, 'x')));
+  EXPECT_FALSE(http::ParseHttpAddress("unix:/" + std::string(107, 'x')));
 }
 
 // A page that takes until the test lets it end.
