@@ -194,7 +194,7 @@ std::string NamesWith(const std::string& part, const std::vector<Explanation>& a
 }
 
 Error UnknownName(const std::string& name, const std::vector<Explanation>& all) {
-  // A name with its prefix, as "railhead.io/not-ready" and "not-ready".
+  // With or without the prefix of a label or taint.
   const std::string word = ToLower(name.substr(name.rfind('/') + 1));
   if (const std::string names = NamesWith(word, all); !names.empty()) {
     return {ErrorCode::kNotFound, "nothing of Railhead is called '" + name + "'",

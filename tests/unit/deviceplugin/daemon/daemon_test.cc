@@ -348,7 +348,7 @@ TEST_F(ObservedTest, TheNewerOfTwoAnswersProbesAndTheOlderWhenThatIsGone) {
 TEST_F(ObservedTest, EachOfTwoAnswersForItselfAtItsSocket) {
   const auto socket = [&](const char* name) { return root_.Path(name); };
   const auto ask = [&](const char* name, const char* page) {
-    const auto asked = Run({"--http-socket", socket(name), "--ask", page});
+    auto asked = Run({"--http-socket", socket(name), "--ask", page});
     asked->Wait();
     return asked;
   };

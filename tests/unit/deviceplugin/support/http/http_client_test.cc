@@ -7,8 +7,11 @@
 #include <csignal>
 
 #include "deviceplugin/support/http/http_message.h"
+#include "deviceplugin/support/http/http_server.h"
 #include "tests/support/cluster_store/scripted_server.h"
 #include "tests/support/cluster_store/server_process.h"
+#include "tests/support/eventually.h"
+#include "tests/support/temp_root.h"
 
 namespace railhead::testing {
 namespace {
@@ -67,14 +70,14 @@ TEST(HttpClientTest, ASocketOfTheMachine) {
   const TempRoot directory;
   const auto serve = [&](const std::string& name) {
     return http::HttpServer::Start(
-        *http::ParseHttpAddress("unix:" + directory.path() + "/" + name),
+        *http::ParseHttpAddress("unix:" + directory.directory() + "/" + name),
         [name](const http::HttpRequest& request) {
           return http::HttpResponse{200, "text/plain", name + " has " + request.path};
         },
         [](const Result<std::string>&) {});
   };
   const auto body = [&](const std::string& name) {
-    http::HttpClient client({.endpoints = {{.host = directory.path() + "/" + name}}, .timeout = kLong});
+    http::HttpClient client({.endpoints = {{.host = directory.directory() + "/" + name}}, .timeout = kLong});
     const auto answer = client.Send(Read());
     return answer ? answer->body : Describe(answer.error());
   };
