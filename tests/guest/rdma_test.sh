@@ -69,6 +69,8 @@ jq -r '.tests[] | "\(.from) - \(.to): \(.write.gbitPerSecond * 1000 | round) Mbi
     + (if .partOfHost then ", \(.partOfHost * 100 | round) % of the host" else "" end)' /tmp/tested
 check 'a table' rdma_test "${gently[@]}" /run/netns/pod1 pod2 --rail rail0
 check '... with its heading and a line' test "$(wc -l </tmp/tested)" = 2
+check 'one rail in both directions' rdma_test "${gently[@]}" --rail rail0 --both-ways -o json pod1 pod2
+check '... two tests' tested '.tests | length == 2 and .[0].from == .[1].to and .[0].to == .[1].from and all(.write.bytes > 0)'
 
 # The other end by TCP, as on another node.
 /tmp/bin/railctl rdma-test --listen 127.0.0.1:7471 --wait 60 pod2 >/tmp/listened 2>&1 &
@@ -117,6 +119,16 @@ check '... is noticed at once' within 60 grep -q 'the other end of the test has 
 kill -INT "$listener"
 wait "$listener"
 check 'an interrupt ends it' grep -q '5 tests, 2 failed' /tmp/listened
+# With keys: an end without one gets no answer.
+(umask 077 && printf '%032x\n' 4711 >/tmp/keys)
+/tmp/bin/railctl rdma-test --listen 127.0.0.1:7471 --key-file /tmp/keys pod2 >/tmp/listened 2>&1 &
+listener=$!
+check 'an end that listens with a key' within 60 listening
+check 'pod against it with the key' rdma_test "${gently[@]}" --key-file /tmp/keys pod1 127.0.0.1:7471
+deny '... and without it' rdma_test "${gently[@]}" pod1 127.0.0.1:7471
+check '... which is said' grep -q -e --key-file /tmp/error
+kill -INT "$listener"
+wait "$listener"
 deny 'nobody listens' rdma_test "${gently[@]}" pod1 127.0.0.1:7471
 check '... and that is said' grep -q 'connecting to 127.0.0.1:7471: Connection refused' /tmp/error
 

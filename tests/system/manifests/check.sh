@@ -20,6 +20,11 @@ if [ $# -gt 2 ]; then overlays=("${@:3}"); else
     mapfile -t overlays < <(cd "$manifests/overlays" && printf '%s\n' *)
     "$tools/bin/kustomize" build "$manifests/base" >"$work/base.yaml" || exit
     renderings+=("base=$work/base.yaml")
+    # The image of a copy, set as README.md says, is that of each container.
+    cp -r "$manifests" "$work/copy"
+    (cd "$work/copy/overlays/minimal" && "$tools/bin/kustomize" edit set image railhead=registry.test/railhead:9) || exit
+    images=$("$tools/bin/kustomize" build "$work/copy/overlays/minimal" | sed -n 's/^ *-* *image: //p' | sort -u)
+    [ "$images" = registry.test/railhead:9 ] || problem "kustomize edit set image: the containers have $images"
 fi
 for overlay in "${overlays[@]}"; do
     "$tools/bin/kustomize" build "$manifests/overlays/$overlay" >"$work/$overlay.yaml" || exit

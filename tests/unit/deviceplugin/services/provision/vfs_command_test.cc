@@ -56,10 +56,12 @@ class VfsCommandTest : public ::testing::Test {
     return ended;
   }
 
+  static std::string FabricWith(const std::string& provision) {
+    return R"({"version": 1, "rails": [{"name": "rail0", "pf": "0000:43:00.0"}])" +
+           (provision.empty() ? std::string() : R"(, "provision": )" + provision) + "}";
+  }
   void WriteFabric(const std::string& provision) {
-    sysfs_.Write("/etc/railhead/fabric.json",
-                 R"({"version": 1, "rails": [{"name": "rail0", "pf": "0000:43:00.0"}])" +
-                     (provision.empty() ? std::string() : R"(, "provision": )" + provision) + "}");
+    sysfs_.Write("/etc/railhead/fabric.json", FabricWith(provision));
   }
 
   [[nodiscard]] std::string File(const std::string& path) const {
@@ -105,6 +107,10 @@ TEST_F(VfsCommandTest, PlanTellsByItsStatus) {
   WriteFabric(R"({"vfs": 0})");
   const Ended nothing = Railctl("vfs plan");
   EXPECT_EQ(nothing.status, 0) << nothing.out;
+  sysfs_.Write("/new.json", FabricWith(R"({"vfs": 2})"));
+  const Ended other = Railctl("vfs plan --fabric /new.json");
+  EXPECT_EQ(other.status, 4) << other.err;
+  EXPECT_NE(other.out.find("make 2 VFs"), std::string::npos) << other.out;
   EXPECT_EQ(Railctl("vfs plan --rail rail7").status, 1);
   EXPECT_EQ(Railctl("vfs plan --rail").status, 2);
   EXPECT_EQ(Railctl("vfs").status, 2);
@@ -119,6 +125,10 @@ TEST_F(VfsCommandTest, ApplyRefusesWithStatus1) {
   EXPECT_EQ(json.status, 1);
   EXPECT_EQ(Json::parse(json.out)["ok"], false);
   EXPECT_EQ(Json::parse(json.out)["pfs"][0]["error"]["code"], "unsupported");
+  sysfs_.Write("/new.json", FabricWith(R"({"vfs": 10})"));
+  const Ended other = Railctl("vfs apply --fabric /new.json -o json");
+  EXPECT_EQ(other.status, 1) << other.err;
+  EXPECT_EQ(Json::parse(other.out)["pfs"][0]["vfs"]["wanted"], 10);
 }
 
 // The kernel accepts the write and makes nothing. The command detects that from the devices that exist.

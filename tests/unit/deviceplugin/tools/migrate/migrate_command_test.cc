@@ -62,6 +62,17 @@ TEST_F(MigrateCommandTest, SaysTheSameAsJsonAndWritesNothingWithoutOutput) {
   EXPECT_FALSE(temp_.Exists("/out"));
 }
 
+TEST_F(MigrateCommandTest, NodesLeaseBlocksWithAStore) {
+  WriteNetwork(R"({"type": "sriov", "vlan": 100, "ipam": {"type": "whereabouts", "range": "10.56.0.0/24"}})");
+  const ProcessOutput output = Run("migrate", {"--to", "/out", "--store", "kubernetes"});
+  EXPECT_EQ(output.status, 4) << "no network has host-local's addresses\n" << output.err;
+  EXPECT_NE(output.out.find("to /rails/0/subnet of fabric.json, of which nodes lease blocks"),
+            std::string::npos)
+      << output.out;
+  const Json fabric = Json::parse(temp_.Read("/out/fabric.json"), nullptr, false);
+  EXPECT_EQ(fabric["addresses"]["store"]["type"], "kubernetes") << fabric;
+}
+
 TEST_F(MigrateCommandTest, ADecisionIsAnExitStatus) {
   WriteNetwork(R"({"type": "sriov", "vlann": 100})");
   const ProcessOutput output = Run("migrate", {"--to", "/out"});

@@ -279,6 +279,29 @@ TEST_F(WatchTest, DevicesShowADrain) {
   EXPECT_EQ(watch->Wait(), 0);
 }
 
+TEST_F(WatchTest, EachReportIsShownUntilTheSignal) {
+  for (const std::vector<std::string>& command : {std::vector<std::string>{"describe", "rail0"},
+                                                  {"ipam", "blocks"},
+                                                  {"ipam", "list"},
+                                                  {"journal", "list"},
+                                                  {"lldp"},
+                                                  {"status", "--http-address", ""},
+                                                  {"topology"}}) {
+    const auto watch = Watch(command);
+    ASSERT_TRUE(Eventually([&] { return LinesOf(watch->out()) > 0; })) << command[0] << watch->err();
+    watch->Signal(SIGINT);
+    EXPECT_EQ(watch->Wait(), 0) << command[0] << watch->err();
+  }
+}
+
+TEST_F(WatchTest, AMissingReportOfReachabilityIsAwaited) {
+  const auto watch = Watch({"reachability"});
+  ASSERT_TRUE(Eventually([&] { return watch->err().find("reachability.json") != std::string::npos; }))
+      << watch->out();
+  watch->Signal(SIGINT);
+  EXPECT_EQ(watch->Wait(), 0);
+}
+
 TEST_F(WatchTest, WhatIsMissingMayCome) {
   ASSERT_TRUE(RemoveFile(sysfs_.directory() + "/run/railhead/health.json"));
   const auto watch = Watch({"health"});

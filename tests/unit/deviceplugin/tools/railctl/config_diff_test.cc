@@ -182,6 +182,10 @@ TEST_F(ConfigDiffTest, StatusesAndForms) {
   const auto wrong = Run({"/wrong.json"});
   EXPECT_EQ(wrong.status, 3);
   EXPECT_NE(wrong.err.find("/rails/0/vlan"), std::string::npos) << wrong.err;
+  sysfs_.Write("/before.json", FabricWith(R"(, "mtu": 9000)"));
+  const auto from = Run({"/new.json", "--from", "/before.json"});
+  EXPECT_EQ(from.status, 4) << from.err;
+  EXPECT_NE(from.out.find("mtu 9000 -> 4200"), std::string::npos) << from.out;
   EXPECT_EQ(Run({"/none.json"}).status, 3);
   EXPECT_EQ(Run({}).status, 2);
 }

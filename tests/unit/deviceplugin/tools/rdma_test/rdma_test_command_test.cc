@@ -47,6 +47,28 @@ TEST_F(RdmaTestCommandTest, EndsThatAreNone) {
   EXPECT_NE(path.err.find("opening network namespace"), std::string::npos) << path.err;
 }
 
+TEST_F(RdmaTestCommandTest, BothWaysAreTwoTestsOfTheRail) {
+  const auto output =
+      Run({"host@no_such_0", "host@no_such_1", "--rail", "rail3", "--both-ways", "-o", "json"});
+  EXPECT_EQ(output.status, 1) << output.err;
+  const auto tests = nlohmann::json::parse(output.out, nullptr, false)["tests"];
+  ASSERT_EQ(tests.size(), 2U) << output.out;
+  EXPECT_EQ(tests[0]["to"], tests[1]["from"]);
+  EXPECT_EQ(tests[0]["from"], tests[1]["to"]);
+  EXPECT_EQ(tests[1]["rail"], "rail3");
+}
+
+TEST_F(RdmaTestCommandTest, AKeyFileWithoutAKeyEndsIt) {
+  const std::string keys = temp_.directory() + "/keys";
+  const auto missing = Run({"host", "--listen", "127.0.0.1:0", "--wait", "1", "--key-file", keys});
+  EXPECT_EQ(missing.status, 1);
+  EXPECT_NE(missing.err.find("no such key file: " + keys), std::string::npos) << missing.err;
+  temp_.Write("/keys", "x\n");
+  const auto wrong = Run({"host", "--listen", "127.0.0.1:0", "--wait", "1", "--key-file", keys});
+  EXPECT_EQ(wrong.status, 1);
+  EXPECT_NE(wrong.err.find("line 1 is not a key"), std::string::npos) << wrong.err;
+}
+
 TEST_F(RdmaTestCommandTest, ListeningEndsByItself) {
   const auto output = Run({"host", "--listen", "127.0.0.1:0", "--wait", "1"});
   EXPECT_EQ(output.status, 1) << "no test, no proof";
