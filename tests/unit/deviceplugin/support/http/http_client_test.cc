@@ -64,7 +64,8 @@ TEST(HttpClientTest, OneConnectionServesManyCalls) {
   EXPECT_EQ(client.sent(), 3U);
 }
 
-// Each of two processes has a socket of its own, and a path from which an ended one has not removed its socket.
+// Each of two processes has a socket of its own, and a path from which an ended one has not removed its
+// socket.
 TEST(HttpClientTest, ASocketOfTheMachine) {
   (void)std::signal(SIGPIPE, SIG_IGN);
   const TempRoot directory;
