@@ -58,9 +58,9 @@ TEST(HttpAddressTest, TakesAddressesAndNothingElse) {
     ASSERT_TRUE(address) << good;
     EXPECT_EQ(ToString(*address), good);
   }
-  for (const char* bad : {"", "9917", ":9917", "localhost:80", "127.0.0.1", "127.0.0.1:", "127.0.0.1:65536",
-                          "127.0.0.1:-1", "::1:80", "[::1]", "[]:80", "[127.0.0.1]:80", "1.2.3:80", "unix:", "unix:/",
-                          "unix:relative"}) {
+  for (const char* bad :
+       {"", "9917", ":9917", "localhost:80", "127.0.0.1", "127.0.0.1:", "127.0.0.1:65536", "127.0.0.1:-1",
+        "::1:80", "[::1]", "[]:80", "[127.0.0.1]:80", "1.2.3:80", "unix:", "unix:/", "unix:relative"}) {
     const auto address = http::ParseHttpAddress(bad);
     ASSERT_FALSE(address) << bad;
     EXPECT_FALSE(address.error().hint.empty());
