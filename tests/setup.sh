@@ -18,10 +18,11 @@ RAILHEAD_PACKAGES=(
     libnl-3-dev libnl-route-3-dev libibverbs-dev libgrpc++-dev libprotobuf-dev protobuf-compiler
     protobuf-compiler-grpc nlohmann-json3-dev libexpected-dev liblmdb-dev libcli11-dev libspdlog-dev
     libgtest-dev libgmock-dev librapidcheck-dev libhwloc-dev prometheus-cpp-dev golang-go golang-github-appc-cni-dev
+    golang-github-masterminds-sprig-dev golang-k8s-sigs-yaml-dev
     libboost-dev libssl-dev libyaml-cpp-dev libtomlplusplus-dev libvalijson-dev
     # tests, guests, demo
     containernetworking-plugins kmod cpio xz-utils zstd tcpdump iproute2 iputils-ping jq shellcheck
-    strace python3 python3-yaml util-linux openssl etcd-server prometheus ucx-utils openmpi-bin help2man zsh fish file lldpd
+    strace python3 python3-yaml python3-jsonschema util-linux openssl etcd-server prometheus ucx-utils openmpi-bin help2man zsh fish file lldpd
 )
 RAILHEAD_QEMU=qemu-system-x86
 RAILHEAD_QEMU_MIN=1:8

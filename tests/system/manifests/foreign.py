@@ -28,14 +28,24 @@ KINDS = {
         'runPolicy': RUN_POLICY, 'slotsPerWorker': 'int', 'runLauncherAsWorker': 'bool', 'sshAuthMountPath': 'str',
         'launcherCreationPolicy': 'str', 'mpiImplementation': 'str', 'mpiReplicaSpecs': REPLICAS},
 }
+# Kinds without `spec`. Source: openshift/api, security/v1.
+KINDS_WITHOUT_SPEC = {
+    ('security.openshift.io/v1', 'SecurityContextConstraints'): {
+        **dict.fromkeys(('allowHostDirVolumePlugin', 'allowHostIPC', 'allowHostNetwork', 'allowHostPID', 'allowHostPorts',
+                         'allowPrivilegeEscalation', 'allowPrivilegedContainer', 'readOnlyRootFilesystem'), 'bool'),
+        **dict.fromkeys(('allowedCapabilities', 'defaultAddCapabilities', 'requiredDropCapabilities', 'seccompProfiles', 'volumes', 'users',
+                         'groups'), 'list[str]'),
+        **dict.fromkeys(('runAsUser', 'seLinuxContext', 'fsGroup', 'supplementalGroups'), {'type': 'str'})},
+}
 
 
 def problems(models, document):
     """None: no kind of these."""
-    spec = KINDS.get((document.get('apiVersion'), document.get('kind')))
-    if spec is None:
+    kind = document.get('apiVersion'), document.get('kind')
+    fields = {'spec': KINDS[kind]} if kind in KINDS else KINDS_WITHOUT_SPEC.get(kind)
+    if fields is None:
         return None
-    fields = {'apiVersion': 'str', 'kind': 'str', 'metadata': 'V1ObjectMeta', 'spec': spec}
+    fields = {'apiVersion': 'str', 'kind': 'str', 'metadata': 'V1ObjectMeta', **fields}
     return list(of_fields(models, fields, document, ''))
 
 

@@ -1,0 +1,171 @@
+{{/* What every object has. */}}
+{{- define "railhead.labels" -}}
+app.kubernetes.io/part-of: railhead
+app.kubernetes.io/instance: {{ .Release.Name | quote }}
+app.kubernetes.io/managed-by: {{ .Release.Service | quote }}
+app.kubernetes.io/version: {{ .Chart.AppVersion | quote }}
+helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | quote }}
+{{- with .Values.labels }}
+{{ toYaml . }}
+{{- end }}
+{{- end -}}
+
+{{- define "railhead.annotations" -}}
+{{- with .Values.annotations }}
+annotations:
+  {{- toYaml . | nindent 2 }}
+{{- end }}
+{{- end -}}
+
+{{- define "railhead.image" -}}
+{{- $registry := .Values.global.registry | default .Values.image.registry -}}
+{{- with $registry }}{{ trimSuffix "/" . }}/{{ end -}}
+{{- .Values.image.repository }}:{{ .Values.image.tag | default .Chart.AppVersion -}}
+{{- with .Values.image.digest }}@{{ . }}{{ end -}}
+{{- end -}}
+
+{{/* Lines of a container that name its image. */}}
+{{- define "railhead.containerImage" -}}
+image: {{ include "railhead.image" . | quote }}
+{{- with .Values.image.pullPolicy }}
+imagePullPolicy: {{ . }}
+{{- end }}
+{{- end -}}
+
+{{/* Directories of the node, as JSON: those of the runtime, unless values name others. */}}
+{{- define "railhead.directories" -}}
+{{- $cniBin := dict "k3s" "/var/lib/rancher/k3s/data/cni" "microk8s" "/var/snap/microk8s/current/opt/cni/bin" "openshift" "/var/lib/cni/bin" -}}
+{{- $kubeletRoot := dict "microk8s" "/var/snap/microk8s/common/var/lib/kubelet" -}}
+{{- $given := .Values.directories -}}
+{{- dict
+  "cniBin" ($given.cniBin | default (get $cniBin .Values.runtime) | default "/opt/cni/bin" | trimSuffix "/")
+  "kubeletRoot" ($given.kubeletRoot | default (get $kubeletRoot .Values.runtime) | default "/var/lib/kubelet" | trimSuffix "/")
+  "cdi" ($given.cdi | default "/run/cdi") | toJson -}}
+{{- end -}}
+
+{{- define "railhead.seLinuxType" -}}
+{{- .Values.seLinuxType | default (eq .Values.runtime "openshift" | ternary "spc_t" "") -}}
+{{- end -}}
+
+{{/* The ConfigMap's data, as JSON; null with a ConfigMap of the user's. */}}
+{{- define "railhead.fabricData" -}}
+{{- $data := dict -}}
+{{- with .Values.fabric }}{{- $_ := set $data "fabric.json" (printf "%s\n" (toPrettyJson .)) -}}{{- end -}}
+{{- with .Values.topology }}{{- $_ := set $data "topology.json" (printf "%s\n" (toPrettyJson .)) -}}{{- end -}}
+{{- toJson $data -}}
+{{- end -}}
+
+{{/*
+The name ends in a hash of the content: another fabric is another ConfigMap, and so an update of the DaemonSet. The update
+goes node by node, and stops where a node does not become ready with it. A pod of the former fabric never sees the new one.
+*/}}
+{{- define "railhead.fabricConfigMap" -}}
+{{- if .Values.fabricConfigMap -}}
+  {{- if or .Values.fabric .Values.topology }}{{ fail "fabricConfigMap and an inline fabric or topology exclude each other" }}{{ end -}}
+  {{- .Values.fabricConfigMap -}}
+{{- else -}}
+  {{- if not .Values.fabric }}{{ fail "set fabric (the content of fabric.json), or fabricConfigMap: -f values.yaml, see examples/ of the chart" }}{{ end -}}
+  railhead-fabric-{{ include "railhead.fabricData" . | sha256sum | trunc 10 -}}
+{{- end -}}
+{{- end -}}
+
+{{/* Resources of the inline fabric's pools, as JSON. */}}
+{{- define "railhead.pools" -}}
+{{- $fabric := .Values.fabric | default dict -}}
+{{- get $fabric "pools" | default (list (dict "resource" "railhead.io/roce")) | toJson -}}
+{{- end -}}
+
+{{- define "railhead.store" -}}
+{{- $_ := include "railhead.fabricConfigMap" . -}}
+{{- $type := .Values.addressStore.type -}}
+{{- if .Values.fabric -}}
+  {{- $store := get (get .Values.fabric "addresses" | default dict) "store" | default dict -}}
+  {{- $stated := get $store "type" | default "none" -}}
+  {{- $stated = has $stated (list "kubernetes" "etcd") | ternary $stated "none" -}}
+  {{- if not (has $type (list "auto" $stated)) }}{{ fail (printf "addressStore.type is %s, and addresses.store of the fabric says %s" $type $stated) }}{{ end -}}
+  {{- $stated -}}
+{{- else -}}
+  {{- if eq $type "auto" }}{{ fail "with fabricConfigMap set addressStore.type: it is not read from there" }}{{ end -}}
+  {{- $type -}}
+{{- end -}}
+{{- end -}}
+
+{{/* Not empty: railheadd reports to the cluster. */}}
+{{- define "railhead.nodeConditions" -}}
+{{- $_ := include "railhead.fabricConfigMap" . -}}
+{{- $given := .Values.nodeConditions | toString -}}
+{{- if .Values.fabric -}}
+  {{- $status := get .Values.fabric "nodeStatus" | default dict -}}
+  {{- $stated := or (get $status "nodeCondition") (get $status "taint") (get $status "events") | not | not | ternary "true" "false" -}}
+  {{- if not (has $given (list "auto" $stated)) }}{{ fail (printf "nodeConditions is %s, and nodeStatus of the fabric says %s" $given $stated) }}{{ end -}}
+  {{- if eq $stated "true" }}true{{ end -}}
+{{- else -}}
+  {{- if eq $given "auto" }}{{ fail "with fabricConfigMap set nodeConditions: it is not read from there" }}{{ end -}}
+  {{- if eq $given "true" }}true{{ end -}}
+{{- end -}}
+{{- end -}}
+
+{{/* Not empty: railheadd speaks to the Kubernetes API. */}}
+{{- define "railhead.token" -}}
+{{- if or (eq (include "railhead.store" .) "kubernetes") (include "railhead.nodeConditions" .) }}true{{ end -}}
+{{- end -}}
+
+{{- define "railhead.listenAddress" -}}
+{{- $monitored := .Values.monitoring.podMonitor.enabled -}}
+{{- $address := .Values.monitoring.listenAddress | default ($monitored | ternary "$(POD_IP)" "127.0.0.1") -}}
+{{- if and $monitored (or (hasPrefix "127." $address) (eq $address "[::1]")) }}{{ fail "monitoring.podMonitor: Prometheus cannot reach a loopback listenAddress" }}{{ end -}}
+{{- $address -}}
+{{- end -}}
+
+{{- define "railhead.probe" -}}
+{{- $address := include "railhead.listenAddress" .root -}}
+httpGet:
+  {{- if not (or (contains "$(" $address) (has $address (list "0.0.0.0" "[::]"))) }}
+  host: {{ $address | trimPrefix "[" | trimSuffix "]" | quote }}
+  {{- end }}
+  port: {{ .root.Values.monitoring.port }}
+  path: {{ .path }}
+{{- end -}}
+
+{{- define "railhead.seLinux" -}}
+{{- with include "railhead.seLinuxType" . }}
+seLinuxOptions:
+  type: {{ . }}
+{{- end }}
+{{- end -}}
+
+{{/* Init containers have no capabilities. */}}
+{{- define "railhead.least" -}}
+privileged: false
+allowPrivilegeEscalation: false
+readOnlyRootFilesystem: true
+runAsUser: 0
+capabilities:
+  drop: [ALL]
+  {{- with .add }}
+  add: {{ toJson . }}
+  {{- end }}
+seccompProfile: { type: RuntimeDefault }
+{{- include "railhead.seLinux" .root }}
+{{- end -}}
+
+{{/*
+The objects of a file that kustomize has, too: here they get the release's namespace, labels and annotations.
+.root; .file; .labels, .annotations: further ones; .namespaced: has a namespace where it names none.
+*/}}
+{{- define "railhead.objects" -}}
+{{- $root := .root -}}
+{{- $more := .annotations | default dict -}}
+{{- $labels := merge (dict) (.labels | default dict) (include "railhead.labels" $root | fromYaml) -}}
+{{- $text := $root.Files.Get .file | required (printf "the chart lacks %s" .file) | replace "kube-system" $root.Release.Namespace -}}
+{{- range $document := regexSplit "(?m)^---\\s*$" $text -1 }}
+{{- $object := fromYaml $document }}
+{{- $metadata := $object.metadata }}
+{{- $_ := set $metadata "labels" (merge (dict) ($metadata.labels | default dict) $labels) }}
+{{- with merge (dict) ($metadata.annotations | default dict) $more $root.Values.annotations }}
+{{- $_ := set $metadata "annotations" . }}
+{{- end }}
+---
+{{ toYaml $object }}
+{{- end }}
+{{- end -}}

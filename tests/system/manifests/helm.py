@@ -1,0 +1,323 @@
+#!/usr/bin/python3 -B
+"""helm.py - the chart manifests/helm/railhead makes the same objects as kustomize, and its values are checked as they should.
+
+usage: helm.py --render HELM_RENDER --bin DIR [--write]
+HELM_RENDER: the program of helm_render/main.go. DIR: with railctl.
+--write: the schema takes over what railctl prints of fabric.json and topology.json, and docs/reference/helm-values.md is made.
+exit status: 0; 1 with a line for each problem on stderr.
+"""
+import argparse
+import json
+import os
+import pathlib
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+
+import yaml
+
+import foreign
+import helm_reference
+from helm_compare import EMBEDDED, LOADER, REPO, Chart, Kustomize, Problem, drift, load
+from helm_sets import REFUSED, REFUSED_ALONE, all_sets
+from models import Models
+from references import Rendering
+
+CHART = REPO / 'manifests/helm/railhead'
+PAGE = REPO / 'docs/reference/helm-values.md'
+
+
+def of_types(models, documents):
+    for document in documents:
+        found = foreign.problems(models, document)
+        found = models.problems(document) if found is None else found
+        yield from (f'{document.get("kind")} {document["metadata"].get("name")}: {one}' for one in found)
+
+
+# ---- the schema and its page ---------------------------------------------------------------
+def printed(railctl, name):
+    schema = json.loads(subprocess.run([railctl, 'config', 'schema', name], capture_output=True, text=True, check=True).stdout)
+    schema.pop('$schema')       # it stands at the head of the whole
+    return schema
+
+
+def of_schema(schema, railctl):
+    for name in EMBEDDED:
+        if json.dumps(schema['definitions'][name]) != json.dumps(printed(railctl, name)):
+            yield f'values.schema.json: definitions/{name} is not what `railctl config schema {name}` prints; --write takes it over'
+    own = {**schema, 'definitions': {key: part for key, part in schema['definitions'].items() if key not in EMBEDDED}}
+    yield from open_objects(own)
+
+
+def open_objects(part, path=''):
+    """Objects in which a mistyped key would pass."""
+    if isinstance(part, dict):
+        if part.get('type') == 'object' and part.get('additionalProperties', True) in (True, {}):
+            yield f'values.schema.json: {path} takes any key'
+        for key, below in part.items():
+            yield from open_objects(below, f'{path}/{key}')
+    elif isinstance(part, list):
+        for number, below in enumerate(part):
+            yield from open_objects(below, f'{path}/{number}')
+
+
+def keys_of(schema, part, values, path=''):
+    """Keys that only the schema or only values.yaml has."""
+    _, part = helm_reference.resolved(schema, part)
+    if 'properties' not in part or not isinstance(values, dict):
+        return
+    for key in part['properties'].keys() | values.keys():
+        where = f'{path}.{key}'.lstrip('.')
+        if key not in part['properties']:
+            yield f'values.yaml: {where} is not in the schema'
+        elif key in values:
+            yield from keys_of(schema, part['properties'][key], values[key], where)
+        elif where not in EMBEDDED and not where.startswith('resources.'):
+            yield f'values.yaml: {where} has no default'
+
+
+def write(schema, railctl):
+    for name in EMBEDDED:
+        schema['definitions'][name] = printed(railctl, name)
+    (CHART / 'values.schema.json').write_text(json.dumps(schema, indent=2) + '\n', encoding='utf-8')
+
+
+def of_page(schema, is_written):
+    text = (CHART / 'values.yaml').read_text(encoding='utf-8')
+    values = yaml.load(text, LOADER)
+    yield from keys_of(schema, schema, values)
+    yield from (f'values.yaml: {key} has no comment' for key in helm_reference.without_text(schema, values, helm_reference.comments(text)))
+    page = helm_reference.page(schema, values, text)
+    if is_written:
+        PAGE.write_text(page, encoding='utf-8')
+    if not PAGE.is_file() or PAGE.read_text(encoding='utf-8') != page:
+        yield f'{PAGE.relative_to(REPO)} is not what values.yaml and the schema say; --write makes it'
+
+
+# ---- single properties ------------------------------------------------------------------------
+def fabric_name(documents):
+    return next(d['metadata']['name'] for d in documents if d['kind'] == 'ConfigMap' and 'fabric.json' in d['data'])
+
+
+def of_rollout(chart):
+    """A changed fabric is another ConfigMap, which the DaemonSet names; nothing else renames it."""
+    first = chart.objects(['minimal'], {})
+    names = [fabric_name(first)]
+    for values in ({'minReadySeconds': 30}, {'fabric': {'addresses': {'reuseDelaySeconds': 901}}}, {'topology': {'paths': []}}):
+        names.append(fabric_name(chart.objects(['minimal'], values)))
+    if names[0] != names[1] or len(set(names)) != 3:
+        yield f'names of the ConfigMap do not follow its content: {names}'
+    volumes = next(d for d in first if d['kind'] == 'DaemonSet')['spec']['template']['spec']['volumes']
+    if volumes[0] != {'name': 'fabric', 'configMap': {'name': names[0]}}:
+        yield f'the DaemonSet mounts {volumes[0]} in place of {names[0]}'
+
+
+def of_existing_fabric(chart):
+    values = {'fabricConfigMap': 'my-fabric', 'addressStore': {'type': 'kubernetes'}, 'nodeConditions': True,
+              'networks': [{'namespace': 'team-a', 'kind': 'per-rail', 'rails': ['rail0', 'rail1']}]}
+    documents = chart.objects([], values)
+    kinds = [d['kind'] for d in documents]
+    volumes = next(d for d in documents if d['kind'] == 'DaemonSet')['spec']['template']['spec']['volumes']
+    if 'ConfigMap' in kinds or kinds.count('CustomResourceDefinition') != 2 or volumes[0]['configMap']['name'] != 'my-fabric':
+        yield f'fabricConfigMap: {sorted(kinds)}, {volumes[0]}'
+    kept = [d for d in documents if d['metadata'].get('annotations', {}).get('helm.sh/resource-policy') == 'keep']
+    if [d['kind'] for d in kept] != ['CustomResourceDefinition'] * 2:
+        yield f'helm uninstall keeps {[d["metadata"]["name"] for d in kept]}'
+    networks = {d['metadata']['name']: d['metadata'].get('annotations', {}).get('k8s.v1.cni.cncf.io/resourceName')
+                for d in documents if d['kind'] == 'NetworkAttachmentDefinition'}
+    if networks != {'roce-all': None, 'roce-rail0': 'railhead.io/rail0', 'roce-rail1': 'railhead.io/rail1'}:
+        yield f'fabricConfigMap: networks {networks}'
+
+
+def of_namespace(chart):
+    """Nothing points to kube-system when the release is elsewhere."""
+    everything = {'addressStore': {'type': 'auto'}, 'labels': {'team': 'net'}, 'annotations': {'note': 'ours'},
+                  'removalCheck': {'image': 'tools:1'}}
+    documents = chart.objects(['kubernetes-store', 'node-status', 'monitored', 'confined', 'openshift'], everything, 'railhead-system')
+    for document in documents:
+        where = f'{document["kind"]} {document["metadata"]["name"]}'
+        if 'kube-system' in json.dumps(document):
+            yield f'{where} names kube-system in another namespace'
+        if document['metadata'].get('labels', {}).get('team') != 'net' or document['metadata'].get('annotations', {}).get('note') != 'ours':
+            yield f'{where} lacks the further labels or annotations'
+    if 'system:serviceaccount:railhead-system:railheadd' not in json.dumps(documents):
+        yield 'no policy names the service account of the release'
+
+
+def of_monitoring(chart):
+    labels, url = {'release': 'prometheus'}, 'https://wiki.example/runbooks'
+    documents = chart.objects(['multus', 'monitored'], {'monitoring': {
+        'port': 9000, 'listenAddress': '[$(POD_IP)]', 'podMonitor': {'labels': labels}, 'rules': {'labels': labels, 'runbookUrl': url},
+        'dashboards': {'labels': {'grafana_dashboard': None, 'dashboards': 'yes'}}}})
+    monitor = next(d for d in documents if d['kind'] == 'PodMonitor')
+    targets = [r.get('replacement') for e in monitor['spec']['podMetricsEndpoints'] for r in e['relabelings'] if r.get('targetLabel') == '__address__']
+    if monitor['metadata']['labels'].get('release') != 'prometheus' or targets != ['$1:9000', '[$1]:9000'] * 2:
+        yield f'PodMonitor: {monitor["metadata"]["labels"]}, {targets}'
+    rules = [d for d in documents if d['kind'] == 'PrometheusRule']
+    alerts = [r for d in rules for g in d['spec']['groups'] for r in g['rules'] if 'alert' in r]
+    if {d['metadata']['labels'].get('release') for d in rules} != {'prometheus'} or not alerts or \
+            not all(alert['annotations']['runbook_url'].startswith(url + '#') for alert in alerts):
+        yield 'PrometheusRules lack the label or the URL'
+    dashboards = next(d for d in documents if d['metadata']['name'] == 'railhead-dashboards')['metadata']['labels']
+    if dashboards.get('dashboards') != 'yes' or 'grafana_dashboard' in dashboards:
+        yield f'dashboards: {dashboards}'
+    container = next(d for d in documents if d['kind'] == 'DaemonSet')['spec']['template']['spec']['containers'][0]
+    if container['args'] != ['--http-address=[$(POD_IP)]:9000'] or container['readinessProbe']['httpGet'] != {'port': 9000, 'path': '/readyz'}:
+        yield f'railheadd: {container["args"]}, {container["readinessProbe"]}'
+
+
+def of_images(chart, version):
+    """The chart is of this version, its list for mirrors has all images, and each has a digest when it is given."""
+    listed = yaml.load((chart.directory / 'Chart.yaml').read_text(encoding='utf-8'), LOADER)
+    if (listed['version'], listed['appVersion']) != (version, version):
+        yield f'Chart.yaml: not of version {version}'
+    listed = {one['image'] for one in yaml.load(listed['annotations']['artifacthub.io/images'], LOADER)}
+    made = chart.objects(['multus', 'confined'], {})
+    if images_of(made) != listed:
+        yield f'Chart.yaml: the images are {images_of(made)}, not {listed}'
+    digest = 'sha256:' + '0' * 64
+    made = images_of(chart.objects(['multus', 'confined'], {'image': {'digest': digest, 'registry': 'a.example'}}))
+    if made != {f'a.example/{one}@{digest}' for one in listed}:
+        yield f'image.digest: {made}'
+
+
+def images_of(documents):
+    return {container['image'] for d in documents if d['kind'] in ('DaemonSet', 'Job')
+            for container in d['spec']['template']['spec'].get('initContainers', []) + d['spec']['template']['spec']['containers']}
+
+
+def of_notes(chart):
+    """The next command of each installation."""
+    wanted = [
+        (['multus'], {}, 'kube-system', ['kubectl label node NODE railhead.io/nics=true', 'kubectl -n kube-system rollout status daemonset railheadd',
+                                         'networks: roce }', 'railhead.io/roce: 1', 'namespace: default']),
+        (['multus', 'multus-per-rail'], {}, 'kube-system', ['networks: roce-rail0 }', 'railhead.io/rail0: 1']),
+        (['multus', 'chained'], {}, 'kube-system', ['No networks were made']),
+        (['multus'], {'networks': [{'namespace': 'team-a'}]}, 'railhead', [
+            'kubectl label namespace railhead --overwrite pod-security.kubernetes.io/enforce=privileged', 'namespace: team-a']),
+        (['kubernetes-store', 'etcd-store'], {}, 'kube-system', ['create secret generic railhead-etcd']),
+    ]
+    for examples, values, namespace, words in wanted:
+        said = chart.notes(examples, values, namespace)
+        yield from (f'NOTES.txt with {examples} does not say "{word}"' for word in words if word not in said)
+        if pod := re.search(r"<<'EOF'\n(.*?)\n +EOF", said, re.S):
+            pod = load(re.sub(r'^    ', '', pod[1], flags=re.M))
+            yield from (f'NOTES.txt with {examples}: {problem}' for problem in Rendering(chart.objects(examples, values), '').of_pods(pod))
+
+
+def of_removal(chart):
+    """The check before `helm uninstall`, with a stand-in of kubectl that prints a template as kubectl does."""
+    documents = chart.objects(['multus'], {'fabric': {'pools': [{'resource': 'example.com/nic'}]}, 'networks': [], 'removalCheck': {'image': 'tools:1'}})
+    hooks = [d for d in documents if d['metadata'].get('annotations', {}).get('helm.sh/hook') == 'pre-delete']
+    if sorted(d['kind'] for d in hooks) != ['ClusterRole', 'ClusterRoleBinding', 'Job', 'ServiceAccount']:
+        yield f'removalCheck: {[d["kind"] for d in hooks]}'
+        return
+    container = next(d for d in hooks if d['kind'] == 'Job')['spec']['template']['spec']['containers'][0]
+    kubectl = chart.work / 'kubectl'
+    kubectl.write_text(f'#!/bin/sh\n[ -z "$FAILS" ] || exit 7\nfor last; do :; done\nprintf %s "${{last#--output=go-template=}}" >"{chart.work}/template"\n'
+                       f'exec "{chart.render}" -template "{chart.work}/template" <"{chart.work}/pods.json"\n', encoding='utf-8')
+    kubectl.chmod(0o755)
+
+    def pod(name, resources, phase='Running', node='gpu-001'):
+        return {'metadata': {'namespace': 'team', 'name': name}, 'status': {'phase': phase},
+                'spec': {'containers': [{'name': 'a'}, {'name': 'b', 'resources': {'limits': resources}}]} | ({'nodeName': node} if node else {})}
+
+    none = [pod('other', {'nvidia.com/gpu': '8', 'cpu': '1'}), pod('done', {'railhead.io/roce': '1'}, 'Succeeded'), {
+        'metadata': {'namespace': 'a', 'name': 'plain'}, 'status': {'phase': 'Running'}, 'spec': {'nodeName': 'n', 'containers': [{'name': 'a'}]}},
+            pod('failed', {'railhead.io/roce': '1'}, 'Failed'), pod('waiting', {'railhead.io/roce': '1'}, 'Pending', None), pod('zero', {'railhead.io/roce': '0'})]
+    held = [pod('train-0', {'railhead.io/roce': '8', 'cpu': '1'}), pod('train-1', {'example.com/nic': '1'}, 'Pending')]
+    for pods, fails, status, words in ((none, '', 0, []), (none + held, '', 1, ['team/train-0 on gpu-001: railhead.io/roce', 'team/train-1 on gpu-001']), (none, 'yes', 7, [])):
+        (chart.work / 'pods.json').write_text(json.dumps({'items': pods}), encoding='utf-8')
+        environment = {'PATH': f'{chart.work}:{os.environ["PATH"]}', 'FAILS': fails} | {v['name']: v['value'] for v in container['env']}
+        done = subprocess.run(container['command'], env=environment, capture_output=True, text=True, check=False)
+        said = done.stdout + done.stderr
+        if done.returncode != status or any(word not in said for word in words) or any(p['metadata']['name'] in said for p in none):
+            yield f'removalCheck: status {done.returncode} in place of {status}: {said}'
+
+
+def of_refusals(chart):
+    for examples, (values, word) in [(['multus'], one) for one in REFUSED] + [([], one) for one in REFUSED_ALONE]:
+        try:
+            chart.objects(examples, values)
+        except Problem as problem:
+            if word not in str(problem):
+                yield f'values {values}: no "{word}" in {problem}'
+        else:
+            yield f'values {values} are taken'
+
+
+# ---- errors in the chart itself --------------------------------------------------------------------
+PLANTED = [    # set, file, what is replaced, by what, a word of what is said
+    ('multus', 'templates/daemonset.yaml', 'hostPID: true', 'hostPID: false', '/spec/template/spec/hostPID'),
+    ('multus', 'templates/daemonset.yaml', 'mountPath: /run/cdi }', 'mountPath: /run/cdi, readOnly: true }', 'readOnly'),
+    ('multus', 'templates/daemonset.yaml', 'add: [NET_ADMIN, NET_RAW, SYS_ADMIN]', 'add: [NET_ADMIN, SYS_ADMIN]', 'capabilities'),
+    ('confined', 'templates/daemonset.yaml', 'railhead/railheadd.json', 'railheadd.json', 'localhostProfile'),
+    ('kubernetes-store', 'templates/kubernetes-store.yaml', 'role.yaml', 'none.yaml', 'lacks files/kubernetes-store/none.yaml'),
+    ('node-status', 'templates/node-conditions.yaml', 'files/node-conditions/role.yaml', 'files/kubernetes-store/role.yaml', 'only kustomize'),
+    ('multus', 'templates/networks.yaml', '"roce-all" ""', '"roce-every" ""', 'only the chart'),
+    ('multus', 'templates/fabric.yaml', 'fabricData" .', 'fabricDatum" .', 'fabricDatum'),
+    ('multus', 'examples/multus.yaml', '"mtu": 4200', '"mtu": 9000', 'fabric.json'),
+    ('multus', 'examples/multus.yaml', '"mtu": 4200', '"mut": 4200', 'mut'),
+    ('multus', 'values.yaml', 'minReadySeconds: 60', 'minReadySecond: 60', 'minReadySecond'),
+]
+
+
+def of_planted(chart, kustomize, sets):
+    for name, file, old, new, word in PLANTED:
+        with tempfile.TemporaryDirectory(dir=chart.work) as folder:
+            directory = pathlib.Path(folder) / 'chart'
+            shutil.copytree(chart.directory, directory)
+            text = (directory / file).read_text(encoding='utf-8')
+            if old not in text:
+                yield f'planted: {file} has no "{old}"'
+                continue
+            (directory / file).write_text(text.replace(old, new), encoding='utf-8')
+            try:
+                found = '\n'.join(drift(Chart(directory, chart.render, chart.work), kustomize, sets[name]))
+            except Problem as problem:
+                found = str(problem)
+            if word not in found:
+                yield f'planted: {file}: "{new}" is not found: no "{word}" in {found or "nothing"}'
+
+
+def main():
+    parser = argparse.ArgumentParser()
+    parser.add_argument('--render', required=True)
+    parser.add_argument('--bin', required=True)
+    parser.add_argument('--write', action='store_true')
+    arguments = parser.parse_args()
+    tools = subprocess.run([pathlib.Path(__file__).with_name('tools.sh')], check=True, capture_output=True, text=True).stdout.strip()
+    railctl = f'{arguments.bin}/railctl'
+    version = re.search(r'^project\(railhead VERSION ([^ ]*)', (REPO / 'CMakeLists.txt').read_text(encoding='utf-8'), re.M)[1]
+    schema = json.loads((CHART / 'values.schema.json').read_text(encoding='utf-8'))
+    if arguments.write:
+        write(schema, railctl)
+    problems = [*of_schema(schema, railctl), *of_page(schema, arguments.write)]
+    sets = {one.name: one for one in all_sets()}
+    with tempfile.TemporaryDirectory() as folder:
+        work = pathlib.Path(folder)
+        chart, kustomize, models = Chart(CHART, arguments.render, work), Kustomize(tools, work), Models(f'{tools}/models')
+        for one in sets.values():
+            try:
+                made = chart.objects(one.examples, one.values)
+                found = [*drift(chart, kustomize, one), *of_types(models, made)]
+                if one.is_plain and not found:
+                    found = Rendering([d for d in made if (d['kind'], d['metadata']['name']) not in one.only_helm], version).problems()
+            except Problem as problem:
+                found = str(problem).splitlines()
+            problems += [f'{one.name}: {problem}' for problem in found]
+        if not problems:
+            for check in (of_rollout, of_existing_fabric, of_namespace, of_monitoring, of_notes, of_removal, of_refusals):
+                problems += check(chart)
+            problems += of_images(chart, version)
+            problems += of_planted(chart, kustomize, sets)
+    for problem in problems:
+        print(f'helm.py: {problem}', file=sys.stderr)
+    if not problems:
+        print(f'{len(sets)} sets of values make what kustomize makes; {len(REFUSED) + len(REFUSED_ALONE)} are refused, {len(PLANTED)} planted errors are found')
+    sys.exit(1 if problems else 0)
+
+
+main()

@@ -1,0 +1,160 @@
+"""Sets of values of manifests/helm/railhead, each with what kustomize makes of the same wishes.
+
+A set has examples of the chart, further values, and a kustomization: an overlay of manifests/, or one of base, components and
+patches for which the test writes fabric.json (and topology.json) as the values have it.
+"""
+import dataclasses
+
+FIRST = '/spec/template/spec/containers/0'
+INIT = '/spec/template/spec/initContainers'
+TOPOLOGY = {'paths': [{'nic': '0000:43:00.0', 'accelerator': '0000:41:00.0', 'path': 'PIX'}]}
+FIVE = [f'{INIT}/0', f'{INIT}/1', f'{INIT}/2', FIRST]   # the containers without list of system calls
+
+
+@dataclasses.dataclass
+class Set:
+    name: str
+    examples: list
+    overlay: str = ''                 # an overlay as it is
+    values: dict = dataclasses.field(default_factory=dict)
+    components: list = dataclasses.field(default_factory=list)
+    kustomization: dict = dataclasses.field(default_factory=dict)
+    patch: list = dataclasses.field(default_factory=list)   # of the DaemonSet, JSON patches
+    files: dict = dataclasses.field(default_factory=dict)
+    only_helm: set = dataclasses.field(default_factory=set)   # kinds and names without a counterpart
+    is_plain: bool = True             # what references.py expects of the image and of probes holds
+
+
+def replace(path, value):
+    return {'op': 'replace', 'path': path, 'value': value}
+
+
+def add(path, value):
+    return {'op': 'add', 'path': path, 'value': value}
+
+
+def volume(name, path):
+    """The DaemonSet's volume with another directory, as a strategic merge patch."""
+    return {'patch': '{apiVersion: apps/v1, kind: DaemonSet, metadata: {name: railheadd, namespace: kube-system}, spec: {template: '
+                     f'{{spec: {{volumes: [{{name: {name}, hostPath: {{path: {path}}}}}]}}}}}}}}'}
+
+
+def local(name, **data):
+    """A ConfigMap for kustomize alone."""
+    return {'apiVersion': 'v1', 'kind': 'ConfigMap', 'data': data,
+            'metadata': {'name': name, 'annotations': {'config.kubernetes.io/local-config': 'true'}}}
+
+
+def network(name, namespace, resource=None):
+    annotations = {'annotations': {'k8s.v1.cni.cncf.io/resourceName': resource}} if resource else {}
+    return {'apiVersion': 'k8s.cni.cncf.io/v1', 'kind': 'NetworkAttachmentDefinition',
+            'metadata': {'name': name, 'namespace': namespace} | annotations,
+            'spec': {'config': f'{{"cniVersion": "1.0.0", "name": "{name}", "type": "railhead"}}'}}
+
+
+def of_overlays():
+    after_multus = 'chained', 'multus-per-rail', 'late-binding', 'exclusive', 'node-status', 'confined', 'labelled', 'kubelet-root', 'monitored'
+    yield from (Set(name, ['multus', name], overlay=name) for name in after_multus)
+    yield from (Set(name, [name], overlay=name) for name in ('minimal', 'multus', 'soft-roce', 'kubernetes-store'))
+    yield Set('etcd-store', ['kubernetes-store', 'etcd-store'], overlay='etcd-store')
+
+
+def of_directories():
+    yield Set('k3s', ['multus'], values={'runtime': 'k3s'}, components=['networks'],
+              kustomization={'patches': [volume('cni-bin', '/var/lib/rancher/k3s/data/cni')]})
+    yield from (Set(runtime, ['multus'], values={'runtime': runtime}, components=['networks']) for runtime in ('crio', 'rke2'))
+    root = '/var/snap/microk8s/common/var/lib/kubelet'
+    yield Set('microk8s-confined', ['multus', 'confined'], values={'runtime': 'microk8s'},
+              components=['networks', 'kubelet-root', 'seccomp'], files={'kubelet.yaml': local('railhead-kubelet', root=root)},
+              kustomization={'resources': ['kubelet.yaml'], 'patches': [
+                  volume('cni-bin', '/var/snap/microk8s/current/opt/cni/bin'), volume('seccomp', f'{root}/seccomp/railhead')]})
+    yield Set('explicit-directories', ['multus'], components=['networks'],
+              values={'runtime': 'microk8s', 'directories': {'cniBin': '/usr/lib/cni/', 'kubeletRoot': '/var/lib/kubelet', 'cdi': '/var/run/cdi'}},
+              kustomization={'patches': [volume('cni-bin', '/usr/lib/cni'), volume('cdi', '/var/run/cdi')]})
+    yield Set('openshift', ['multus', 'openshift'], components=['networks'],
+              kustomization={'patches': [volume('cni-bin', '/var/lib/cni/bin')]},
+              patch=[add(f'{container}/securityContext/seLinuxOptions', {'type': 'spc_t'}) for container in FIVE],
+              only_helm={('SecurityContextConstraints', 'railheadd'), ('Role', 'railheadd-scc'), ('RoleBinding', 'railheadd-scc')})
+
+
+def of_mixtures():
+    yield Set('store-status-confined', ['kubernetes-store', 'node-status', 'confined'],
+              components=['networks', 'kubernetes-store', 'node-conditions', 'seccomp'])
+    yield Set('monitored-labelled-confined', ['multus', 'monitored', 'labelled', 'confined'],
+              components=['networks', 'monitoring', 'node-features', 'seccomp'])
+    yield Set('etcd-monitored', ['kubernetes-store', 'etcd-store', 'monitored'], components=['networks', 'monitoring', 'etcd-store'])
+    yield Set('topology', ['multus'], values={'topology': TOPOLOGY}, components=['networks'])
+    yield Set('namespaces', ['multus'], components=['networks'],
+              values={'networks': [{'namespace': 'default'}, {'namespace': 'team-a', 'kind': 'all', 'resource': 'railhead.io/roce'}]},
+              files={'one.yaml': network('roce', 'team-a', 'railhead.io/roce'), 'all.yaml': network('roce-all', 'team-a')},
+              kustomization={'resources': ['one.yaml', 'all.yaml']})
+    yield Set('mirror', ['minimal'], components=['networks'], is_plain=False,
+              values={'global': {'registry': 'mirror.example:5000/gpu/'}, 'image': {
+                  'registry': 'other.example', 'repository': 'net/railhead', 'tag': '0.1.0-2', 'pullPolicy': 'Always', 'pullSecrets': ['mirror']}},
+              kustomization={'images': [{'name': 'railhead', 'newName': 'mirror.example:5000/gpu/net/railhead', 'newTag': '0.1.0-2'}]},
+              patch=[add('/spec/template/spec/imagePullSecrets', [{'name': 'mirror'}])] + [add(f'{c}/imagePullPolicy', 'Always') for c in FIVE])
+    amounts = {'requests': {'cpu': '50m', 'memory': '64Mi'}, 'limits': {'memory': '256Mi'}}
+    toleration = {'key': 'gpu', 'operator': 'Equal', 'value': 'yes', 'effect': 'NoSchedule'}
+    yield Set('tuned', ['minimal'], components=['networks'],
+              values={'updateStrategy': {'rollingUpdate': {'maxSurge': '10%'}}, 'minReadySeconds': 15, 'resources': {'railheadd': amounts},
+                      'tolerations': [toleration], 'nodeSelector': {'railhead.io/nics': None, 'pool': 'gpu'},
+                      'priorityClassName': 'system-cluster-critical', 'podLabels': {'team': 'net'}, 'podAnnotations': {'note': '1'},
+                      'cniInstall': {'force': True, 'dacOverride': True}, 'extraArgs': ['--log-level=debug'],
+                      'monitoring': {'listenAddress': '[::1]', 'port': 9000}},
+              patch=[replace('/spec/updateStrategy/rollingUpdate/maxSurge', '10%'), replace('/spec/minReadySeconds', 15),
+                     replace(f'{FIRST}/resources', amounts), replace('/spec/template/spec/tolerations', [toleration]),
+                     replace('/spec/template/spec/nodeSelector', {'pool': 'gpu'}),
+                     replace('/spec/template/spec/priorityClassName', 'system-cluster-critical'),
+                     add('/spec/template/metadata/labels/team', 'net'), add('/spec/template/metadata/annotations', {'note': '1'}),
+                     replace(f'{INIT}/0/command', ['railctl', 'install', 'cni', '--force', '--to', '/host/opt/cni/bin']),
+                     add(f'{INIT}/0/securityContext/capabilities/add', ['DAC_OVERRIDE']),
+                     replace(f'{FIRST}/args', ['--http-address=[::1]:9000', '--log-level=debug'])] + [
+                         replace(f'{FIRST}/{probe}/httpGet/{key}', value) for probe in ('startupProbe', 'livenessProbe', 'readinessProbe')
+                         for key, value in (('host', '::1'), ('port', 9000))], is_plain=False)
+
+
+def all_sets():
+    return [*of_overlays(), *of_directories(), *of_mixtures()]
+
+
+# Values that the schema or the chart refuses, with a word of what is said. Example `multus` goes before them.
+REFUSED = [
+    ({'imagee': {}}, 'imagee'),
+    ({'image': {'repositry': 'railhead'}}, 'repositry'),
+    ({'image': {'digest': 'sha256:0'}}, 'digest'),
+    ({'global': {'registery': 'a'}}, 'registery'),
+    ({'runtime': 'docker'}, 'runtime'),
+    ({'directories': {'cniBin': 'opt/cni/bin'}}, 'cniBin'),
+    ({'directories': {'cdi': '/etc/cdi'}}, 'cdi'),
+    ({'networks': ['default']}, 'networks'),
+    ({'networks': [{'namespace': 'default', 'kind': 'every'}]}, 'kind'),
+    ({'networks': [{'kind': 'all'}]}, 'namespace'),
+    ({'minReadySeconds': '60'}, 'minReadySeconds'),
+    ({'nodeSelector': {'a': True}}, 'nodeSelector'),
+    ({'tolerations': [{'operator': 'Exist'}]}, 'operator'),
+    ({'resources': {'railheadd': {'limits': {'memory': '128MB'}}}}, 'memory'),
+    ({'updateStrategy': {'rollingUpdate': {'maxSurge': '10'}}}, 'maxSurge'),
+    ({'monitoring': {'podMonitor': True}}, 'podMonitor'),
+    ({'seccomp': 'Localhost'}, 'seccomp'),
+    ({'fabric': {'rails': [{'name': 'rail0', 'pfs': 0}]}}, 'pfs'),
+    ({'fabric': {'rails': [{'name': 'rail0', 'pf': 0, 'vlan': '100'}]}}, 'vlan'),
+    ({'fabric': {'polices': {}}}, 'polices'),
+    ({'fabric': {'version': 2}}, 'version'),
+    ({'topology': {'path': []}}, 'path'),
+    # What a schema cannot say: the templates do.
+    ({'fabricConfigMap': 'mine'}, 'exclude each other'),
+    ({'addressStore': {'type': 'kubernetes'}}, 'addresses.store of the fabric says none'),
+    ({'nodeConditions': True}, 'nodeStatus of the fabric says false'),
+    ({'networks': [{'namespace': 'a', 'kind': 'per-rail'}]}, 'no pool of one rail'),
+    ({'networks': [{'namespace': 'a'}, {'namespace': 'a'}]}, 'a is there twice'),
+    ({'networks': [{'namespace': 'a', 'resource': 'railhead.io/rocket'}]}, 'no pool of the fabric has the resource'),
+    ({'monitoring': {'listenAddress': '127.0.0.1', 'podMonitor': {'enabled': True}}}, 'loopback'),
+]
+# Likewise, without an example.
+REFUSED_ALONE = [
+    ({}, 'set fabric'),
+    ({'fabric': {'version': 1}}, 'rails'),
+    ({'fabricConfigMap': 'mine'}, 'addressStore.type'),
+    ({'fabricConfigMap': 'mine', 'addressStore': {'type': 'none'}}, 'nodeConditions'),
+    ({'fabricConfigMap': 'mine', 'topology': {'paths': []}}, 'exclude each other'),
+]
