@@ -1,0 +1,379 @@
+#!/bin/bash
+# kubectl_railhead.sh - what manifests/kubectl-railhead makes of 40 nodes: tables, exit statuses, how many are asked at
+# once, nodes that do not answer, and a bundle without secrets; with each shell that is here.
+#
+# usage: kubectl_railhead.sh RAILCTL
+# kubectl is a stand-in (stand_in.sh). RAILCTL runs with a small tree of files as its node.
+# exit status: 0 all held
+set -euo pipefail
+here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
+plugin=$(cd "$here/../../.." && pwd)/manifests/kubectl-railhead
+RAILCTL=$(realpath "$1")
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+mkdir "$work/bin" "$work/tmp"
+ln -s "$here/stand_in.sh" "$work/bin/kubectl"
+PLAYED=$work/played PLANTED=plantedSecretValue PROBE_KEY=00112233445566778899aabbccddeeff00112233445566778899aabbccddeeff
+export RAILCTL PLAYED PLANTED PROBE_KEY
+export PATH=$work/bin:$PATH TMPDIR=$work/tmp
+
+fail() { printf 'kubectl_railhead.sh (%s): %s\n' "${shell[*]}" "$*" >&2; exit 1; }
+
+# A healthy node as railctl prints it, with keys in its order.
+healthy() { # NODE
+    cat <<END
+{
+  "node": "$1",
+  "verdict": "ok",
+  "rails": 2,
+  "devices": 16,
+  "free": 15,
+  "inUse": 1,
+  "pods": 1,
+  "findings": [
+    {
+      "check": "fabric",
+      "severity": "fine",
+      "details": []
+    }
+  ]
+}
+END
+}
+
+write() { # PATH TEXT: of the real railctl's node
+    mkdir -p "$PLAYED/root${1%/*}"
+    printf '%s\n' "$2" >"$PLAYED/root$1"
+}
+# A PF with two VFs and a GPU behind one bridge.
+make_node() {
+    local pci=/sys/devices/pci0000:40/0000:40:01.0 at value
+    for at in 0000:43:00.0=0x020000 0000:43:00.1=0x020000 0000:43:00.2=0x020000 0000:44:00.0=0x030200; do
+        write "$pci/${at%=*}/class" "${at#*=}"
+        write "$pci/${at%=*}/vendor" "$([[ $at == *44:* ]] && echo 0x10de || echo 0x15b3)"
+        write "$pci/${at%=*}/device" 0x1021
+        write "$pci/${at%=*}/numa_node" 0
+        mkdir -p "$PLAYED/root/sys/bus/pci/devices"
+        ln -s "../../../devices/pci0000:40/0000:40:01.0/${at%=*}" "$PLAYED/root/sys/bus/pci/devices/${at%=*}"
+    done
+    for value in 1 2; do
+        ln -s ../0000:43:00.0 "$PLAYED/root$pci/0000:43:00.$value/physfn"
+        ln -s "../0000:43:00.$value" "$PLAYED/root$pci/0000:43:00.0/virtfn$((value - 1))"
+    done
+    write "$pci/0000:43:00.0/sriov_totalvfs" 8
+    write "$pci/0000:43:00.0/sriov_numvfs" 2
+    write "$pci/0000:43:00.0/net/ens1f0/carrier" 1
+    write "$pci/0000:43:00.0/infiniband/mlx5_0/node_type" 1
+    write /etc/railhead/node-name gpu-00
+    write /etc/railhead/fabric.json '{"version": 1, "rails": [{"name": "rail0", "pf": "ens1f0", "vlan": 100}]}'
+}
+
+pod() { printf '%s|kube-system|railheadd-%s|%s|%s|%s|10.0.0.%d\n' "$1" "${5:-$1}" "${2:-Running}" "${3:-true}" "${4:-}" 7; }
+# 40 nodes: all are healthy but the real one, gpu-00.
+begin() {
+    rm -rf "$PLAYED"
+    mkdir -p "$PLAYED"/{answers,errors,statuses,running}
+    : >"$PLAYED/slow"
+    make_node
+    local i node
+    for i in $(seq -f %02g 0 39); do
+        node=gpu-$i
+        echo "$node" >>"$PLAYED/nodes"
+        pod "$node" >>"$PLAYED/pods"
+        [ "$node" = gpu-00 ] || healthy "$node" >"$PLAYED/answers/$node.status"
+    done
+}
+
+# run STATUS WORD...: the plugin, which has to end with that status. $out and $err are what it prints.
+run() {
+    local wanted=$1 status=0
+    shift
+    : >"$PLAYED/counts"
+    : >"$PLAYED/began"
+    PATH=$tools$PATH "${shell[@]}" "$plugin" "$@" >"$work/out" 2>"$work/err" || status=$?
+    out=$(cat "$work/out") err=$(cat "$work/err")
+    [ "$status" = "$wanted" ] || fail "$* ended with $status, and not $wanted: $out $err"
+    [ -z "$(ls -A "$TMPDIR")" ] || fail "$* left files: $(ls "$TMPDIR")"
+}
+has() { [[ $out == *"$1"* ]] || fail "no '$1' in: $out $err"; }
+hasnt() { [[ $out != *"$1"* ]] || fail "'$1' is in: $out"; }
+complains() { [[ $err == *"$1"* ]] || fail "no '$1' in the errors: $err"; }
+row() { grep -E "^$1\$" "$work/out" >/dev/null || fail "no row '$1' in: $out $err"; }
+rows() { [ "$(wc -l <"$work/out")" = "$1" ] || fail "not $1 lines: $out"; }
+valid_json() { python3 -c 'import json, sys; json.load(open(sys.argv[1]))' "$work/out" || fail "it is not JSON: $out"; }
+most() { sort -n "$PLAYED/counts" | tail -n 1; }
+
+test_status() {
+    begin
+    run 1 status
+    rows 41
+    row 'NODE +VERDICT +RAILS +DEVICES +FREE +IN USE +FIRST FAULT'
+    row 'gpu-00 +BROKEN +1 +[0-9]+ +[0-9]+ +[0-9]+ +[a-z]+: .+'
+    row 'gpu-39 +OK +2 +16 +15 +1 +-'
+    # The header and the rows have the same columns.
+    [ "$(awk '{ print index($0, $2) }' "$work/out" | sort -u | wc -l)" = 1 ] || fail "the columns are not aligned: $out"
+    run 0 status --node gpu-01 --node gpu-02
+    rows 3
+    run 1 status -o json
+    valid_json
+    python3 - "$work/out" <<'END' || fail "not the expected JSON: $out"
+import json, sys
+nodes = json.load(open(sys.argv[1]))["nodes"]
+assert len(nodes) == 40
+assert nodes[0]["node"] == "gpu-00" and nodes[0]["report"]["verdict"] == "broken" and nodes[0]["answered"]
+assert nodes[0]["pod"] == "kube-system/railheadd-gpu-00"
+END
+}
+
+test_no_answer() {
+    begin
+    echo gpu-05 >>"$PLAYED/slow"
+    sed -i '/^gpu-00|/d; s/^gpu-07|.*/gpu-07|kube-system|railheadd-gpu-07|Pending|||/' "$PLAYED/pods"
+    # The pod that ends, and its successor, which is not ready yet; and a node without the label.
+    pod gpu-03 Running true 2026-01-01T00:00:00Z ended >>"$PLAYED/pods"
+    pod other-1 >>"$PLAYED/pods"
+    healthy other-1 >"$PLAYED/answers/other-1.status"
+    # Long enough for all others on a busy machine.
+    run 0 status --timeout 5
+    rows 42
+    row 'gpu-00 +no answer +- +- +- +- +no railheadd pod is on this node'
+    row 'gpu-05 +no answer +- +- +- +- +no answer in 5 s'
+    row 'gpu-07 +no answer +- +- +- +- +pod railheadd-gpu-07 is Pending'
+    row 'gpu-03 +OK .*'
+    row 'other-1 +OK .*'
+    complains '3 of 41 nodes did not answer'
+    [ "$(wc -l <"$PLAYED/began")" = 38 ] || fail "not 38 nodes were asked"
+    run 1 status --timeout 1 --strict
+    run 3 status --timeout 1 --node gpu-05
+    : >"$PLAYED/slow"
+    run 0 status -l pool=a
+    hasnt other-1
+    grep -- '-l pool=a' "$PLAYED/calls" >/dev/null || fail "the selector was not passed on"
+}
+
+test_parallel() {
+    begin
+    local limit
+    # The last one shows that the stand-in would see more than 32.
+    for limit in 32 3 40; do
+        echo "$limit" >"$PLAYED/wait_for"
+        if [ "$limit" = 32 ]; then run 1 status; else run 1 status --parallel "$limit"; fi
+        rows 41
+        hasnt 'no answer'
+        [ "$(most)" = "$limit" ] || fail "$(most) ran at once, and not $limit"
+    done
+}
+
+test_failures() {
+    begin
+    run 2
+    run 2 frobnicate
+    complains "there is no command 'frobnicate'"
+    run 2 status --nonsense
+    run 2 status --parallel 0
+    run 2 status --timeout x
+    run 2 status -o yaml
+    run 2 status extra
+    run 2 status --node gpu-01 -l a=b
+    run 2 status --node ../gpu-01
+    run 2 status -n
+    run 2 status --rail rail0
+    run 2 test gpu-01
+    run 2 test gpu-01 gpu-01
+    run 2 fabric
+    run 2 bundle -o json
+    [ ! -f "$PLAYED/calls" ] || fail "kubectl was called for a wrong command line"
+    run 0 --help
+    has 'Exit status:'
+    # The page has the options of the help, and no others.
+    local page=$here/../../../docs/reference/kubectl-railhead.md
+    diff <(grep -oE -- '--[a-z][a-z-]*' <<<"$out" | sort -u) \
+        <(sed -n '/^## Options/,/^## Exit/p' "$page" | grep -oE -- '--[a-z][a-z-]*' | sort -u) >&2 || fail "$page has other options than --help"
+    run 0 --version
+    [ "$out" = "kubectl-railhead ${version#railctl }" ] || fail "its version is not railctl's: $out, $version"
+
+    run 0 status -n kube-system --context other --node gpu-01
+    grep -- '^--context other exec -n kube-system railheadd-gpu-01 -c railheadd -- railctl status' "$PLAYED/calls" >/dev/null ||
+        fail "not called as expected: $(cat "$PLAYED/calls")"
+    echo 'Error from server (Forbidden): pods "railheadd" is forbidden' >"$PLAYED/forbidden"
+    run 3 status
+    row 'gpu-11 +no answer .* Error from server \(Forbidden\).*'
+    echo 'The connection to the server 10.0.0.1:6443 was refused' >"$PLAYED/unreachable"
+    run 3 status
+    complains 'the cluster cannot be asked: The connection to the server'
+    [ -z "$out" ] || fail "it prints a table: $out"
+    rm "$PLAYED/forbidden" "$PLAYED/unreachable"
+
+    # An answer that is cut off is no answer; text of nodes moves no cursor.
+    head -n 5 "$PLAYED/answers/gpu-02.status" >"$PLAYED/answers/gpu-01.status"
+    printf 'tail \033[2J of it\n' >"$PLAYED/errors/gpu-01.status"
+    run 0 status --node gpu-01 --node gpu-02
+    row 'gpu-01 +no answer .* tail \[2J of it'
+}
+
+test_topology() {
+    begin
+    sed -i '3,$d' "$PLAYED/nodes" "$PLAYED/pods"
+    echo >"$PLAYED/answers/gpu-01.topology"
+    echo 'railctl: fabric.json: /rails: is missing' >"$PLAYED/errors/gpu-01.topology"
+    echo 3 >"$PLAYED/statuses/gpu-01.topology"
+    run 1 topology
+    rows 3
+    row 'NODE +RAIL +NIC +ADDRESS +RDMA +NUMA +VLAN +VFS +IN USE +FREE +GPUS'
+    row 'gpu-00 +rail0 +ens1f0 +0000:43:00.0 +mlx5_0 +0 +100 +2 +0 +2 +GPU0'
+    row 'gpu-01 +- +fabric.json: /rails: is missing'
+    run 1 topo -o json
+    valid_json
+}
+
+test_doctor() {
+    begin
+    sed -i '4,$d' "$PLAYED/nodes" "$PLAYED/pods"
+    cat >"$PLAYED/answers/gpu-01.doctor" <<'END'
+{"checks": [{"id": "node.memlock", "status": "warning", "found": "a \"low\" limit", "fix": "raise it"},
+            {"id": "pci.acs", "status": "ok", "found": "off"}]}
+END
+    echo '{"checks": [{"id": "qos.pfc", "status": "failure", "found": "no PFC"}, {"id": "a", "status": "note", "found": "b"}]}' >"$PLAYED/answers/gpu-02.doctor"
+    run 1 doctor
+    row 'gpu-00 +failure +node.modules +.*fix: modprobe ib_uverbs'
+    row 'gpu-01 +warning +node.memlock +a "low" limit; fix: raise it'
+    hasnt pci.acs
+    # Failures of all nodes come before warnings, and notes are last.
+    [ "$(awk 'NR > 1 { print $2 }' "$work/out" | uniq | tr '\n' ' ')" = 'failure warning note ' ] || fail "not in order: $out"
+    run 0 doctor --node gpu-01
+    run 1 doctor --node gpu-01 --strict
+}
+
+test_rdma() {
+    begin
+    run 2 test gpu-01 gpu-02 --node gpu-03
+    cat >"$PLAYED/answers/rdma-test" <<'END'
+{"version": 1, "tests": [{"from": "host", "to": "10.0.0.7:18515", "rail": "", "mtu": 4096,
+  "write": {"bytes": 25000000000, "seconds": 2.0},
+  "writeLatency": {"medianUs": 1.5, "p99Us": 2.25}, "sendLatency": {"medianUs": 1.75, "p99Us": 3}}]}
+END
+    echo '1 tests, 0 failed' >"$PLAYED/answers/rdma-listen"
+    run 0 test gpu-01 gpu-02 --key-file /keys --duration 3
+    row 'gpu-01 +gpu-02 +rail0 +mlx5_0 mlx5_0 +4096 +100.0 +1.50 / 2.25 +1.75 / 3.00 +-'
+    grep -F 'exec -n kube-system railheadd-gpu-02 -c railheadd -- railctl rdma-test --listen 10.0.0.7:18515 --wait 15 --key-file /keys host@mlx5_0' "$PLAYED/calls" >/dev/null ||
+        fail "it does not listen as expected: $(cat "$PLAYED/calls")"
+    grep -F 'exec -n kube-system railheadd-gpu-01 -c railheadd -- railctl rdma-test --key-file /keys --duration 3 host@mlx5_0 10.0.0.7:18515 -o json' "$PLAYED/calls" >/dev/null ||
+        fail "it does not test as expected: $(cat "$PLAYED/calls")"
+    run 0 test gpu-01 gpu-02 -o json
+    valid_json
+    run 1 test gpu-01 gpu-02 --rail rail7
+    complains 'have no rail rail7'
+    : >"$PLAYED/answers/rdma-listen"
+    echo 'railctl: found no RDMA device mlx5_0' >"$PLAYED/errors/rdma-listen"
+    echo 1 >"$PLAYED/statuses/rdma-listen"
+    echo '{"tests": [{"error": {"message": "connecting to 10.0.0.7:18515: Connection refused"}}]}' >"$PLAYED/answers/rdma-test"
+    echo 1 >"$PLAYED/statuses/rdma-test"
+    echo 'railctl: connecting to 10.0.0.7:18515: Connection refused' >"$PLAYED/errors/rdma-test"
+    run 1 test gpu-01 gpu-02
+    row 'gpu-01 +gpu-02 +rail0 .* gpu-02: found no RDMA device mlx5_0'
+    complains 'gpu-02# /opt/railhead/bin/railctl rdma-test --listen'
+    echo gpu-02 >"$PLAYED/slow"
+    run 3 test gpu-01 gpu-02 --timeout 1
+}
+
+test_bundle() {
+    begin
+    sed -i '5,$d' "$PLAYED/nodes" "$PLAYED/pods"
+    echo gpu-03 >>"$PLAYED/slow"
+    sed -i 's/^gpu-02|.*/gpu-02|kube-system|railheadd-gpu-02|Pending|||/' "$PLAYED/pods"
+    run 0 bundle "$work/a.tar.gz" --timeout 5
+    [ "$out" = "$work/a.tar.gz" ] || fail "it does not say where: $out"
+    complains '2 of 4 nodes did not answer'
+    mkdir "$work/unpacked"
+    tar -xzf "$work/a.tar.gz" -C "$work/unpacked"
+    local top file
+    top=$(echo "$work/unpacked"/railhead-bundle-*)
+    for file in contents.txt cluster/version.txt cluster/nodes.txt cluster/node-events.txt cluster/kube-system/daemonsets.yaml \
+        cluster/kube-system/pods.yaml cluster/kube-system/pods.txt cluster/kube-system/events.txt \
+        cluster/kube-system/railhead-fabric-abc.fabric.json nodes/gpu-00/version.txt nodes/gpu-00/status.json \
+        nodes/gpu-00/doctor.json nodes/gpu-00/topology.json nodes/gpu-00/journal.json nodes/gpu-00/addresses.json \
+        nodes/gpu-00/railheadd-gpu-00.log nodes/gpu-02/railheadd-gpu-02.log nodes/gpu-03/railheadd-gpu-03.log; do
+        [ -s "$top/$file" ] || fail "the bundle has no $file: $(cd "$top" && find . -type f)"
+    done
+    for file in 'has +nodes/gpu-00/status.json +exit status 1' 'lacks +nodes/gpu-00/reachability.json +missing file .*' \
+        'lacks +nodes/gpu-00/railheadd-gpu-00.previous.log +Error from server .*' \
+        'lacks +nodes/gpu-02 +pod railheadd-gpu-02 is Pending' 'lacks +nodes/gpu-03 +it does not answer.*'; do
+        grep -E "^$file\$" "$top/contents.txt" >/dev/null || fail "contents.txt has no '$file': $(cat "$top/contents.txt")"
+    done
+    # Nothing secret is in it, or was asked for; what surrounds it is there.
+    if grep -rE "$PLANTED|$PROBE_KEY|c2lnbmF0dXJl" "$top" >&2; then fail "secrets are in the bundle"; fi
+    if grep -iE 'secret|probe-keys' "$PLAYED/calls" >&2; then fail "secrets were asked for"; fi
+    grep 'railheadd is ready' "$top/nodes/gpu-00/railheadd-gpu-00.log" >/dev/null || fail "the log is cut off"
+    grep 'value: shown' "$top/cluster/kube-system/pods.yaml" >/dev/null || fail "too much is removed"
+    grep '"rail0"' "$top/nodes/gpu-00/topology.json" >/dev/null || fail "no rail in the topology"
+    # The stand-in does print them.
+    kubectl logs | grep "$PLANTED" >/dev/null || fail "the stand-in has no secret"
+    if grep others-1 "$top/cluster/kube-system/events.txt" >&2; then fail "events of others are in the bundle"; fi
+    [ "$(stat -c %a "$work/a.tar.gz")" = 600 ] || fail "others may read the bundle"
+
+    run 2 bundle "$work/a.tar.gz"
+    complains 'exists already'
+    run 1 bundle "$work/unpacked/folder" --timeout 1 --strict
+    [ -s "$work/unpacked/folder/contents.txt" ] || fail "no folder"
+    run 2 bundle "$work/unpacked/folder"
+    rm -rf "$work/unpacked" "$work/a.tar.gz"
+}
+
+test_suggest() {
+    begin
+    sed -i '4,$d' "$PLAYED/nodes" "$PLAYED/pods"
+    echo '{"node": "gpu-00"}' >"$PLAYED/answers/gpu-00.fabric-suggest"
+    echo '{"node": "gpu-02"}' >"$PLAYED/answers/gpu-02.fabric-suggest"
+    echo gpu-01 >"$PLAYED/slow"
+    run 0 fabric suggest --timeout 5
+    [ "$out" = 'suggested by gpu-02: fabric suggest --of-nodes -' ] || fail "not the suggestion: $out"
+    [ "$(cat "$PLAYED/given")" = $'{"node": "gpu-00"}\n{"node": "gpu-02"}' ] || fail "railctl got: $(cat "$PLAYED/given")"
+    complains 'gpu-01: no answer in 5 s'
+}
+
+# An end by a signal ends what it started.
+test_interrupt() {
+    begin
+    cp "$PLAYED/nodes" "$PLAYED/slow"
+    PATH=$tools$PATH "${shell[@]}" "$plugin" status >"$work/out" 2>"$work/err" &
+    local pid=$! tries=0
+    until [ "$(cat "$PLAYED/sleepers" 2>/dev/null | wc -l)" = 32 ]; do
+        tries=$((tries + 1))
+        [ "$tries" -lt 1000 ] || fail "it does not ask 32 nodes"
+        sleep 0.02
+    done
+    # It knows the process ids a moment after the processes have begun.
+    until [ "$(find "$TMPDIR" -path '*/running/*' -not -name '.*' | wc -l)" = 32 ]; do sleep 0.02; done
+    kill -TERM "$pid"
+    local status=0 sleeper
+    wait "$pid" || status=$?
+    [ "$status" = 143 ] || fail "a signal ends it with $status"
+    for sleeper in $(cat "$PLAYED/sleepers"); do
+        tries=0
+        while kill -0 "$sleeper" 2>/dev/null; do
+            tries=$((tries + 1))
+            [ "$tries" -lt 1000 ] || fail "kubectl still runs"
+            sleep 0.02
+        done
+    done
+    [ "$(wc -l <"$PLAYED/sleepers")" = 32 ] || fail "it went on to ask"
+    [ -z "$(ls -A "$TMPDIR")" ] || fail "it left files"
+}
+
+version=$("$RAILCTL" --version)
+shells=()
+for name in dash 'busybox sh' 'bash --posix'; do
+    read -ra shell <<<"$name"
+    command -v "${shell[0]}" >/dev/null || continue
+    # With busybox all other programs are busybox's, too.
+    tools=''
+    if [ "${shell[0]}" = busybox ]; then
+        mkdir "$work/applets"
+        for tool in $(busybox --list); do ln -s "$(command -v busybox)" "$work/applets/$tool"; done
+        tools=$work/bin:$work/applets:
+    fi
+    shells+=("$name")
+    for one in failures status no_answer parallel topology doctor rdma bundle suggest interrupt; do "test_$one"; done
+done
+[ ${#shells[@]} -gt 0 ] || { echo "kubectl_railhead.sh: no shell" >&2; exit 1; }
+printf 'held with: %s\n' "${shells[*]}"
