@@ -9,16 +9,17 @@
 #include "deviceplugin/services/health/state_file.h"
 #include "deviceplugin/services/lldp/lldp_report.h"
 #include "deviceplugin/services/reachability/reachability_report.h"
+#include "deviceplugin/tools/fabric_suggest/observe.h"
 #include "ipam/lease/cluster_store.h"
 #include "tests/support/record_test.h"
 
 namespace railhead::testing {
 namespace {
 
-using Records =
-    ::testing::Types<AllocationRecord, AttachTiming, BindRequest, JournalEntry, OwnNames, ConflictRecord,
-                     Tenant, health::Drains, health::HealthState, ipam::BlockRecord, ipam::LayoutRecord,
-                     ipam::NodeRecord, lldp::LldpReport, reachability::ReachabilityReport>;
+using Records = ::testing::Types<AllocationRecord, AttachTiming, BindRequest, JournalEntry, OwnNames,
+                                 ConflictRecord, Tenant, fabric_suggest::NodeObservation, health::Drains,
+                                 health::HealthState, ipam::BlockRecord, ipam::LayoutRecord, ipam::NodeRecord,
+                                 lldp::LldpReport, reachability::ReachabilityReport>;
 INSTANTIATE_TYPED_TEST_SUITE_P(Of, RecordTest, Records);
 
 }  // namespace

@@ -50,6 +50,8 @@ void AddDoctorCommand(CLI::App* app, const Root& root, int* status);
 // drain, undrain
 void AddDrainCommands(CLI::App* app, const Root& root, int* status);
 void AddExplainCommand(CLI::App* app, int* status);
+// fabric suggest
+void AddFabricCommand(CLI::App* app, const Root& root, int* status);
 // nccl show, nccl verify
 void AddNcclCommand(CLI::App* app, const Root& root, int* status);
 // health, health replay

@@ -26,7 +26,7 @@ std::vector<CommandGroup> CommandGroups() {
         "vfs", "journal"}},
       {"Act", {"drain", "undrain", "install", "migrate"}},
       {"Prove", {"doctor", "preflight", "rdma-test", "config"}},
-      {"Set up", {"labels", "explain", "completion"}},
+      {"Set up", {"fabric", "labels", "explain", "completion"}},
   };
 }
 
@@ -77,6 +77,7 @@ void AddCommands(CLI::App* app, const Root& root, int* status) {
   AddPreflightCommand(app, root, status);
   AddRdmaTestCommand(app, root, status);
   AddConfigCommand(app, root, status);
+  AddFabricCommand(app, root, status);
   AddLabelsCommand(app, root, status);
   AddExplainCommand(app, status);
   AddCompletionCommands(app, status);

@@ -278,6 +278,7 @@ class FormsTest : public TwoRails {
       {"migrate", "--from", "/suite"},
       {"reachability"},
       {"preflight", "--skip", "doctor"},
+      {"fabric", "suggest", "--listen", "0"},
       {"health", "replay", std::string(INCIDENTS) + "/cable-cut.jsonl"},
       {"status", "--http-address", ""},
       {"topology"},

@@ -1,0 +1,193 @@
+#include "deviceplugin/tools/fabric_suggest/capacity.h"
+
+#include <utility>
+
+#include "deviceplugin/services/reachability/reachability_settings.h"
+#include "deviceplugin/tools/fabric_suggest/rail_fields.h"
+
+namespace railhead::fabric_suggest {
+namespace {
+
+constexpr const char* kPfResource = "railhead.io/roce-pf";
+constexpr int kUsualVfs = 8;
+constexpr int kSmallestBlock = 16;  // addresses
+
+// The VFs that the rail's PFs have, or could have; nullopt: none of them has SR-IOV.
+struct RailVfs {
+  std::optional<int> present;  // on most nodes
+  int most = 0;                // on the PF that can have the fewest
+};
+
+std::optional<RailVfs> VfsOf(const AlignedRail& aligned, Findings* findings) {
+  Votes<int> present;
+  std::optional<int> most;
+  std::vector<std::string> without;
+  for (const RailMember& member : aligned.members) {
+    if (member.pf->vfs > 0) present.Add(member.pf->vfs, member.node->node);
+    const int possible = std::max(member.pf->most_vfs, member.pf->vfs);
+    if (possible == 0) {
+      without.push_back(member.node->node);
+    } else {
+      most = std::min(most.value_or(possible), possible);
+    }
+  }
+  if (!most) return std::nullopt;
+  for (const std::string& node : without)
+    findings->Contradict(aligned.name, "vfs", node, "the PF has no SR-IOV, on other nodes it has");
+  ContradictOthers(
+      present, aligned.name, "vfs", "number of VFs", [](int vfs) { return std::to_string(vfs); }, findings);
+  if (present.empty()) return RailVfs{std::nullopt, *most};
+  for (const RailMember& member : aligned.members) {
+    const int possible = std::max(member.pf->most_vfs, member.pf->vfs);
+    if (possible == 0 || possible >= present.Winner()) continue;
+    findings->Contradict(aligned.name, "vfs", member.node->node,
+                         "the PF can have " + std::to_string(possible) + " VFs, on other nodes it has " +
+                             std::to_string(present.Winner()));
+  }
+  return RailVfs{present.Winner(), *most};
+}
+
+int AcceleratorsOf(const Nodes& nodes) {
+  int most = 0;
+  for (const NodeObservation* node : nodes) most = std::max(most, node->accelerators);
+  return most;
+}
+
+// The number for all rails, and each rail that differs from it.
+void SetVfs(const std::vector<AlignedRail>& aligned, const Nodes& nodes, Draft* draft, Findings* findings) {
+  std::map<std::string, RailVfs> rails;
+  Votes<int> present;
+  for (const AlignedRail& rail : aligned) {
+    const auto vfs = VfsOf(rail, findings);
+    if (!vfs) continue;
+    rails.emplace(rail.name, *vfs);
+    if (vfs->present) present.Add(*vfs->present, rail.name);
+  }
+  if (rails.empty()) return;
+  const int accelerators = AcceleratorsOf(nodes);
+  int possible = 0;
+  for (const auto& [name, vfs] : rails) possible = std::max(possible, vfs.most);
+  const int wanted = std::min(accelerators > 0 ? accelerators : kUsualVfs, possible);
+  draft->vfs = present.empty() ? wanted : present.Winner();
+  if (!present.empty()) {
+    findings->guesses.push_back(
+        {"/provision/vfs", "", "VFs", std::to_string(*draft->vfs), "PFs have as many now", Certainty::kHigh});
+  } else {
+    findings->guesses.push_back({"/provision/vfs", "", "VFs", std::to_string(*draft->vfs),
+                                 accelerators > 0
+                                     ? "one for each of a node's accelerators; the PFs have no VFs now"
+                                     : "a usual number; the PFs have no VFs now",
+                                 accelerators > 0 ? Certainty::kMedium : Certainty::kLow});
+  }
+  for (std::size_t i = 0; i < aligned.size(); ++i) {
+    const std::string& name = aligned[i].name;
+    const auto found = rails.find(name);
+    int vfs = 0;
+    if (found != rails.end()) vfs = found->second.present.value_or(std::min(*draft->vfs, found->second.most));
+    if (vfs == *draft->vfs) continue;
+    draft->own[name] = vfs;
+    const std::string why = found == rails.end()    ? "its PFs have no SR-IOV"
+                            : found->second.present ? "its PFs have as many now"
+                                                    : "one of its PFs can have no more";
+    findings->guesses.push_back(
+        {"/provision/rails/" + name + "/vfs", name, "VFs", std::to_string(vfs), why, Certainty::kHigh});
+  }
+}
+
+// What keeps pods from getting the rail's whole PFs.
+void NameObstacles(const AlignedRail& aligned, Rail* rail, Findings* findings) {
+  for (const RailMember& member : aligned.members) {
+    const bool used = std::ranges::any_of(
+        member.pf->networks, [](const ObservedNetwork& network) { return !network.addresses.empty(); });
+    if (!used) continue;
+    findings->Contradict(rail->name, "pf", member.node->node,
+                         "pods would get its whole PF, which has an address of the host");
+  }
+  if (rail->vlan.value_or(0) == 0) return;
+  findings->Contradict(rail->name, "vlan", "",
+                       "pods get its whole PFs, which nothing gives VLAN " + std::to_string(*rail->vlan) +
+                           ": the switch port has to");
+  rail->vlan.reset();
+}
+
+// Rails without SR-IOV are given out as whole PFs.
+void SetPools(const std::vector<AlignedRail>& aligned, Draft* draft, Findings* findings) {
+  Pool vfs{.resource = kDefaultResource};
+  Pool pfs{.resource = kDefaultResource, .device = PoolDevice::kPf};
+  for (std::size_t i = 0; i < aligned.size(); ++i) {
+    Rail& rail = draft->fabric.rails[i];
+    const auto own = draft->own.find(rail.name);
+    const int count = own == draft->own.end() ? draft->vfs.value_or(0) : own->second;
+    (count > 0 ? vfs : pfs).rails.push_back(rail.name);
+    if (count == 0) NameObstacles(aligned[i], &rail, findings);
+  }
+  if (pfs.rails.empty()) return;
+  findings->guesses.push_back({"/pools", "", "whole PFs for", reachability::FoldedNames(pfs.rails),
+                               "the PFs have no SR-IOV", Certainty::kHigh});
+  if (!vfs.rails.empty()) {
+    pfs.resource = kPfResource;
+    draft->fabric.pools.push_back(vfs);
+  }
+  draft->fabric.pools.push_back(pfs);
+}
+
+// Prefix length of a node's block. A block has two addresses for each VF, since a released address stays
+// unused for some time. The subnet has room for twice as many nodes. Both are less in a small subnet.
+// nullopt: a block has not even one address for each VF.
+std::optional<int> BlockLength(const IpPrefix& subnet, std::size_t nodes, int vfs) {
+  const int bits = subnet.address.Bits();
+  const int host = bits - subnet.length;
+  const int wanted = BitsFor(static_cast<std::size_t>(std::max(kSmallestBlock, 2 * vfs)));
+  for (const std::size_t count : {2 * nodes, nodes}) {
+    if (host - BitsFor(count) >= wanted) return bits - wanted;
+  }
+  // A subnet has two addresses that no host can have, and perhaps a gateway.
+  const int left = host - BitsFor(nodes);
+  if (left < BitsFor(static_cast<std::size_t>(vfs) + 3)) return std::nullopt;
+  return bits - left;
+}
+
+void SetBlocks(const Nodes& nodes, Draft* draft, Findings* findings) {
+  bool any = false;
+  for (std::size_t i = 0; i < draft->fabric.rails.size(); ++i) {
+    Rail& rail = draft->fabric.rails[i];
+    if (!rail.subnet) continue;
+    const auto own = draft->own.find(rail.name);
+    const int vfs = std::max(own == draft->own.end() ? draft->vfs.value_or(1) : own->second, 1);
+    rail.node_block = BlockLength(*rail.subnet, nodes.size(), vfs);
+    if (!rail.node_block) {
+      findings->Contradict(rail.name, "subnet", "",
+                           rail.subnet->ToString() + " is too small for " + std::to_string(nodes.size()) +
+                               " nodes with " + std::to_string(vfs) + " devices each");
+      continue;
+    }
+    any = true;
+    const int host_bits = rail.subnet->address.Bits() - *rail.node_block;
+    findings->guesses.push_back({"/rails/" + std::to_string(i) + "/nodeBlock", rail.name, "nodeBlock",
+                                 std::to_string(*rail.node_block),
+                                 "2^" + std::to_string(host_bits) + " addresses for each node, and 2^" +
+                                     std::to_string(*rail.node_block - rail.subnet->length) + " such blocks",
+                                 Certainty::kMedium});
+  }
+  if (!any) return;
+  for (const NodeObservation* node : nodes) {
+    if (!node->node.empty())
+      draft->fabric.nodes.emplace(node->node, static_cast<int>(draft->fabric.nodes.size()));
+  }
+  findings->guesses.push_back(
+      {"/nodes", "", "nodes", std::to_string(draft->fabric.nodes.size()),
+       "numbered in the order of their names; a number decides a node's block and must "
+       "not change afterwards",
+       Certainty::kMedium});
+}
+
+}  // namespace
+
+void SetCapacity(const std::vector<AlignedRail>& aligned, const Nodes& nodes, Draft* draft,
+                 Findings* findings) {
+  SetVfs(aligned, nodes, draft, findings);
+  SetPools(aligned, draft, findings);
+  SetBlocks(nodes, draft, findings);
+}
+
+}  // namespace railhead::fabric_suggest

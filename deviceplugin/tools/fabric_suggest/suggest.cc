@@ -1,0 +1,268 @@
+#include "deviceplugin/tools/fabric_suggest/suggest.h"
+
+#include <algorithm>
+#include <map>
+#include <nlohmann/json.hpp>
+#include <set>
+#include <utility>
+
+#include "cni/fabric/fabric.h"
+#include "cni/fabric/fabric_shape.h"
+#include "deviceplugin/services/reachability/reachability_settings.h"
+#include "deviceplugin/tools/fabric_suggest/capacity.h"
+#include "deviceplugin/tools/fabric_suggest/rail_fields.h"
+#include "deviceplugin/tools/fabric_suggest/rails.h"
+#include "netns/base/text.h"
+#include "netns/json/record_io.h"
+
+namespace railhead::fabric_suggest {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+constexpr int kWidestSupernet = 8;
+constexpr std::size_t kMostPosition = 255;
+
+// Of two observations of one node the later; then one that does not depend on their order. Names as the
+// fabric will have them.
+std::vector<NodeObservation> Distinct(const std::vector<NodeObservation>& observations) {
+  std::map<std::string, std::pair<NodeObservation, std::string>> latest;  // and its text
+  for (const NodeObservation& one : observations) {
+    const std::string name = record::Readable(one.node);
+    std::string text = record::Dump(ToJson(one));
+    const auto known = latest.find(name);
+    if (known != latest.end() &&
+        std::pair(known->second.first.time, known->second.second) >= std::pair(one.time, text))
+      continue;
+    const auto at = latest.insert_or_assign(name, std::pair(one, std::move(text))).first;
+    at->second.first.node = name;
+  }
+  std::vector<NodeObservation> distinct;
+  distinct.reserve(latest.size());
+  for (auto& [name, one] : latest) distinct.push_back(std::move(one.first));
+  std::ranges::sort(distinct, reachability::NaturallyLess, &NodeObservation::node);
+  return distinct;
+}
+
+// Whether other nodes have the PF as their PF of the rail. On this node it may lack its RDMA device.
+bool IsPfOf(const AlignedRail& rail, const NodeObservation* node, const ObservedPf& pf) {
+  const ObservedPf* own = rail.Of(node);
+  if (own != nullptr) return own == &pf;
+  return std::ranges::any_of(rail.members,
+                             [&](const RailMember& one) { return one.pf->device == pf.device; });
+}
+
+// Whether the fabric finds each rail's PF on each node, and no rail for other PFs.
+bool FindsPfs(const std::vector<Rail>& rails, const std::vector<AlignedRail>& aligned, const Nodes& nodes) {
+  Fabric fabric;
+  fabric.rails = rails;
+  for (const NodeObservation* node : nodes) {
+    std::vector<std::string> order;
+    order.reserve(node->pfs.size());
+    for (const ObservedPf& pf : node->pfs) order.push_back(pf.device);
+    for (const ObservedPf& pf : node->pfs) {
+      const Rail* found = fabric.RailOfPf(pf.netdev, pf.device, order);
+      if (found == nullptr) {
+        if (std::ranges::any_of(aligned, [&](const AlignedRail& one) { return one.Of(node) == &pf; }))
+          return false;
+      } else if (!IsPfOf(aligned[static_cast<std::size_t>(found - fabric.rails.data())], node, pf)) {
+        return false;
+      }
+    }
+  }
+  return true;
+}
+
+// Several if nodes differ.
+std::vector<std::string> ValuesOf(const AlignedRail& rail, std::string ObservedPf::*field) {
+  std::vector<std::string> values;
+  for (const RailMember& member : rail.members) {
+    if (!Contains(values, member.pf->*field)) values.push_back(member.pf->*field);
+  }
+  return values;
+}
+
+std::optional<int> PositionOf(const AlignedRail& rail) {
+  std::set<std::size_t> positions;
+  for (const RailMember& member : rail.members)
+    positions.insert(static_cast<std::size_t>(member.pf - member.node->pfs.data()));
+  if (positions.size() != 1 || *positions.begin() > kMostPosition) return std::nullopt;
+  return static_cast<int>(*positions.begin());
+}
+
+void SetPf(const AlignedRail& aligned, std::string ObservedPf::*field, Rail* rail) {
+  rail->pfs = ValuesOf(aligned, field);
+  rail->position.reset();
+}
+
+// Names if all nodes have them. Else addresses, else positions.
+void SetPfs(const std::vector<AlignedRail>& aligned, const Nodes& nodes, std::vector<Rail>* rails,
+            Findings* findings) {
+  std::vector<Rail> named = *rails;
+  std::vector<Rail> placed = *rails;
+  std::vector<Rail> counted = *rails;
+  bool all_named = true;
+  bool all_counted = true;
+  for (std::size_t i = 0; i < aligned.size(); ++i) {
+    SetPf(aligned[i], &ObservedPf::netdev, &named[i]);
+    all_named = all_named && !Contains(named[i].pfs, "");
+    SetPf(aligned[i], &ObservedPf::device, &placed[i]);
+    counted[i].position = PositionOf(aligned[i]);
+    all_counted = all_counted && counted[i].position;
+  }
+  std::string reason = "the names of the PFs' netdevs, the same on all nodes";
+  Certainty certainty = nodes.size() > 1 ? Certainty::kHigh : Certainty::kMedium;
+  if (nodes.size() == 1) reason = "the names of the PFs' netdevs; other nodes may have other names";
+  if (all_named && FindsPfs(named, aligned, nodes)) {
+    *rails = std::move(named);
+  } else if (FindsPfs(placed, aligned, nodes)) {
+    *rails = std::move(placed);
+    reason = "the PCI addresses, since the netdevs' names do not tell the PFs apart on all nodes";
+  } else if (all_counted && FindsPfs(counted, aligned, nodes)) {
+    *rails = std::move(counted);
+    reason = "the positions, since neither names nor PCI addresses fit all nodes";
+    certainty = Certainty::kMedium;
+  } else {
+    *rails = std::move(placed);
+    reason = "the PCI addresses, which do not fit all nodes";
+    certainty = Certainty::kLow;
+    findings->Contradict("", "pf", "",
+                         "neither names, PCI addresses nor positions give each rail its PF on all nodes");
+  }
+  for (std::size_t i = 0; i < rails->size(); ++i) {
+    const Rail& rail = (*rails)[i];
+    findings->guesses.push_back({"/rails/" + std::to_string(i) + "/pf", rail.name, "pf",
+                                 rail.position ? std::to_string(*rail.position) : Join(rail.pfs, ", "),
+                                 reason, certainty});
+  }
+}
+
+// The rails' prefixes of the supernet, as many as fit.
+std::vector<IpPrefix> SubnetsIn(const SuggestOptions& options, std::size_t count) {
+  std::vector<IpPrefix> subnets;
+  if (!options.supernet) return subnets;
+  const IpPrefix& all = *options.supernet;
+  const int length = options.rail_prefix.value_or(all.length + BitsFor(count));
+  if (length > all.address.Bits() - 2) return subnets;
+  for (IpPrefix next{all.First(), length}; subnets.size() < count && all.Contains(next);) {
+    subnets.push_back(next);
+    const IpAddress after = next.Last().Plus(1);
+    if (after < next.address) break;  // the end of all addresses
+    next.address = after;
+  }
+  return subnets;
+}
+
+// Two rails with one subnet would give the same addresses: only the first keeps it.
+void SeparateSubnets(std::vector<Rail>* rails, Findings* findings) {
+  for (std::size_t i = 0; i < rails->size(); ++i) {
+    Rail& rail = (*rails)[i];
+    for (std::size_t j = 0; j < i && rail.subnet; ++j) {
+      const Rail& other = (*rails)[j];
+      if (!other.subnet || !other.subnet->Overlaps(*rail.subnet)) continue;
+      findings->Contradict(rail.name, "subnet", "",
+                           "its subnet " + rail.subnet->ToString() + " overlaps the one of " + other.name +
+                               ": both would give the same addresses; --supernet gives each rail its own");
+      rail.subnet.reset();
+      rail.gateway.reset();
+      rail.routes.clear();
+      rail.exclude.clear();
+      const std::string at = "/rails/" + std::to_string(i) + "/";
+      std::erase_if(findings->guesses, [&](const Guess& guess) {
+        return Contains(
+            std::vector<std::string>{at + "subnet", at + "gateway", at + "routes", at + "exclude"},
+            guess.field);
+      });
+    }
+  }
+}
+
+// Only what is not a default.
+Json RailJson(const Rail& rail) {
+  Json json{{"name", rail.name}, {"pf", PfForm::Write(rail)}};
+  if (rail.vlan) json["vlan"] = *rail.vlan;
+  if (rail.mtu) json["mtu"] = *rail.mtu;
+  if (rail.subnet) json["subnet"] = ToJson(*rail.subnet);
+  if (rail.gateway) json["gateway"] = ToJson(*rail.gateway);
+  if (!rail.routes.empty()) json["routes"] = ToJson(rail.routes);
+  if (!rail.exclude.empty()) json["exclude"] = ToJson(rail.exclude);
+  if (rail.node_block) json["nodeBlock"] = *rail.node_block;
+  if (!rail.expected_switches.empty()) json["expectedSwitches"] = ToJson(rail.expected_switches);
+  return json;
+}
+
+std::string FabricText(const Draft& draft) {
+  Json json{{"version", 1}};
+  if (!draft.fabric.nodes.empty()) {
+    // In the order of their numbers.
+    std::vector<std::pair<std::string, int>> nodes(draft.fabric.nodes.begin(), draft.fabric.nodes.end());
+    std::ranges::sort(nodes, {}, &std::pair<std::string, int>::second);
+    json["nodes"] = ToJson(nodes);
+  }
+  for (const Rail& rail : draft.fabric.rails) json["rails"].push_back(RailJson(rail));
+  for (const Pool& pool : draft.fabric.pools) {
+    Json one{{"resource", pool.resource}, {"rails", pool.rails}};
+    if (pool.device == PoolDevice::kPf) one["device"] = WordOf(pool.device);
+    json["pools"].push_back(std::move(one));
+  }
+  if (draft.vfs) json["provision"]["vfs"] = *draft.vfs;
+  for (const auto& [name, vfs] : draft.own) json["provision"]["rails"][name]["vfs"] = vfs;
+  return record::Dump(json, 2) + "\n";
+}
+
+}  // namespace
+
+Result<void> CheckOptions(const SuggestOptions& options) {
+  if (options.rail_prefix && !options.supernet)
+    return Fail(ErrorCode::kInvalid, "--rail-prefix needs --supernet");
+  if (!options.supernet) return {};
+  const IpPrefix& supernet = *options.supernet;
+  if (supernet.length < kWidestSupernet) {
+    return Fail(ErrorCode::kInvalid, "--supernet " + supernet.ToString() + " is wider than /8",
+                "for example 10.104.0.0/13");
+  }
+  if (supernet.Network() != supernet) {
+    return Fail(ErrorCode::kInvalid, "--supernet " + supernet.ToString() + " has host bits set",
+                "write " + supernet.Network().ToString());
+  }
+  if (!options.rail_prefix) return {};
+  const int most = supernet.address.Bits() - 2;
+  if (*options.rail_prefix < supernet.length || *options.rail_prefix > most) {
+    return Fail(
+        ErrorCode::kInvalid,
+        "--rail-prefix " + std::to_string(*options.rail_prefix) + " does not divide " + supernet.ToString(),
+        "a length from " + std::to_string(supernet.length) + " to " + std::to_string(most));
+  }
+  return {};
+}
+
+Suggestion Suggest(const std::vector<NodeObservation>& observations, const SuggestOptions& options) {
+  const std::vector<NodeObservation> distinct = Distinct(observations);
+  Nodes nodes;
+  nodes.reserve(distinct.size());
+  for (const NodeObservation& one : distinct) nodes.push_back(&one);
+  Findings findings;
+  const auto aligned = AlignRails(nodes, options.all_pfs, &findings);
+  if (aligned.empty()) return {"", std::move(findings.guesses), std::move(findings.contradictions)};
+  const Cables cables = CompareCables(nodes, aligned, &findings);
+  const std::vector<IpPrefix> subnets = SubnetsIn(options, aligned.size());
+  if (options.supernet && subnets.size() < aligned.size()) {
+    findings.Contradict("", "subnet", "",
+                        options.supernet->ToString() + " has only " + std::to_string(subnets.size()) +
+                            " subnets for " + std::to_string(aligned.size()) + " rails");
+  }
+  Draft draft;
+  std::vector<Rail>& rails = draft.fabric.rails;
+  rails.resize(aligned.size());
+  for (std::size_t i = 0; i < aligned.size(); ++i) rails[i].name = aligned[i].name;
+  SetPfs(aligned, nodes, &rails, &findings);
+  for (std::size_t i = 0; i < rails.size(); ++i) {
+    SetRailFields(aligned[i], i, cables, options,
+                  i < subnets.size() ? std::optional(subnets[i]) : std::nullopt, &rails[i], &findings);
+  }
+  SeparateSubnets(&rails, &findings);
+  SetCapacity(aligned, nodes, &draft, &findings);
+  return {FabricText(draft), std::move(findings.guesses), std::move(findings.contradictions)};
+}
+
+}  // namespace railhead::fabric_suggest

@@ -1,0 +1,163 @@
+// railctl fabric suggest: a fabric.json from what this node shows, or from what many nodes have shown.
+#include <cerrno>
+#include <chrono>
+#include <cstdio>
+#include <fstream>
+#include <iostream>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "deviceplugin/support/help/help.h"
+#include "deviceplugin/tools/fabric_suggest/observe.h"
+#include "deviceplugin/tools/fabric_suggest/report.h"
+#include "deviceplugin/tools/fabric_suggest/suggest.h"
+#include "deviceplugin/tools/railctl/commands.h"
+#include "deviceplugin/tools/railctl/config_sections.h"
+#include "deviceplugin/tools/railctl/output.h"
+#include "deviceplugin/tools/railctl/print.h"
+#include "netns/base/addresses.h"
+#include "netns/base/text.h"
+#include "netns/linux_kernel.h"
+
+namespace railhead::railctl {
+namespace {
+
+// Switches send LLDP frames every 30 seconds (IEEE 802.1AB-2016 9.2.5.7, msgTxInterval).
+constexpr int kLldpSeconds = 35;
+constexpr int kMostLldpSeconds = 600;
+
+struct SuggestArguments {
+  std::vector<std::string> files;
+  std::string supernet;
+  std::optional<int> rail_prefix;
+  std::string gateway;
+  bool all_pfs = false;
+  int listen = kLldpSeconds;
+  Output output;
+};
+
+Result<fabric_suggest::SuggestOptions> OptionsOf(const SuggestArguments& arguments) {
+  fabric_suggest::SuggestOptions options;
+  if (!arguments.supernet.empty()) {
+    options.supernet = IpPrefix::Parse(arguments.supernet);
+    if (!options.supernet) {
+      return Fail(ErrorCode::kInvalid,
+                  "--supernet '" + arguments.supernet + "' is not an address with prefix length",
+                  "for example 10.104.0.0/13");
+    }
+  }
+  options.rail_prefix = arguments.rail_prefix;
+  if (arguments.gateway == "first") options.gateway = fabric_suggest::GatewayPlace::kFirst;
+  if (arguments.gateway == "last") options.gateway = fabric_suggest::GatewayPlace::kLast;
+  options.all_pfs = arguments.all_pfs;
+  RH_TRY(fabric_suggest::CheckOptions(options));
+  return options;
+}
+
+Result<std::vector<fabric_suggest::NodeObservation>> ReadObservations(const std::vector<std::string>& files) {
+  std::vector<fabric_suggest::NodeObservation> all;
+  for (const std::string& file : files) {
+    if (file == "-") {
+      RH_TRY(fabric_suggest::GatherObservations(std::cin, "standard input", &all));
+      continue;
+    }
+    std::ifstream in(file, std::ios::binary);
+    if (!in) return Fail(SysError(errno, "reading " + file));
+    RH_TRY(fabric_suggest::GatherObservations(in, file, &all));
+  }
+  if (all.empty()) {
+    return Fail(ErrorCode::kInvalid, "the files have no observation of a node",
+                "each has to be what `railctl fabric suggest -o json` printed");
+  }
+  return all;
+}
+
+Result<std::vector<fabric_suggest::NodeObservation>> ObserveThisNode(const Root& root, int listen) {
+  LinuxKernel kernel(root);
+  if (listen > 0)
+    SayProgress("observing PFs; listening for LLDP frames for at most " + std::to_string(listen) +
+                " seconds");
+  auto observed = RH_TRY(fabric_suggest::Observe(root, kernel, {.listen = std::chrono::seconds(listen)}));
+  return std::vector<fabric_suggest::NodeObservation>{std::move(observed)};
+}
+
+// Of this node, only topology.json can be wrong.
+int StatusOfObserving(const Error& error, const SuggestArguments& arguments) {
+  const bool wrong = error.code == ErrorCode::kMalformed || error.code == ErrorCode::kInvalid;
+  return wrong && arguments.files.empty() ? kBadConfig : kFailed;
+}
+
+int SuggestFabric(const Root& root, const SuggestArguments& arguments) {
+  const auto options = OptionsOf(arguments);
+  if (!options) return Complain(options.error(), kUsage);
+  auto observations =
+      arguments.files.empty() ? ObserveThisNode(root, arguments.listen) : ReadObservations(arguments.files);
+  if (!observations)
+    return Complain(observations.error(), StatusOfObserving(observations.error(), arguments));
+  fabric_suggest::Suggestion suggestion = Suggest(*observations, *options);
+  const bool empty = suggestion.fabric.empty();
+  const auto errors =
+      empty ? std::vector<Error>{} : ErrorsInFabric(suggestion.fabric, "the suggested fabric.json");
+  if (!errors.empty()) return Refuse(errors, arguments.output, kFailed);
+  const fabric_suggest::SuggestReport report{*std::move(observations), std::move(suggestion.fabric),
+                                             std::move(suggestion.guesses),
+                                             std::move(suggestion.contradictions)};
+  arguments.output.Print(report, [](const auto& it) { return it.fabric; });
+  if (arguments.output.is_text()) (void)std::fputs(RemarksOf(report).c_str(), stderr);
+  if (empty) {
+    return Complain(
+        {ErrorCode::kNotFound, "no PF with RDMA over Ethernet can carry a rail",
+         "railctl fabric suggest -o json shows each PF; railctl topology shows NICs without RDMA", 0},
+        kFailed);
+  }
+  return report.contradictions.empty() ? kDone : kFailed;
+}
+
+}  // namespace
+
+void AddFabricCommand(CLI::App* app, const Root& root, int* status) {
+  CLI::App* fabric = app->add_subcommand("fabric", "Suggest a fabric.json");
+  fabric->require_subcommand(1);
+  const auto arguments = std::make_shared<SuggestArguments>();
+  CLI::App* command =
+      fabric->add_subcommand("suggest", "Print a fabric.json from what this node or many nodes show");
+  command->add_option(
+      "FILE", arguments->files,
+      "what `railctl fabric suggest -o json` printed on the nodes, one or more in a file; -: standard input");
+  command->add_option("--supernet", arguments->supernet,
+                      "divide this prefix among the rails: the first rail gets the first subnet");
+  command->add_option("--rail-prefix", arguments->rail_prefix,
+                      "with --supernet: prefix length of a rail's subnet; without it the largest that fit");
+  command
+      ->add_option("--gateway", arguments->gateway,
+                   "address of a subnet that is its gateway, where no host has a route: first or last")
+      ->check(CLI::IsMember({"first", "last"}));
+  command->add_flag("--all-pfs", arguments->all_pfs,
+                    "also PFs that share no PCIe switch with an accelerator while others do");
+  command
+      ->add_option("--listen", arguments->listen,
+                   "seconds to wait for LLDP frames on PFs of which railheadd has no neighbor; 0: not at all")
+      ->check(CLI::Range(0, kMostLldpSeconds))
+      ->capture_default_str();
+  arguments->output.AddTo(command);
+  help::Set(
+      command,
+      {.more =
+           "It changes nothing. Each guess is a line on standard error, with its reason and certainty; so is "
+           "each contradiction between nodes.",
+       .examples = {{"railctl fabric suggest >fabric.json", "of this node; guesses on standard error"},
+                    {"railctl fabric suggest -o json >$(hostname).json", "what one of many nodes shows"},
+                    {"railctl fabric suggest gpu-*.json >fabric.json", "of many nodes, which are compared"},
+                    {"railctl fabric suggest --supernet 10.104.0.0/13 --rail-prefix 16",
+                     "subnets for 8 rails"}},
+       .notes = "Run it as root on the host. It listens for LLDP frames and sends nothing.",
+       .statuses = {{kDone, "nothing contradicts the fabric"},
+                    {kFailed, "nodes contradict each other, or no PF with RDMA was found"},
+                    {kBadConfig, "topology.json is invalid"}}});
+  command->callback([&root, status, arguments] { *status = SuggestFabric(root, *arguments); });
+}
+
+}  // namespace railhead::railctl

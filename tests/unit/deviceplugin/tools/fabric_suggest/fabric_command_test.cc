@@ -1,0 +1,108 @@
+// `railctl fabric suggest` as a process.
+#include <gtest/gtest.h>
+
+#include <nlohmann/json.hpp>
+
+#include "deviceplugin/tools/fabric_suggest/report.h"
+#include "tests/support/process.h"
+#include "tests/support/sysfs/machines.h"
+#include "tests/unit/deviceplugin/tools/fabric_suggest/nodes.h"
+
+namespace railhead::testing {
+namespace {
+
+class FabricCommandTest : public ::testing::Test {
+ protected:
+  [[nodiscard]] ProcessOutput RunWith(const std::string& input, std::vector<std::string> arguments) const {
+    arguments.insert(arguments.begin(), RAILCTL);
+    return RunProcess(arguments, {{"RAILHEAD_ROOT", sysfs_.directory()}}, input);
+  }
+  [[nodiscard]] ProcessOutput Run(std::vector<std::string> arguments) const {
+    arguments.insert(arguments.begin(), {"fabric", "suggest"});
+    return RunWith("", std::move(arguments));
+  }
+  // What the node printed.
+  std::string Write(const fabric_suggest::NodeObservation& node) {
+    fabric_suggest::SuggestReport report;
+    report.observations = {node};
+    sysfs_.Write("/" + node.node + ".json", record::Dump(ToJson(report)) + "\n");
+    return sysfs_.directory() + "/" + node.node + ".json";
+  }
+
+  FakeSysfs sysfs_;
+};
+
+TEST_F(FabricCommandTest, OfThisNode) {
+  const FakeMachine machine = MakeDgxH100(sysfs_);
+  sysfs_.AddVfs(machine.nics[0], 4);
+  sysfs_.Write("/etc/railhead/node-name", "gpu-001\n");
+  const ProcessOutput output = Run({"--listen", "0"});
+  EXPECT_EQ(output.status, 0) << output.err;
+  EXPECT_EQ(nlohmann::json::parse(output.out)["rails"].size(), 8U) << output.out;
+  EXPECT_NE(output.err.find("guess: VFs 4 (high): PFs have as many now\n"), std::string::npos) << output.err;
+  sysfs_.Write("/etc/railhead/fabric.json", output.out);
+  const ProcessOutput check = RunWith("", {"config", "check", "/etc/railhead/fabric.json"});
+  EXPECT_EQ(check.status, 0) << check.out << check.err;
+}
+
+// What a node prints is what others take.
+TEST_F(FabricCommandTest, JsonIsReadAgain) {
+  MakeDgxH100(sysfs_);
+  sysfs_.Write("/etc/railhead/node-name", "gpu-001\n");
+  const ProcessOutput here = Run({"--listen", "0", "-o", "json"});
+  ASSERT_EQ(here.status, 0) << here.err;
+  EXPECT_EQ(here.err, "");
+  const auto json = nlohmann::json::parse(here.out);
+  for (const char* key : {"observations", "fabric", "guesses", "contradictions"})
+    EXPECT_TRUE(json.contains(key)) << key;
+  const ProcessOutput there = RunWith(here.out, {"fabric", "suggest", "-", "-o", "json"});
+  EXPECT_EQ(there.status, 0) << there.err;
+  EXPECT_EQ(there.out, here.out);
+}
+
+TEST_F(FabricCommandTest, OfManyNodes) {
+  auto nodes = GpuNodes(3);
+  nodes[2].pfs[0].mtu = 1500;
+  std::vector<std::string> files;
+  files.reserve(nodes.size());
+  for (const auto& node : nodes) files.push_back(Write(node));
+  const ProcessOutput output = Run(files);
+  EXPECT_EQ(output.status, 1);
+  EXPECT_EQ(nlohmann::json::parse(output.out)["nodes"].size(), 3U);
+  EXPECT_NE(
+      output.err.find("contradiction: rail0: gpu-002: the MTU of the PF is 1500, on other nodes 9000\n"),
+      std::string::npos)
+      << output.err;
+  files.pop_back();
+  EXPECT_EQ(Run(files).status, 0);
+  files.push_back(files[0]);
+  const ProcessOutput twice = Run(files);
+  EXPECT_EQ(twice.status, 1);
+  EXPECT_NE(twice.err.find("two observations are of node gpu-000"), std::string::npos) << twice.err;
+}
+
+TEST_F(FabricCommandTest, NothingToSuggest) {
+  const ProcessOutput output = Run({"--listen", "0"});
+  EXPECT_EQ(output.status, 1);
+  EXPECT_EQ(output.out, "");
+  EXPECT_NE(output.err.find("no PF with RDMA"), std::string::npos) << output.err;
+  EXPECT_EQ(Run({"/nowhere.json"}).status, 1);
+  EXPECT_EQ(RunWith("", {"fabric", "suggest", "-"}).status, 1);
+}
+
+TEST_F(FabricCommandTest, AWrongTopologyJson) {
+  MakeDgxH100(sysfs_);
+  sysfs_.Write("/etc/railhead/topology.json", "{");
+  EXPECT_EQ(Run({"--listen", "0"}).status, 3);
+}
+
+TEST_F(FabricCommandTest, WrongCommandLines) {
+  EXPECT_EQ(Run({"--supernet", "10.0.0.0"}).status, 2);
+  EXPECT_EQ(Run({"--supernet", "10.0.0.1/8"}).status, 2);
+  EXPECT_EQ(Run({"--rail-prefix", "16"}).status, 2);
+  EXPECT_EQ(Run({"--gateway", "middle"}).status, 2);
+  EXPECT_EQ(Run({"--listen", "-1"}).status, 2);
+}
+
+}  // namespace
+}  // namespace railhead::testing
