@@ -10,6 +10,7 @@
 #include "deviceplugin/tools/doctor/checks.h"
 #include "deviceplugin/tools/explain/markdown.h"
 #include "deviceplugin/tools/explain/pages.h"
+#include "netns/base/exit_status.h"
 #include "netns/base/text.h"
 
 namespace railhead::explain {
@@ -70,6 +71,17 @@ void AddCniErrors(std::vector<Explanation>& all) {
     }
     error.page = error.todo.empty() ? "docs/reference/cni.md#error-codes"
                                     : "docs/operate/troubleshooting.md#the-pod-does-not-start";
+  }
+}
+
+void AddExitStatuses(std::vector<Explanation>& all) {
+  for (const ExitMeaning& one : kExitMeanings) {
+    Explanation& status = all.emplace_back();
+    status.kind = NameKind::kExitStatus;
+    status.name = std::to_string(one.status);
+    status.what = one.meaning;
+    AddDetail("programs", std::string(one.programs), status);
+    status.page = "docs/reference/programs.md#exit-statuses";
   }
 }
 
@@ -216,6 +228,7 @@ std::vector<Explanation> AllExplanations() {
   std::vector<Explanation> all;
   AddAlerts(all);
   AddCniErrors(all);
+  AddExitStatuses(all);
   AddNodeStatus(all);
   AddDoctorChecks(all);
   AddHealthRules(all);

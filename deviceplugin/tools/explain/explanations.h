@@ -23,6 +23,7 @@ enum class NameKind : std::uint8_t {
   kConditionReason,
   kDoctorCheck,
   kEvent,
+  kExitStatus,
   kHealthRule,
   kMetric,
   kTaint,
@@ -58,10 +59,14 @@ Result<std::vector<Explanation>> Explain(const std::string& name);
 template <>
 struct railhead::Names<railhead::explain::NameKind> {
   using enum explain::NameKind;
-  static constexpr std::array kAll = {
-      std::pair{"alert", kAlert},         std::pair{"CNI error", kCniError},
-      std::pair{"condition", kCondition}, std::pair{"condition reason", kConditionReason},
-      std::pair{"event", kEvent},         std::pair{"doctor check", kDoctorCheck},
-      std::pair{"metric", kMetric},       std::pair{"health rule", kHealthRule},
-      std::pair{"taint", kTaint}};
+  static constexpr std::array kAll = {std::pair{"alert", kAlert},
+                                      std::pair{"CNI error", kCniError},
+                                      std::pair{"condition", kCondition},
+                                      std::pair{"condition reason", kConditionReason},
+                                      std::pair{"event", kEvent},
+                                      std::pair{"exit status", kExitStatus},
+                                      std::pair{"doctor check", kDoctorCheck},
+                                      std::pair{"metric", kMetric},
+                                      std::pair{"health rule", kHealthRule},
+                                      std::pair{"taint", kTaint}};
 };

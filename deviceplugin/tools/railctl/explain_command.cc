@@ -58,8 +58,8 @@ void AddExplainCommand(CLI::App* app, int* status) {
   CLI::App* command =
       app->add_subcommand("explain", "Explain an alert, metric, CNI error code or other name of Railhead");
   command->add_option("NAME", arguments->name,
-                      "an alert, CNI error code, node condition, event, doctor check, health rule, metric or "
-                      "taint; default: list all names");
+                      "an alert, CNI error code, exit status, node condition, event, doctor check, health "
+                      "rule, metric or taint; default: list all names");
   arguments->output.AddTo(command);
   help::Set(
       command,

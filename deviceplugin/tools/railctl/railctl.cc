@@ -30,7 +30,8 @@ std::vector<CommandGroup> CommandGroups() {
   };
 }
 
-// A word of the command line that is not a command, where one has to be. CLI11 says only that one is missing.
+// A word of the command line that is not a command, where one has to be. CLI11 says only that one is missing,
+// and prints another command's help behind a wrong word.
 std::optional<Error> UnknownCommand(const CLI::App& app, const std::vector<std::string>& words) {
   const CLI::App* parent = &app;
   std::string path = kProgram;
@@ -101,12 +102,10 @@ int RunRailctl(int argc, char** argv) {
   app.require_subcommand(1);
   app.footer(help::AllStatuses());
   AddCommands(&app, root, &status);
+  if (const auto unknown = UnknownCommand(app, {argv + 1, argv + argc})) return Complain(*unknown, kUsage);
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {
-    const bool asks_help = error.get_exit_code() == 0;
-    const auto unknown = asks_help ? std::nullopt : UnknownCommand(app, {argv + 1, argv + argc});
-    if (unknown) return Complain(*unknown, kUsage);
     return app.exit(error) == 0 ? kDone : kUsage;
   }
   return status;

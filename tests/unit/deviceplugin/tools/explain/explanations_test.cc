@@ -12,6 +12,7 @@
 #include "deviceplugin/services/node_status/node_status_writer.h"
 #include "deviceplugin/services/node_status/rail_states.h"
 #include "deviceplugin/tools/doctor/checks.h"
+#include "netns/base/exit_status.h"
 #include "netns/base/files.h"
 #include "netns/base/text.h"
 #include "tests/support/metrics/documented_metrics.h"
@@ -74,6 +75,11 @@ TEST(ExplainTest, EachCniErrorCode) {
   EXPECT_TRUE(std::ranges::any_of(busy.todo, [](const std::string& line) {
     return line.find("its DEL has not come yet") != std::string::npos;
   })) << Join(busy.todo, "\n");
+}
+
+TEST(ExplainTest, EachExitStatus) {
+  for (const ExitMeaning& one : kExitMeanings)
+    EXPECT_EQ(Explained(NameKind::kExitStatus, std::to_string(one.status)).what, one.meaning);
 }
 
 TEST(ExplainTest, EachConditionReasonTaintAndEvent) {

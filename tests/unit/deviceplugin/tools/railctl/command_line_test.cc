@@ -97,6 +97,7 @@ TEST_F(RailctlHelpTest, AnUnknownCommandGetsTheNearest) {
   };
   check({"stauts"}, "railctl: railctl has no command 'stauts'\n  did you mean railctl status?\n");
   check({"ipam", "lst"}, "railctl: railctl ipam has no command 'lst'\n  did you mean railctl ipam list?\n");
+  check({"stauts", "--help"}, "railctl: railctl has no command 'stauts'\n  did you mean railctl status?\n");
   check({"pods"}, "railctl: railctl has no command 'pods'\n  all commands: railctl --help\n");
 }
 
