@@ -16,6 +16,12 @@ endforeach()
 get_filename_component(archive_directory ${ARCHIVE_gpr} DIRECTORY)
 file(GLOB absl_archives ${archive_directory}/libabsl_*.a)
 
+# Names of hosts, without the C library's resolver: also for programs without gRPC.
+find_path(CARES_INCLUDE ares.h REQUIRED)
+add_library(railhead_cares INTERFACE)
+target_include_directories(railhead_cares SYSTEM INTERFACE ${CARES_INCLUDE})
+target_link_libraries(railhead_cares INTERFACE ${ARCHIVE_cares})
+
 add_library(railhead_grpc INTERFACE)
 target_link_libraries(railhead_grpc INTERFACE
   -Wl,--start-group ${archives} ${absl_archives} -Wl,--end-group

@@ -136,8 +136,6 @@ def library_layer(epoch, names, loader):
         layer.file(inside, content, 0o755)
         if name == os.path.basename(loader):
             layer.link("usr" + loader, os.path.relpath("/" + inside, "/usr" + os.path.dirname(loader)))
-    # getaddrinfo() of a cluster store's name: hosts first, as everywhere.
-    layer.file("etc/nsswitch.conf", b"hosts: files dns\n")
     layer.file("etc/passwd", b"root:x:0:0:root:/:/usr/sbin/nologin\n")
     layer.file("etc/group", b"root:x:0:\n")
     layer.file("usr/share/doc/libc6/copyright", pathlib.Path("/usr/share/doc/libc6/copyright").read_bytes())

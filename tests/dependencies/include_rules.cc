@@ -96,6 +96,7 @@ const std::vector<Library>& Libraries() {
   static const std::vector<Library> libraries = {
       {"grpc", {"deviceplugin/", "tests/", "bench/"}},
       {"google/protobuf", {"deviceplugin/", "tests/", "bench/"}},
+      {"ares.h", {"deviceplugin/support/http/"}},
       {"boost/", {"deviceplugin/support/http/"}},
       {"openssl/", {"deviceplugin/support/http/", "deviceplugin/support/keys/"}},
       {"yaml-cpp/", {"deviceplugin/support/kubernetes/"}},
