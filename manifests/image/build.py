@@ -30,7 +30,7 @@ import tarfile
 import sbom
 
 REPO = pathlib.Path(__file__).resolve().parents[2]
-PROGRAMS = ["railhead", "railhead-ipam", "railheadd", "railctl"]
+PROGRAMS = ["railhead", "railhead-ipam", "railheadd", "railctl", "railhead-nvml"]
 # Where each lies in the image: runtimes look for no other place than PATH.
 BIN = "usr/bin"
 LIMIT = 40 << 20

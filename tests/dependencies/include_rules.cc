@@ -60,6 +60,7 @@ const std::vector<Part>& Parts() {
       {"deviceplugin/support/kubernetes/", {"netns/", "deviceplugin/support/http/"}},
       {"deviceplugin/support/log/", {"netns/"}},
       {"deviceplugin/support/metrics/", {"netns/"}},
+      {"deviceplugin/support/program/", {"netns/"}},
       {"deviceplugin/support/worker/", {"netns/"}},
       {"deviceplugin/node/inventory/", Node({})},
       {"deviceplugin/node/resources/", Node({"deviceplugin/node/inventory/"})},

@@ -6,7 +6,7 @@
 # exit status: 0 all held
 set -euo pipefail
 build=$1
-programs=(railhead railhead-ipam railheadd railctl)
+programs=(railhead railhead-ipam railheadd railctl railhead-nvml)
 failed=0
 
 # wrong_with PROGRAM: what is missing, a line each.

@@ -42,7 +42,7 @@ done < <(jq -r '.layers[].digest' "$manifest")
 [ "$at" = "${#diffs[@]}" ] || fail "$at layers, ${#diffs[@]} diff_ids"
 
 # The programs run with what is in the image.
-for program in railhead railhead-ipam railheadd railctl; do
+for program in railhead railhead-ipam railheadd railctl railhead-nvml; do
     cmp "$build/bin/$program" "$work/root/usr/bin/$program" || fail "$program is another"
     if [ "$program" = railhead ] || [ "$program" = railhead-ipam ]; then
         answer=$(CNI_COMMAND=VERSION chroot "$work/root" "/usr/bin/$program" <<<'{"cniVersion":"1.0.0"}') || fail "$program: $answer"

@@ -30,7 +30,7 @@ cmake -S railhead -B build -G Ninja -DCMAKE_CXX_COMPILER="$1" -DCMAKE_BUILD_TYPE
     -DCMAKE_UNITY_BUILD=ON -DCMAKE_INSTALL_PREFIX=/usr >configure.log
 cmake --build build >build.log
 DESTDIR=$PWD/root cmake --install build >install.log
-for program in usr/bin/railheadd usr/bin/railctl opt/cni/bin/railhead opt/cni/bin/railhead-ipam; do root/$program --version >version.log; done
+for program in usr/bin/railheadd usr/bin/railctl usr/libexec/railhead/railhead-nvml opt/cni/bin/railhead opt/cni/bin/railhead-ipam; do root/$program --version >version.log; done
 test -s root/usr/share/man/man8/railctl.8.gz'
 
 say() { # COMPILER FOLDER STATUS
