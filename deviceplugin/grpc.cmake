@@ -1,9 +1,8 @@
 # gRPC and protobuf, linked from Debian's static archives.
 #
-# railheadd runs in containers and on hosts whose libraries are unknown; linked
-# like this it needs glibc only. The archives without TLS: everything goes over
-# unix sockets. Debian's CMake packages know the shared libraries only, so the
-# archives are named here.
+# railheadd runs in containers and on hosts whose libraries are unknown. The
+# archives without TLS: everything goes over unix sockets. Debian's CMake packages
+# know the shared libraries only, so the archives are named here.
 find_program(PROTOC protoc REQUIRED)
 find_program(GRPC_CPP_PLUGIN grpc_cpp_plugin REQUIRED)
 

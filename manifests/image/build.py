@@ -9,8 +9,7 @@ usage: manifests/image/build.py [--build DIR] [--out FILE] [--name NAME] [--sbom
   --sbom FILE   also the bill of materials, SPDX 2.3 (FILE.spdx.json beside the archive)
 
 Two layers: the C library of the Debian package libc6 as it is installed here (its files are compared with the
-package's checksums), which is what the programs were linked with; and the programs, with licence and
-bill of materials. The same commit built twice on the same packages gives the same image, byte by byte.
+package's checksums), which railhead-nvml needs; and the programs, with licence and bill of materials. The same commit built twice on the same packages gives the same image, byte by byte.
 Prints one line of JSON: name, digest, bytes.
 exit status: 0; 1 something is missing or not as it should be, with the reason on stderr; 2 wrong command line.
 """
@@ -102,7 +101,7 @@ def needed_libraries(programs):
         found = re.search(r"program interpreter: ([^\]]+)\]", headers)
         loader = found.group(1) if found else loader
     if loader is None:
-        raise Failure("railheadd is a static program: this is no release build")
+        raise Failure("no program needs a C library, as railhead-nvml should: this is no release build")
     names.discard(os.path.basename(loader))
     return sorted(names), loader
 
