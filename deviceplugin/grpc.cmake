@@ -1,9 +1,8 @@
 # gRPC and protobuf, linked from Debian's static archives.
 #
-# railheadd runs in containers and on hosts whose libraries are unknown; linked
-# like this it needs glibc only. The archives without TLS: everything goes over
-# unix sockets. Debian's CMake packages know the shared libraries only, so the
-# archives are named here.
+# railheadd runs in containers and on hosts whose libraries are unknown. The
+# archives without TLS: everything goes over unix sockets. Debian's CMake packages
+# know the shared libraries only, so the archives are named here.
 find_program(PROTOC protoc REQUIRED)
 find_program(GRPC_CPP_PLUGIN grpc_cpp_plugin REQUIRED)
 
@@ -15,6 +14,12 @@ endforeach()
 # Abseil comes in a hundred archives that need each other in many ways.
 get_filename_component(archive_directory ${ARCHIVE_gpr} DIRECTORY)
 file(GLOB absl_archives ${archive_directory}/libabsl_*.a)
+
+# Names of hosts, without the C library's resolver: also for programs without gRPC.
+find_path(CARES_INCLUDE ares.h REQUIRED)
+add_library(railhead_cares INTERFACE)
+target_include_directories(railhead_cares SYSTEM INTERFACE ${CARES_INCLUDE})
+target_link_libraries(railhead_cares INTERFACE ${ARCHIVE_cares})
 
 add_library(railhead_grpc INTERFACE)
 target_link_libraries(railhead_grpc INTERFACE

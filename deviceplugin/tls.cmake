@@ -1,6 +1,6 @@
 # What the cluster stores speak with: HTTP by Boost.Beast's parser (headers only) and TLS by
-# OpenSSL's static archives, so that railheadd still needs glibc only. Debian's CMake
-# packages know the shared libraries first, so the archives are named here.
+# OpenSSL's static archives. Debian's CMake packages know the shared libraries first, so the
+# archives are named here.
 find_path(BOOST_INCLUDE boost/beast/http/parser.hpp REQUIRED)
 find_path(OPENSSL_INCLUDE openssl/ssl.h REQUIRED)
 find_library(ARCHIVE_ssl libssl.a REQUIRED)

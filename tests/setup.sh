@@ -15,7 +15,7 @@ RAILHEAD_PACKAGES=(
     # build
     build-essential g++ cmake ninja-build ccache pkg-config clang clang-format clang-tidy lld
     libclang-rt-14-dev
-    libnl-3-dev libnl-route-3-dev libibverbs-dev libgrpc++-dev libprotobuf-dev protobuf-compiler
+    libnl-3-dev libnl-route-3-dev libibverbs-dev libgrpc++-dev libc-ares-dev libprotobuf-dev protobuf-compiler
     protobuf-compiler-grpc nlohmann-json3-dev libexpected-dev liblmdb-dev libcli11-dev libspdlog-dev
     libgtest-dev libgmock-dev librapidcheck-dev libhwloc-dev prometheus-cpp-dev golang-go golang-github-appc-cni-dev
     golang-github-masterminds-sprig-dev golang-k8s-sigs-yaml-dev

@@ -9,8 +9,7 @@ usage: manifests/image/build.py [--build DIR] [--out FILE] [--name NAME] [--sbom
   --sbom FILE   also the bill of materials, SPDX 2.3 (FILE.spdx.json beside the archive)
 
 Two layers: the C library of the Debian package libc6 as it is installed here (its files are compared with the
-package's checksums), which is what the programs were linked with; and the programs, with licence and
-bill of materials. The same commit built twice on the same packages gives the same image, byte by byte.
+package's checksums), which railhead-nvml needs; and the programs, with licence and bill of materials. The same commit built twice on the same packages gives the same image, byte by byte.
 Prints one line of JSON: name, digest, bytes.
 exit status: 0; 1 something is missing or not as it should be, with the reason on stderr; 2 wrong command line.
 """
@@ -30,7 +29,7 @@ import tarfile
 import sbom
 
 REPO = pathlib.Path(__file__).resolve().parents[2]
-PROGRAMS = ["railhead", "railhead-ipam", "railheadd", "railctl"]
+PROGRAMS = ["railhead", "railhead-ipam", "railheadd", "railctl", "railhead-nvml"]
 # Where each lies in the image: runtimes look for no other place than PATH.
 BIN = "usr/bin"
 LIMIT = 40 << 20
@@ -102,7 +101,7 @@ def needed_libraries(programs):
         found = re.search(r"program interpreter: ([^\]]+)\]", headers)
         loader = found.group(1) if found else loader
     if loader is None:
-        raise Failure("railheadd is a static program: this is no release build")
+        raise Failure("no program needs a C library, as railhead-nvml should: this is no release build")
     names.discard(os.path.basename(loader))
     return sorted(names), loader
 
@@ -136,8 +135,6 @@ def library_layer(epoch, names, loader):
         layer.file(inside, content, 0o755)
         if name == os.path.basename(loader):
             layer.link("usr" + loader, os.path.relpath("/" + inside, "/usr" + os.path.dirname(loader)))
-    # getaddrinfo() of a cluster store's name: hosts first, as everywhere.
-    layer.file("etc/nsswitch.conf", b"hosts: files dns\n")
     layer.file("etc/passwd", b"root:x:0:0:root:/:/usr/sbin/nologin\n")
     layer.file("etc/group", b"root:x:0:\n")
     layer.file("usr/share/doc/libc6/copyright", pathlib.Path("/usr/share/doc/libc6/copyright").read_bytes())

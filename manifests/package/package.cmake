@@ -1,6 +1,7 @@
 # `cmake --install build/release`, and packages of it: `cpack --config build/release/CPackConfig.cmake`.
 #
 #   /usr/bin                    railheadd, railctl
+#   /usr/libexec/railhead       railhead-nvml, which railheadd runs
 #   RAILHEAD_CNI_DIR            railhead, railhead-ipam (/opt/cni/bin, where container runtimes look; Debian's
 #                               own containerd looks into /usr/lib/cni)
 #   /usr/lib/systemd/system     railheadd.service
@@ -12,6 +13,7 @@ set(RAILHEAD_UNIT_DIR lib/systemd/system CACHE STRING "Where the systemd unit is
 set(package_dir ${CMAKE_CURRENT_LIST_DIR})
 
 install(TARGETS railheadd railctl RUNTIME DESTINATION bin)
+install(TARGETS railhead-nvml RUNTIME DESTINATION libexec/railhead)
 install(TARGETS railhead railhead-ipam RUNTIME DESTINATION ${RAILHEAD_CNI_DIR})
 install(FILES ${CMAKE_SOURCE_DIR}/manifests/railheadd.service DESTINATION ${RAILHEAD_UNIT_DIR})
 install(FILES ${package_dir}/railhead.tmpfiles DESTINATION lib/tmpfiles.d RENAME railhead.conf)

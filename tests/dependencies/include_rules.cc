@@ -60,6 +60,7 @@ const std::vector<Part>& Parts() {
       {"deviceplugin/support/kubernetes/", {"netns/", "deviceplugin/support/http/"}},
       {"deviceplugin/support/log/", {"netns/"}},
       {"deviceplugin/support/metrics/", {"netns/"}},
+      {"deviceplugin/support/program/", {"netns/"}},
       {"deviceplugin/support/worker/", {"netns/"}},
       {"deviceplugin/node/inventory/", Node({})},
       {"deviceplugin/node/resources/", Node({"deviceplugin/node/inventory/"})},
@@ -96,6 +97,7 @@ const std::vector<Library>& Libraries() {
   static const std::vector<Library> libraries = {
       {"grpc", {"deviceplugin/", "tests/", "bench/"}},
       {"google/protobuf", {"deviceplugin/", "tests/", "bench/"}},
+      {"ares.h", {"deviceplugin/support/http/"}},
       {"boost/", {"deviceplugin/support/http/"}},
       {"openssl/", {"deviceplugin/support/http/", "deviceplugin/support/keys/"}},
       {"yaml-cpp/", {"deviceplugin/support/kubernetes/"}},

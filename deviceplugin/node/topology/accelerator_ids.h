@@ -18,6 +18,7 @@
 // caller. Threads: immutable; Find() is thread-safe if `beyond_proc` is. Find() reads files.
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 #include <functional>
 #include <map>
@@ -75,15 +76,15 @@ bool NamesAccelerators(std::string_view resource);
 // The one question that only NVIDIA's library answers: where a UUID is.
 //
 // For ids of MIG slices (/proc does not list them) and of GPUs that the driver has not initialised. The
-// library is loaded for the call and unloaded after it: it takes tens of megabytes, and is not a dependency
-// of ours. Initialising it can take a second on a node whose driver is not kept loaded (nvidia-persistenced).
-// Never call it where kubelet waits.
-// Source: nvml.h of the CUDA toolkit; only functions whose ABI has been stable since R440.
-// Threads: thread-safe (NVML counts initialisations).
+// program railhead-nvml asks, since a static program can load no library. Initialising the library can take
+// seconds on a node whose driver is not kept loaded (nvidia-persistenced). Never ask where kubelet waits.
+// Threads: thread-safe; waits for a child.
 
-inline constexpr const char* kNvmlLibrary = "libnvidia-ml.so.1";
+// The program: beside another, whose path is given, or in /usr/libexec/railhead. nullopt: in neither.
+std::optional<std::string> FindNvmlProgram(const Root& root, const std::string& beside);
 
-// "GPU-..." or "MIG-...". nullopt: no library, no driver, no such device.
-std::optional<PciAddress> FindByNvml(const std::string& uuid, const std::string& library = kNvmlLibrary);
+// "GPU-..." or "MIG-...". nullopt: no program, no library, no driver, no such device, no answer in time.
+std::optional<PciAddress> FindByNvml(const std::string& uuid, const std::string& program,
+                                     std::chrono::milliseconds limit = std::chrono::seconds(30));
 
 }  // namespace railhead::topology

@@ -127,7 +127,11 @@ AcceleratorIds IdsOf(const Root& root, const Topology& topology, const TopologyC
 
 AcceleratorIds::UuidLookup UuidsOfDriver(const Root& root) {
   if (!root.prefix().empty()) return {};
-  return Remembering([](const std::string& uuid) { return FindByNvml(uuid); });
+  return Remembering([root](const std::string& uuid) {
+    const auto own = ReadLink("/proc/self/exe").value_or(std::nullopt);
+    const auto program = FindNvmlProgram(root, own.value_or(""));
+    return program ? FindByNvml(uuid, *program) : std::nullopt;
+  });
 }
 
 Result<TopologyConfig> ParseTopologyConfig(std::string_view text, const std::string& what) {

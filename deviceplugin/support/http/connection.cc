@@ -1,22 +1,16 @@
 #include "deviceplugin/support/http/connection.h"
 
-#include <netdb.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <openssl/err.h>
 #include <poll.h>
-#include <sys/un.h>
 
 #include <algorithm>
 #include <cerrno>
-#include <condition_variable>
-#include <cstring>
 #include <memory>
-#include <mutex>
-#include <system_error>
-#include <thread>
 #include <utility>
 
+#include "deviceplugin/support/http/name_lookup.h"
 #include "deviceplugin/support/http/tls_context.h"
 #include "netns/base/text.h"
 #include "netns/base/unique_fd.h"
@@ -54,8 +48,7 @@ Result<UniqueFd> ConnectTo(const SocketAddress& to, Deadline deadline, const std
   ::setsockopt(fd.get(), SOL_SOCKET, SO_KEEPALIVE, &on, sizeof(on));
   ::setsockopt(fd.get(), IPPROTO_TCP, TCP_KEEPIDLE, &idle_seconds, sizeof(idle_seconds));
   ::setsockopt(fd.get(), IPPROTO_TCP, TCP_KEEPINTVL, &idle_seconds, sizeof(idle_seconds));
-  if (::connect(fd.get(), static_cast<const sockaddr*>(static_cast<const void*>(&to.address)), to.length) !=
-      0) {
+  if (::connect(fd.get(), to.get(), to.length) != 0) {
     if (errno != EINPROGRESS) return Fail(SocketFailure(errno, what));
     RH_TRY(Wait(fd.get(), POLLOUT, deadline, what));
     int error = 0;
@@ -256,84 +249,6 @@ bool Connection::IsIdle() const {
   pollfd looked{state_->fd.get(), POLLIN | POLLRDHUP, 0};
   if (::poll(&looked, 1, 0) != 0) return false;
   return state_->session == nullptr || SSL_has_pending(state_->session.get()) == 0;
-}
-
-namespace {
-
-struct Answer {
-  int status = 0;
-  std::vector<SocketAddress> addresses;
-};
-
-struct Shared {
-  std::mutex mutex;
-  std::condition_variable changed;
-  bool done = false;
-  Answer answer;
-};
-
-Answer Ask(const std::string& host, const std::string& port, int flags) {
-  addrinfo hints{};
-  hints.ai_family = AF_UNSPEC;
-  hints.ai_socktype = SOCK_STREAM;
-  hints.ai_flags = flags | AI_NUMERICSERV;
-  addrinfo* list = nullptr;
-  Answer answer;
-  answer.status = ::getaddrinfo(host.c_str(), port.c_str(), &hints, &list);
-  const std::unique_ptr<addrinfo, decltype(&::freeaddrinfo)> owner(list, ::freeaddrinfo);
-  if (answer.status != 0) return answer;
-  for (const addrinfo* one = list; one != nullptr; one = one->ai_next) {
-    SocketAddress address;
-    if (one->ai_addrlen > sizeof(address.address)) continue;
-    std::memcpy(&address.address, one->ai_addr, one->ai_addrlen);
-    address.length = one->ai_addrlen;
-    answer.addresses.push_back(address);
-  }
-  return answer;
-}
-
-Result<std::vector<SocketAddress>> UnixAddress(const std::string& path) {
-  sockaddr_un packed{};
-  if (path.size() >= sizeof packed.sun_path)
-    return Fail(ErrorCode::kInvalid, path + " is too long for a socket: it has more than 107 bytes");
-  packed.sun_family = AF_UNIX;
-  std::memcpy(packed.sun_path, path.data(), path.size());
-  SocketAddress address;
-  std::memcpy(&address.address, &packed, sizeof packed);
-  address.length = sizeof packed;
-  return std::vector{address};
-}
-
-}  // namespace
-
-Result<std::vector<SocketAddress>> LookUp(const std::string& host, const std::string& port,
-                                          Deadline deadline) {
-  if (host.starts_with('/')) return UnixAddress(host);
-  Answer numeric = Ask(host, port, AI_NUMERICHOST);
-  if (numeric.status == 0) return std::move(numeric.addresses);
-  auto shared = std::make_shared<Shared>();
-  try {
-    std::thread([shared, host, port] {
-      Answer answer = Ask(host, port, AI_ADDRCONFIG);
-      const std::lock_guard lock(shared->mutex);
-      shared->answer = std::move(answer);
-      shared->done = true;
-      shared->changed.notify_all();
-    }).detach();
-  } catch (const std::system_error& error) {
-    return Fail(ErrorCode::kUnavailable, "starting a thread to look up '" + host + "': " + error.what());
-  }
-  std::unique_lock lock(shared->mutex);
-  if (!shared->changed.wait_until(lock, deadline, [&] { return shared->done; })) {
-    return Fail(ErrorCode::kTimeout, "looking up '" + host + "': no name server answered in time",
-                "see the node's /etc/resolv.conf, or name the host by its address");
-  }
-  if (shared->answer.status != 0) {
-    return Fail(ErrorCode::kUnavailable,
-                "looking up '" + host + "': " + ::gai_strerror(shared->answer.status),
-                "see the node's /etc/resolv.conf, or name the host by its address");
-  }
-  return std::move(shared->answer.addresses);
 }
 
 }  // namespace railhead::http

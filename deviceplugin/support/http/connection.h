@@ -9,34 +9,15 @@
 // did not prove its identity gives kPermission. A file that is not PEM of its kind gives kInvalid.
 #pragma once
 
-#include <sys/socket.h>
-
-#include <chrono>
 #include <cstddef>
 #include <memory>
 #include <string>
 #include <string_view>
-#include <vector>
 
+#include "deviceplugin/support/http/name_lookup.h"
 #include "netns/base/result.h"
 
 namespace railhead::http {
-
-// Addresses of a host, not later than a deadline.
-//
-// A call of getaddrinfo(3) cannot be interrupted, and waits as long as resolv.conf says. So it runs in a
-// thread of its own. The thread may outlive the call: then its answer is dropped. Numeric addresses need no
-// thread. Threads: thread-safe. Errors: kTimeout, kUnavailable (the name is not known now).
-
-using Deadline = std::chrono::steady_clock::time_point;
-
-struct SocketAddress {
-  sockaddr_storage address{};
-  socklen_t length = 0;
-};
-
-Result<std::vector<SocketAddress>> LookUp(const std::string& host, const std::string& port,
-                                          Deadline deadline);
 
 // PEM in a file or as text; without both: none.
 struct Pem {

@@ -105,6 +105,7 @@ Verdict CheckGids(const NodeFacts& facts);
 Verdict CheckAcs(const NodeFacts& facts);
 Verdict CheckIommu(const NodeFacts& facts);
 Verdict CheckGpuDirect(const NodeFacts& facts);
+Verdict CheckGpuIds(const NodeFacts& facts);
 Verdict CheckMtu(const NodeFacts& facts);
 Verdict CheckArp(const NodeFacts& facts);
 Verdict CheckProbes(const NodeFacts& facts);

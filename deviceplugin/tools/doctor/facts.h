@@ -150,6 +150,7 @@ struct GpuDriverFacts {
   bool peermem = false;  // nvidia_peermem is loaded
   Fact<bool> open;       // the open kernel modules, which can do dma-buf
   std::string kernel;    // release; "" unknown
+  Fact<bool> nvml;       // the running railheadd has railhead-nvml
 };
 
 struct KubeletFacts {

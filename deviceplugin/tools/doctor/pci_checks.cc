@@ -108,6 +108,21 @@ Verdict CheckGpuDirect(const NodeFacts& facts) {
                       "modprobe nvidia_peermem");
 }
 
+Verdict CheckGpuIds(const NodeFacts& facts) {
+  Verdict verdict;
+  if (!facts.accelerators) return verdict.Skip(facts.accelerators.why());
+  const bool any = Contains(*facts.accelerators, kVendorNvidia, &AcceleratorFacts::vendor);
+  if (!any) return verdict.Skip("this node has no NVIDIA GPU");
+  if (!facts.gpu.nvml) return verdict.Skip(facts.gpu.nvml.why());
+  if (*facts.gpu.nvml) return verdict.Ok("railheadd has railhead-nvml");
+  const bool late = facts.fabric && Contains(facts.fabric->pools, true, &Pool::late);
+  return verdict.Add(
+      late ? Status::kWarning : Status::kNote,
+      "railheadd has no railhead-nvml, and the GPU of a MIG slice is unknown to it",
+      "put railhead-nvml beside railheadd or into /usr/libexec/railhead; or name the slices in "
+      "\"ids\" of topology.json");
+}
+
 // VFs: how many, in which order, and what they share.
 
 namespace {

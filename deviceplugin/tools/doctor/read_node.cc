@@ -7,6 +7,7 @@
 #include <string_view>
 
 #include "cni/state/paths.h"
+#include "deviceplugin/node/topology/accelerator_ids.h"
 #include "deviceplugin/tools/doctor/facts.h"
 #include "netns/base/files.h"
 #include "netns/base/text.h"
@@ -125,11 +126,38 @@ void ReadProcesses(const Root& root, NodeFacts* facts) {
           : Fact<int>::Unknown("only root on the host sees the namespaces of all processes");
 }
 
+namespace {
+
+// Its directory in /proc; nullopt: no process of this name is seen.
+Result<std::optional<std::string>> FindProcess(const Root& root, std::string_view called) {
+  const std::string proc = root.Path("/proc/");
+  const auto names = RH_TRY(ListDirectory(proc));
+  for (const std::string& name : names.value_or(std::vector<std::string>{})) {
+    if (!ParseInt(name)) continue;
+    const auto command = ReadAttribute(proc + name + "/comm");
+    if (command && *command == called) return proc + name;
+  }
+  return std::nullopt;
+}
+
+// Where railheadd looks for it: its own root may be a container's.
+Fact<bool> ReadNvmlProgram(const Root& root) {
+  const auto process = FindProcess(root, "railheadd");
+  if (!process) return Fact<bool>::Unknown(Describe(process.error()));
+  if (!*process) return Fact<bool>::Unknown("railheadd does not run");
+  const auto program = ReadLink(**process + "/exe");
+  if (!program) return Fact<bool>::Unknown(Describe(program.error()));
+  return topology::FindNvmlProgram(Root(**process + "/root"), program->value_or("")).has_value();
+}
+
+}  // namespace
+
 void ReadGpuDriver(const Root& root, NodeFacts* facts) {
   facts->gpu.nvidia = Exists(root.Path("/sys/module/nvidia"));
   facts->gpu.peermem = Exists(root.Path("/sys/module/nvidia_peermem"));
   facts->gpu.kernel =
       ReadAttribute(root.Path("/proc/sys/kernel/osrelease")).value_or(std::nullopt).value_or("");
+  facts->gpu.nvml = ReadNvmlProgram(root);
   constexpr const char* kVersion = "/proc/driver/nvidia/version";
   const auto text = ReadFile(root.Path(kVersion));
   if (!text) {
@@ -172,22 +200,16 @@ Result<bool> IsSameDirectory(const std::string& ours, const std::string& theirs)
 }  // namespace
 
 Fact<KubeletFacts> ReadKubelet(const Root& root) {
-  const std::string proc = root.Path("/proc/");
-  const auto names = ListDirectory(proc);
-  if (!names) return Fact<KubeletFacts>::Unknown(Describe(names.error()));
-  for (const std::string& name : names->value_or(std::vector<std::string>{})) {
-    if (!ParseInt(name)) continue;
-    const auto command = ReadAttribute(proc + name + "/comm");
-    if (!command || *command != "kubelet") continue;
-    const auto line = ReadFile(proc + name + "/cmdline");
-    if (!line) return Fact<KubeletFacts>::Unknown(Describe(line.error()));
-    KubeletFacts facts;
-    facts.root_dir = RootDirOf(line->value_or(""));
-    facts.has_our_pods = Fact<bool>::Of(
-        IsSameDirectory(paths::KubeletPods(root), proc + name + "/root" + facts.root_dir + "/pods"));
-    return facts;
-  }
-  return Fact<KubeletFacts>::Unknown("no process called kubelet is seen");
+  const auto process = FindProcess(root, "kubelet");
+  if (!process) return Fact<KubeletFacts>::Unknown(Describe(process.error()));
+  if (!*process) return Fact<KubeletFacts>::Unknown("no process called kubelet is seen");
+  const auto line = ReadFile(**process + "/cmdline");
+  if (!line) return Fact<KubeletFacts>::Unknown(Describe(line.error()));
+  KubeletFacts facts;
+  facts.root_dir = RootDirOf(line->value_or(""));
+  facts.has_our_pods = Fact<bool>::Of(
+      IsSameDirectory(paths::KubeletPods(root), **process + "/root" + facts.root_dir + "/pods"));
+  return facts;
 }
 
 Fact<std::vector<std::string>> ReadHiddenDirectories(const Root& root) {

@@ -1,19 +1,15 @@
 #include "deviceplugin/tools/install/install.h"
 
 #include <fcntl.h>
-#include <poll.h>
-#include <spawn.h>
 #include <sys/file.h>
 #include <sys/stat.h>
-#include <sys/syscall.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
-#include <csignal>
 #include <utility>
 
+#include "deviceplugin/support/program/program.h"
 #include "netns/base/files.h"
 #include "netns/base/text.h"
 #include "netns/base/unique_fd.h"
@@ -128,10 +124,6 @@ Result<std::vector<InstalledProgram>> InstallPrograms(const ProgramOrder& order)
 
 namespace {
 
-using Clock = std::chrono::steady_clock;
-
-constexpr std::size_t kMaxAnswer = 256;
-
 bool IsIdentifier(const std::string& text) {
   return !text.empty() && std::ranges::all_of(text, [](char c) {
     return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '-';
@@ -147,47 +139,6 @@ std::weak_ordering CompareIdentifiers(const std::string& a, const std::string& b
     return number_a ? std::weak_ordering::less : std::weak_ordering::greater;
   }
   return a <=> b;
-}
-
-// false: it did not end within `limit`.
-bool AwaitEnd(pid_t pid, std::chrono::milliseconds limit) {
-  const auto deadline = Clock::now() + limit;
-  const UniqueFd ended(static_cast<int>(::syscall(SYS_pidfd_open, pid, 0)));
-  for (;;) {
-    const auto left = std::chrono::ceil<std::chrono::milliseconds>(deadline - Clock::now());
-    pollfd polled{ended.get(), POLLIN, 0};
-    const int ready =
-        ended.valid() && left.count() > 0 ? ::poll(&polled, 1, static_cast<int>(left.count())) : 0;
-    if (ready < 0 && errno == EINTR) continue;
-    return ready > 0;
-  }
-}
-
-// The present content of the pipe. A program that has filled it has not ended.
-std::string ReadAnswer(int fd) {
-  (void)::fcntl(fd, F_SETFL, O_NONBLOCK);
-  std::array<char, kMaxAnswer> buffer{};
-  const ssize_t n = ::read(fd, buffer.data(), buffer.size());
-  return {buffer.data(), static_cast<std::size_t>(std::max<ssize_t>(n, 0))};
-}
-
-// Standard output goes to `out`; standard error is discarded. The program gets no environment.
-std::optional<pid_t> Spawn(const std::string& path, int out) {
-  posix_spawn_file_actions_t actions;
-  ::posix_spawn_file_actions_init(&actions);
-  ::posix_spawn_file_actions_addopen(&actions, STDIN_FILENO, "/dev/null", O_RDONLY, 0);
-  ::posix_spawn_file_actions_adddup2(&actions, out, STDOUT_FILENO);
-  ::posix_spawn_file_actions_addopen(&actions, STDERR_FILENO, "/dev/null", O_WRONLY, 0);
-  std::string name = path;
-  std::string option = "--version";
-  const std::array<char*, 3> arguments{name.data(), option.data(), nullptr};
-  const std::array<char*, 1> environment{nullptr};
-  pid_t pid = 0;
-  const int error =
-      ::posix_spawn(&pid, path.c_str(), &actions, nullptr, arguments.data(), environment.data());
-  ::posix_spawn_file_actions_destroy(&actions);
-  if (error != 0) return std::nullopt;
-  return pid;
 }
 
 }  // namespace
@@ -223,21 +174,9 @@ std::optional<Version> ParseVersion(std::string_view text) {
 
 std::optional<std::string> AskVersion(const std::string& path, std::string_view name,
                                       std::chrono::milliseconds limit) {
-  std::array<int, 2> ends{};
-  if (::pipe2(ends.data(), O_CLOEXEC) != 0) return std::nullopt;
-  const UniqueFd in(ends[0]);
-  UniqueFd out(ends[1]);
-  const auto pid = Spawn(path, out.get());
-  out.Reset();
-  if (!pid) return std::nullopt;
-  const bool ended = AwaitEnd(*pid, limit);
-  if (!ended) (void)::kill(*pid, SIGKILL);
-  int status = 0;
-  while (::waitpid(*pid, &status, 0) < 0 && errno == EINTR) {
-  }
-  if (!ended || !WIFEXITED(status) || WEXITSTATUS(status) != 0) return std::nullopt;
-  const std::string answer = ReadAnswer(in.get());
-  const auto words = Split(answer.substr(0, answer.find('\n')), ' ');
+  const auto answer = AskProgram({path, {"--version"}, {}, limit});
+  if (!answer) return std::nullopt;
+  const auto words = Split(answer->substr(0, answer->find('\n')), ' ');
   if (words.size() != 2 || words[0] != name || !ParseVersion(words[1])) return std::nullopt;
   return words[1];
 }

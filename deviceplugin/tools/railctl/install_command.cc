@@ -149,7 +149,6 @@ void AddCli(CLI::App* install, const Root& root, int* status) {
             {.examples = {{"railctl install cli", "into /usr/local/bin"},
                           {"railctl install cli --to /opt/bin --force", "also over a newer version"}},
              .columns = ColumnsOf<install::InstalledProgram>(),
-             .notes = "It runs on hosts with glibc 2.36 or later.",
              .statuses = {{kDone, "railctl is there"},
                           {kFailed, "it is not: the directory is missing, or a newer version is there"}}});
 }

@@ -1,12 +1,13 @@
 #!/bin/bash
 # binaries.sh BUILD - what is released of a build tree has all that the compiler and the linker can do for it:
 # relocations that are read-only before main(), an image at random addresses, no memory both writable and
-# executable, no search paths of libraries, stack protector, _FORTIFY_SOURCE and the checks of libstdc++.
+# executable, no search paths of libraries, stack protector, _FORTIFY_SOURCE and the checks of libstdc++. All but
+# railhead-nvml, which loads NVIDIA's library, are static.
 # And the check notices what has not.
 # exit status: 0 all held
 set -euo pipefail
 build=$1
-programs=(railhead railhead-ipam railheadd railctl)
+programs=(railhead railhead-ipam railheadd railctl railhead-nvml)
 failed=0
 
 # wrong_with PROGRAM: what is missing, a line each.
@@ -27,6 +28,12 @@ wrong_with() {
     grep -aqE 'stack smashing detected|__stack_chk_fail' "$1" || echo 'has no stack protector'
     [ -n "$(grep -aoE 'buffer overflow detected|__[a-z]+_chk' "$1" | grep -v __stack_chk || true)" ] ||
         echo 'has no _FORTIFY_SOURCE'
+}
+
+# needed PROGRAM: the shared libraries and the loader that it asks for.
+needed() {
+    readelf -Wd "$1" | sed -n 's/.*(NEEDED).*\[\(.*\)\]$/\1/p'
+    readelf -Wl "$1" | sed -n 's/.*program interpreter: \(.*\)\]$/\1/p'
 }
 
 # unhardened COMMANDS: objects of Railhead's that are compiled without one of the flags, with it.
@@ -59,6 +66,11 @@ for program in "${programs[@]}"; do
         echo "binaries.sh: $program $wrong" >&2
         failed=1
     done < <(wrong_with "$build/bin/$program")
+    needs=$(needed "$build/bin/$program" | tr '\n' ' ')
+    case $program:$needs in
+        railhead-nvml:'libc.so.6 /'*) ;;
+        railhead-nvml:* | *:?*) echo "binaries.sh: $program needs: $needs" >&2; failed=1 ;;
+    esac
 done
 while read -r wrong; do
     echo "binaries.sh: $wrong" >&2
@@ -76,6 +88,7 @@ for what in 'position independent' 'no RELRO' 'bound lazily' 'executable stack' 
     '_FORTIFY_SOURCE'; do
     grep -q "$what" <<<"$noticed" || { echo "binaries.sh: '$what' of a bare program is not noticed" >&2; failed=1; }
 done
+[ "$(needed "$work/bare" | wc -l)" = 2 ] || { echo "binaries.sh: that a program is dynamic is not noticed" >&2; failed=1; }
 sed 's/-D_FORTIFY_SOURCE=2//; s/-fstack-protector-strong//' "$build/compile_commands.json" >"$work/commands.json"
 noticed=$(unhardened "$work/commands.json")
 for flag in -D_FORTIFY_SOURCE=2 -fstack-protector-strong; do

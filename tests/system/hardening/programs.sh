@@ -1,10 +1,10 @@
 #!/bin/bash
-# programs.sh - no source of what is released runs a program, but where delegated plugins are run and where railctl
-# asks an installed plugin for its version; none makes a shell of it. And the check notices one that does.
+# programs.sh - no source of what is released runs a program, but where delegated plugins are run and where a program
+# of ours is asked (its version, or where a GPU is); none makes a shell of it. And the check notices one that does.
 # exit status: 0 all held
 set -euo pipefail
 cd "$(dirname "$0")/../../.."
-allowed='^(cni/protocol/delegate\.cc|deviceplugin/tools/install/install\.cc):'
+allowed='^(cni/protocol/delegate\.cc|deviceplugin/support/program/program\.cc):'
 
 # runs FILE...: "FILE:LINE:TEXT" of each call that runs a program. Comments and strings aside.
 runs() {

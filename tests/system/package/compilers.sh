@@ -13,7 +13,7 @@ case ${1:-} in -*) sed -n '2,/^set /p' "$0" | sed '$d; s/^# \?//' >&2; exit 1 ;;
 [ $# -gt 0 ] || set -- g++-12 clang++-14 clang++-16 clang++-19 trixie
 
 # What building needs, of tests/setup.sh's list, for a system that has nothing.
-readonly TRIXIE_PACKAGES=(g++-14 cmake ninja-build pkg-config libnl-3-dev libnl-route-3-dev libibverbs-dev libgrpc++-dev libprotobuf-dev
+readonly TRIXIE_PACKAGES=(g++-14 cmake ninja-build pkg-config libnl-3-dev libnl-route-3-dev libibverbs-dev libgrpc++-dev libc-ares-dev libprotobuf-dev
     protobuf-compiler protobuf-compiler-grpc nlohmann-json3-dev libexpected-dev liblmdb-dev libcli11-dev libspdlog-dev libboost-dev
     libssl-dev libzstd-dev zlib1g-dev libyaml-cpp-dev libtomlplusplus-dev help2man)
 
@@ -30,7 +30,7 @@ cmake -S railhead -B build -G Ninja -DCMAKE_CXX_COMPILER="$1" -DCMAKE_BUILD_TYPE
     -DCMAKE_UNITY_BUILD=ON -DCMAKE_INSTALL_PREFIX=/usr >configure.log
 cmake --build build >build.log
 DESTDIR=$PWD/root cmake --install build >install.log
-for program in usr/bin/railheadd usr/bin/railctl opt/cni/bin/railhead opt/cni/bin/railhead-ipam; do root/$program --version >version.log; done
+for program in usr/bin/railheadd usr/bin/railctl usr/libexec/railhead/railhead-nvml opt/cni/bin/railhead opt/cni/bin/railhead-ipam; do root/$program --version >version.log; done
 test -s root/usr/share/man/man8/railctl.8.gz'
 
 say() { # COMPILER FOLDER STATUS

@@ -42,10 +42,12 @@ files() { (cd "$machine" && find etc opt usr var/lib -xdev \( -path var/lib/dpkg
 
 files >"$work/before"
 on dpkg -i "/tmp/${older##*/}" >"$work/log" 2>&1 || { cat "$work/log" >&2; fail "not installed"; }
-for file in usr/bin/railheadd usr/bin/railctl opt/cni/bin/railhead opt/cni/bin/railhead-ipam; do
+for file in usr/bin/railheadd usr/bin/railctl opt/cni/bin/railhead opt/cni/bin/railhead-ipam \
+    usr/libexec/railhead/railhead-nvml; do
     [ "$(stat -c '%a %U' "$machine/$file")" = '755 root' ] || fail "$file: $(stat -c '%a %U' "$machine/$file")"
 done
 on railctl --version >/dev/null
+on /usr/libexec/railhead/railhead-nvml --version >/dev/null
 for file in usr/lib/tmpfiles.d/railhead.conf usr/share/doc/railhead/copyright \
     usr/share/doc/railhead/examples/fabric.json usr/share/man/man8/railctl.8.gz usr/share/man/man8/railheadd.8.gz \
     usr/share/railhead/fabric.schema.json usr/share/railhead/network.schema.json usr/share/railhead/topology.schema.json \

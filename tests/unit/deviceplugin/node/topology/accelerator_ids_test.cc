@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "tests/support/sysfs/machines.h"
+#include "tests/support/temp_root.h"
 
 namespace railhead::testing {
 namespace {
@@ -171,24 +172,37 @@ TEST_F(AcceleratorIdsTest, UuidOf) {
   EXPECT_EQ(ids.UuidOf(At("0000:1b:00.0")), "");
 }
 
-constexpr PciAddress kGpu{.domain = 2, .bus = 0x9d, .device = 1, .function = 0};
+// railhead-nvml is a script here; unit.nvml has the program.
+class NvmlProgramTest : public ::testing::Test {
+ protected:
+  std::optional<PciAddress> Ask(const std::string& script, std::chrono::milliseconds limit) {
+    root_.Write(kPath, "#!/bin/sh\n" + script, true);
+    return topology::FindByNvml("MIG-x", root_.directory() + kPath, limit);
+  }
+  static constexpr const char* kPath = "/usr/libexec/railhead/railhead-nvml";
+  static constexpr std::chrono::seconds kLong{60};
+  const TempRoot root_;
+};
 
-TEST(NvmlTest, FindsAGpuByItsUuid) {
-  EXPECT_EQ(topology::FindByNvml("GPU-11111111-2222-3333-4444-555555555555", FAKE_NVML), kGpu);
-  // The library is loaded and unloaded each time: the stand-in answers only when it is initialised once.
-  EXPECT_EQ(topology::FindByNvml("GPU-11111111-2222-3333-4444-555555555555", FAKE_NVML), kGpu);
+TEST_F(NvmlProgramTest, ItsAnswerIsAnAddress) {
+  EXPECT_EQ(Ask("[ \"$*\" = MIG-x ] && echo 0002:9d:01.0", kLong), At("0002:9d:01.0"));
+  EXPECT_EQ(Ask("echo 0002:9d:01.0; exit 1", kLong), std::nullopt);
+  EXPECT_EQ(Ask("echo no address", kLong), std::nullopt);
+  EXPECT_EQ(Ask("exit 0", kLong), std::nullopt);
 }
 
-TEST(NvmlTest, ASliceIsWhereItsGpuIs) {
-  EXPECT_EQ(topology::FindByNvml("MIG-66666666-7777-8888-9999-000000000000", FAKE_NVML), kGpu);
+TEST_F(NvmlProgramTest, ADriverThatHangsIsNotWaitedFor) {
+  EXPECT_EQ(Ask("exec >/dev/null; while :; do :; done", std::chrono::milliseconds(200)), std::nullopt);
 }
 
-TEST(NvmlTest, AbsenceIsNoAddress) {
-  EXPECT_EQ(topology::FindByNvml("GPU-00000000-0000-0000-0000-000000000000", FAKE_NVML), std::nullopt);
-  EXPECT_EQ(topology::FindByNvml("GPU-11111111-2222-3333-4444-555555555555", "libno-such-library.so.1"),
-            std::nullopt);
-  // A library without these functions.
-  EXPECT_EQ(topology::FindByNvml("GPU-11111111-2222-3333-4444-555555555555", "libc.so.6"), std::nullopt);
+TEST_F(NvmlProgramTest, IsBesideAnotherProgramOrInItsDirectory) {
+  EXPECT_EQ(topology::FindNvmlProgram(root_.root(), "/usr/bin/railheadd"), std::nullopt);
+  root_.Write(kPath, "", true);
+  EXPECT_EQ(topology::FindNvmlProgram(root_.root(), "/usr/bin/railheadd"), root_.directory() + kPath);
+  EXPECT_EQ(topology::FindNvmlProgram(root_.root(), ""), root_.directory() + kPath);
+  root_.Write("/usr/bin/railhead-nvml", "", true);
+  EXPECT_EQ(topology::FindNvmlProgram(root_.root(), "/usr/bin/railheadd"),
+            root_.directory() + "/usr/bin/railhead-nvml");
 }
 
 }  // namespace

@@ -189,10 +189,12 @@ TEST(HttpClientTest, NobodyThere) {
 }
 
 TEST(HttpClientTest, AnUnknownName) {
-  http::HttpClient client(Settings({"http://no-such-host.invalid:1"}, kLong));
+  http::HttpClient client(Settings({"http://no-such-host.invalid:1"}, kShort));
   auto answer = client.Send(Read());
   ASSERT_FALSE(answer);
-  EXPECT_EQ(answer.error().code, ErrorCode::kUnavailable) << Describe(answer.error());
+  // The machine's name servers may refuse, or say nothing.
+  EXPECT_TRUE(answer.error().code == ErrorCode::kUnavailable || answer.error().code == ErrorCode::kTimeout)
+      << Describe(answer.error());
   EXPECT_NE(answer.error().hint.find("resolv.conf"), std::string::npos);
 }
 

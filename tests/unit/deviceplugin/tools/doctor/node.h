@@ -74,7 +74,11 @@ inline void MakeDoctorNode(FakeSysfs& sysfs, int vfs = 2) {
   std::filesystem::create_directories(sysfs.directory() + "/var/lib/kubelet/pods/uid");
   sysfs.Write("/proc/4712/comm", "kubelet\n");
   sysfs.Write("/proc/4712/cmdline", std::string("/usr/bin/kubelet\0--v=2\0", 23));
-  std::filesystem::create_symlink(sysfs.directory(), sysfs.directory() + "/proc/4712/root");
+  sysfs.Write("/proc/4713/comm", "railheadd\n");
+  std::filesystem::create_symlink("/usr/bin/railheadd", sysfs.directory() + "/proc/4713/exe");
+  sysfs.Write("/usr/bin/railhead-nvml", "");
+  for (const char* pid : {"4712", "4713"})
+    std::filesystem::create_symlink(sysfs.directory(), sysfs.directory() + "/proc/" + pid + "/root");
 }
 
 }  // namespace railhead::testing

@@ -66,6 +66,21 @@ TEST(GpuDirectTest, PeermemOrDmabuf) {
   Expect(doctor::CheckGpuDirect(node), Status::kSkipped, "no NVIDIA GPU");
 }
 
+TEST(GpuIdsTest, MigSlicesNeedAProgram) {
+  doctor::NodeFacts node = GoodNode();
+  Expect(doctor::CheckGpuIds(node), Status::kOk, "has railhead-nvml");
+  node.gpu.nvml = false;
+  Expect(doctor::CheckGpuIds(node), Status::kNote, "the GPU of a MIG slice is unknown");
+  Fabric fabric = *node.fabric;
+  fabric.pools.front().late = true;
+  node.fabric = fabric;
+  Expect(doctor::CheckGpuIds(node), Status::kWarning, "the GPU of a MIG slice is unknown");
+  node.gpu.nvml = doctor::Fact<bool>::Unknown("railheadd does not run");
+  Expect(doctor::CheckGpuIds(node), Status::kSkipped, "railheadd does not run");
+  node.accelerators = std::vector<doctor::AcceleratorFacts>{{At("0000:01:00.0"), 0x1002, "amdgpu", {}}};
+  Expect(doctor::CheckGpuIds(node), Status::kSkipped, "no NVIDIA GPU");
+}
+
 TEST(BridgesTest, BetweenTwoFunctions) {
   const std::string top = "/sys/devices/pci0000:00/0000:00:01.0/0000:01:00.0/";
   EXPECT_EQ(doctor::BridgesBetween(top + "0000:02:00.0/0000:03:00.0", top + "0000:02:01.0/0000:04:00.0"),

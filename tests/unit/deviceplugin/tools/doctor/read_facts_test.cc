@@ -227,6 +227,17 @@ TEST_F(ReadFactsTest, NodeSettings) {
   Expect(Judge("gpu.direct"), Status::kOk, "dma-buf");
 }
 
+// railheadd looks where its own root is, which may be a container's.
+TEST_F(ReadFactsTest, TheProgramThatKnowsMigSlices) {
+  Expect(Judge("gpu.ids"), Status::kOk, "has railhead-nvml");
+  sysfs_.Remove("/usr/bin/railhead-nvml");
+  Expect(Judge("gpu.ids"), Status::kNote, "no railhead-nvml");
+  sysfs_.Write("/usr/libexec/railhead/railhead-nvml", "");
+  Expect(Judge("gpu.ids"), Status::kOk, "has railhead-nvml");
+  sysfs_.Remove("/proc/4713");
+  Expect(Judge("gpu.ids"), Status::kSkipped, "railheadd does not run");
+}
+
 TEST_F(ReadFactsTest, CablingAsRailheaddHasFoundIt) {
   Expect(Judge("fabric.cabling"), Status::kOk, "rail0: leaf0");
   SaveLldpReport(std::chrono::system_clock::now() - std::chrono::hours(1));
