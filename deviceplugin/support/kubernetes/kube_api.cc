@@ -20,11 +20,13 @@ namespace {
 
 constexpr std::size_t kMostShown = 200;
 
-http::HttpClientSettings ClientSettings(const KubeAccess& access, std::chrono::milliseconds timeout) {
+http::HttpClientSettings ClientSettings(const KubeAccess& access, std::chrono::milliseconds timeout,
+                                        std::size_t most_bytes) {
   http::HttpClientSettings settings;
   settings.endpoints = {access.endpoint};
   settings.tls = access.tls;
   settings.timeout = timeout;
+  settings.most_bytes = most_bytes;
   return settings;
 }
 
@@ -87,8 +89,9 @@ Error ErrorOf(const http::HttpAnswer& answer, const Refusal& refusal, const Kube
 
 }  // namespace
 
-KubeApi::KubeApi(const KubeAccess& access, std::chrono::milliseconds timeout, KubeNeeds needs)
-    : client_(ClientSettings(access, timeout)),
+KubeApi::KubeApi(const KubeAccess& access, std::chrono::milliseconds timeout, KubeNeeds needs,
+                 std::size_t most_bytes)
+    : client_(ClientSettings(access, timeout, most_bytes)),
       needs_(std::move(needs)),
       token_(access.token),
       token_file_(access.token_file) {}

@@ -7,6 +7,7 @@
 #pragma once
 
 #include <chrono>
+#include <cstddef>
 #include <cstdint>
 #include <nlohmann/json_fwd.hpp>
 #include <optional>
@@ -96,7 +97,9 @@ struct KubeNeeds {
 
 class KubeApi {
  public:
-  KubeApi(const KubeAccess& access, std::chrono::milliseconds timeout, KubeNeeds needs = {});
+  // `most_bytes`: of an answer.
+  KubeApi(const KubeAccess& access, std::chrono::milliseconds timeout, KubeNeeds needs = {},
+          std::size_t most_bytes = http::HttpClientSettings{}.most_bytes);
 
   // `target` is the path and query, `type` the body's. GET is repeated when its connection breaks, nothing
   // else is.

@@ -57,8 +57,9 @@ void AddNcclCommand(CLI::App* app, const Root& root, int* status);
 // health, health replay
 void AddHealthCommand(CLI::App* app, const Root& root, int* status);
 void AddHealthReplayCommand(CLI::App* health, const Root& root, int* status);
-// install cli, cni, config, seccomp
+// install cli, cni, config, seccomp, check-removal
 void AddInstallCommand(CLI::App* app, const Root& root, int* status);
+void AddInstallRemovalCommand(CLI::App* install, const Root& root, int* status);
 // ipam list, show, check, events, blocks, release, export
 void AddIpamCommand(CLI::App* app, const Root& root, int* status);
 void AddIpamBlocksCommand(CLI::App* ipam, const Root& root, int* status);

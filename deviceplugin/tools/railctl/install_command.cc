@@ -1,4 +1,4 @@
-// railctl install cli, cni, config and seccomp.
+// railctl install cli, cni, config and seccomp; check-removal is in install_removal_command.cc.
 #include <memory>
 #include <optional>
 #include <string>
@@ -217,6 +217,7 @@ void AddInstallCommand(CLI::App* app, const Root& root, int* status) {
   AddCni(install, root, status);
   AddConfigFiles(install, root, status);
   AddSeccomp(install, root, status);
+  AddInstallRemovalCommand(install, root, status);
 }
 
 }  // namespace railhead::railctl

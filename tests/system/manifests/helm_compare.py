@@ -36,6 +36,11 @@ def without_null(value):
     return [without_null(one) for one in value] if isinstance(value, list) else value
 
 
+def is_hook(document):
+    """Helm makes it for a moment of its own; kustomize has no such moment."""
+    return 'helm.sh/hook' in document['metadata'].get('annotations', {})
+
+
 def normal(document):
     """An object without the differences that are meant."""
     document = without_null(copy.deepcopy(document))
@@ -155,7 +160,7 @@ class Kustomize:
 
 def drift(chart, kustomize, one):
     """What the chart and kustomize make differently of one set."""
-    made = by_name(chart.objects(one.examples, one.values))
+    made = by_name(d for d in chart.objects(one.examples, one.values) if not is_hook(d))
     wanted = by_name(kustomize.objects(one, chart.values(one.examples, one.values)))
     made = {key: document for key, document in made.items() if (key[0], key[2]) not in one.only_helm}
     for key in sorted(made.keys() | wanted.keys()):

@@ -136,6 +136,7 @@ REFUSED = [
     ({'updateStrategy': {'rollingUpdate': {'maxSurge': '10'}}}, 'maxSurge'),
     ({'monitoring': {'podMonitor': True}}, 'podMonitor'),
     ({'seccomp': 'Localhost'}, 'seccomp'),
+    ({'removalCheck': {'image': 'tools'}}, 'image'),
     ({'fabric': {'rails': [{'name': 'rail0', 'pfs': 0}]}}, 'pfs'),
     ({'fabric': {'rails': [{'name': 'rail0', 'pf': 0, 'vlan': '100'}]}}, 'vlan'),
     ({'fabric': {'polices': {}}}, 'polices'),

@@ -2,10 +2,9 @@
 // Debian's sprig and Helm's own functions, the chart's files, NOTES.txt. Helm itself is in no package of Debian.
 //
 //	helm_render [-namespace NAME] [-name NAME] [-values | -notes] CHART [VALUES.yaml...]
-//	helm_render -template FILE <OBJECTS.json
 //
 // stdout: the objects, each behind "---" and "# Source: FILE"; with -values the values that the templates see, as JSON; with
-// -notes NOTES.txt. -template: what `kubectl get -o go-template` prints of the objects.
+// -notes NOTES.txt.
 // exit status: 0; 1 with a reason on stderr, as where a template fails; 2 wrong command line.
 package main
 
@@ -298,44 +297,19 @@ func render(r request, out io.Writer) error {
 	return nil
 }
 
-// printTemplate is `kubectl get -o go-template`.
-func printTemplate(file string, in io.Reader, out io.Writer) error {
-	text, err := os.ReadFile(file)
-	if err != nil {
-		return err
-	}
-	parsed, err := template.New(file).Parse(string(text))
-	if err != nil {
-		return err
-	}
-	var objects object
-	if err := json.NewDecoder(in).Decode(&objects); err != nil {
-		return err
-	}
-	return parsed.Execute(out, objects)
-}
-
 func main() {
 	var r request
-	var printed string
 	flag.StringVar(&r.name, "name", "railhead", "name of the release")
 	flag.StringVar(&r.namespace, "namespace", "kube-system", "namespace of the release")
 	flag.BoolVar(&r.onlyValues, "values", false, "print the values")
 	flag.BoolVar(&r.onlyNotes, "notes", false, "print NOTES.txt")
-	flag.StringVar(&printed, "template", "", "print objects by this template")
 	flag.Parse()
-	var err error
-	switch {
-	case printed != "" && flag.NArg() == 0:
-		err = printTemplate(printed, os.Stdin, os.Stdout)
-	case printed == "" && flag.NArg() > 0:
-		r.chart, r.values = flag.Arg(0), flag.Args()[1:]
-		err = render(r, os.Stdout)
-	default:
+	if flag.NArg() == 0 {
 		flag.Usage()
 		os.Exit(2)
 	}
-	if err != nil {
+	r.chart, r.values = flag.Arg(0), flag.Args()[1:]
+	if err := render(r, os.Stdout); err != nil {
 		fmt.Fprintf(os.Stderr, "helm_render: %v\n", err)
 		os.Exit(1)
 	}

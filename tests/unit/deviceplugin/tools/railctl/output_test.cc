@@ -23,6 +23,7 @@
 #include "deviceplugin/tools/doctor/checks.h"
 #include "deviceplugin/tools/explain/explanations.h"
 #include "deviceplugin/tools/install/install.h"
+#include "deviceplugin/tools/install/removal.h"
 #include "deviceplugin/tools/migrate/documents.h"
 #include "deviceplugin/tools/pod_start/start_report.h"
 #include "deviceplugin/tools/preflight/preflight_checks.h"
@@ -71,16 +72,17 @@ class ReportFormTest : public ::testing::Test {
 
 using Reports = ::testing::Types<
     Error, doctor::Report, explain::Explanation, health::DeviceHealth, health::Drain, health::HealthRecord,
-    install::InstalledFile, install::InstalledProgram, lldp::LldpReport, lldp::RailNeighbor,
-    migrate::MigrationReport, pod_start::DeviceStep, pod_start::ResourceUse, pod_start::StartReport,
-    preflight::Report, provision::VfsOutcome, provision::VfsPlan, railctl::AddressReport,
-    railctl::ConfigChange, railctl::ConfigDiff, railctl::DescribedAddress, railctl::DescribedDevice,
-    railctl::DescribedPod, railctl::Description, railctl::DeviceList, railctl::KnownAddress,
-    railctl::NodeSummary, railctl::OfferedDevice, railctl::SummaryFinding, rdma_test::Report,
-    rdma_test::ReportedTest, reachability_view::RailMatrix, reachability_view::ReachabilityFault,
-    reachability::PeerReachability, reachability::PodReachability, reachability::RailReachability,
-    reachability::ReachabilityReport, reconcile::ReconcileReport, reconcile::TimingsReport,
-    topology_view::AcceleratorView, topology_view::NicView, topology_view::NodeView>;
+    install::InstalledFile, install::InstalledProgram, install::PodWithNics, install::RemovalReport,
+    lldp::LldpReport, lldp::RailNeighbor, migrate::MigrationReport, pod_start::DeviceStep,
+    pod_start::ResourceUse, pod_start::StartReport, preflight::Report, provision::VfsOutcome,
+    provision::VfsPlan, railctl::AddressReport, railctl::ConfigChange, railctl::ConfigDiff,
+    railctl::DescribedAddress, railctl::DescribedDevice, railctl::DescribedPod, railctl::Description,
+    railctl::DeviceList, railctl::KnownAddress, railctl::NodeSummary, railctl::OfferedDevice,
+    railctl::SummaryFinding, rdma_test::Report, rdma_test::ReportedTest, reachability_view::RailMatrix,
+    reachability_view::ReachabilityFault, reachability::PeerReachability, reachability::PodReachability,
+    reachability::RailReachability, reachability::ReachabilityReport, reconcile::ReconcileReport,
+    reconcile::TimingsReport, topology_view::AcceleratorView, topology_view::NicView,
+    topology_view::NodeView>;
 TYPED_TEST_SUITE(ReportFormTest, Reports);
 
 TYPED_TEST(ReportFormTest, YamlAndTextSayWhatJsonSays) {
@@ -264,6 +266,7 @@ class FormsTest : public TwoRails {
       {"nccl", "verify"},
       {"health"},
       {"health", "--history"},
+      {"install", "check-removal"},
       {"install", "config", "--from", "/new", "--to", "/to"},
       {"install", "cli", "--from", "/new", "--to", "/nowhere"},
       {"install", "cni", "--from", "/new", "--to", "/nowhere"},
