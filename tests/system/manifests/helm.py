@@ -257,7 +257,7 @@ PLANTED = [    # set, file, what is replaced, by what, a word of what is said
     ('multus', 'templates/fabric.yaml', 'fabricData" .', 'fabricDatum" .', 'fabricDatum'),
     ('multus', 'examples/multus.yaml', '"mtu": 4200', '"mtu": 9000', 'fabric.json'),
     ('multus', 'examples/multus.yaml', '"mtu": 4200', '"mut": 4200', 'mut'),
-    ('multus', 'values.yaml', 'minReadySeconds: 60', 'minReadySecond: 60', 'minReadySecond'),
+    ('multus', 'values.yaml', 'minReadySeconds: 5', 'minReadySecond: 5', 'minReadySecond'),
 ]
 
 

@@ -96,12 +96,12 @@ def of_mixtures():
     amounts = {'requests': {'cpu': '50m', 'memory': '64Mi'}, 'limits': {'memory': '256Mi'}}
     toleration = {'key': 'gpu', 'operator': 'Equal', 'value': 'yes', 'effect': 'NoSchedule'}
     yield Set('tuned', ['minimal'], components=['networks'],
-              values={'updateStrategy': {'rollingUpdate': {'maxSurge': '10%'}}, 'minReadySeconds': 15, 'resources': {'railheadd': amounts},
+              values={'updateStrategy': {'rollingUpdate': {'maxSurge': '20%'}}, 'minReadySeconds': 15, 'resources': {'railheadd': amounts},
                       'tolerations': [toleration], 'nodeSelector': {'railhead.io/nics': None, 'pool': 'gpu'},
                       'priorityClassName': 'system-cluster-critical', 'podLabels': {'team': 'net'}, 'podAnnotations': {'note': '1'},
                       'cniInstall': {'force': True, 'dacOverride': True}, 'extraArgs': ['--log-level=debug'],
                       'monitoring': {'listenAddress': '[::1]', 'port': 9000}},
-              patch=[replace('/spec/updateStrategy/rollingUpdate/maxSurge', '10%'), replace('/spec/minReadySeconds', 15),
+              patch=[replace('/spec/updateStrategy/rollingUpdate/maxSurge', '20%'), replace('/spec/minReadySeconds', 15),
                      replace(f'{FIRST}/resources', amounts), replace('/spec/template/spec/tolerations', [toleration]),
                      replace('/spec/template/spec/nodeSelector', {'pool': 'gpu'}),
                      replace('/spec/template/spec/priorityClassName', 'system-cluster-critical'),

@@ -117,16 +117,6 @@ goes node by node, and stops where a node does not become ready with it. A pod o
 {{- $address -}}
 {{- end -}}
 
-{{- define "railhead.probe" -}}
-{{- $address := include "railhead.listenAddress" .root -}}
-httpGet:
-  {{- if not (or (contains "$(" $address) (has $address (list "0.0.0.0" "[::]"))) }}
-  host: {{ $address | trimPrefix "[" | trimSuffix "]" | quote }}
-  {{- end }}
-  port: {{ .root.Values.monitoring.port }}
-  path: {{ .path }}
-{{- end -}}
-
 {{- define "railhead.seLinux" -}}
 {{- with include "railhead.seLinuxType" . }}
 seLinuxOptions:
