@@ -253,6 +253,7 @@ struct Fabric {
   // addresses.store: JSON as it stands there, railheadd's to read; "": not given.
   std::string address_store;
   bool leases_blocks = false;  // its type is another than "node"
+  bool keeps_indices = false;  // its type is "kubernetes"
   std::string health;          // JSON as it stands there, railheadd's to read; "": not given
   std::string provision;       // likewise; railctl's too
   std::string reachability;    // likewise
@@ -263,6 +264,10 @@ struct Fabric {
   [[nodiscard]] bool Leases(const Rail& rail) const {
     return leases_blocks && rail.subnet && rail.node_ranges.empty() && !rail.node_block;
   }
+  // Whether a rail gives nodes addresses by their index.
+  [[nodiscard]] bool UsesIndices() const;
+  // Whether nodes claim their index in the store, because `nodes` gives none (node_index.h).
+  [[nodiscard]] bool ClaimsIndices() const { return keeps_indices && nodes.empty() && UsesIndices(); }
   // Of all nodes, by name.
   [[nodiscard]] std::map<std::string, IpAddress> ProbeAddressesOf(const Rail& rail) const;
   [[nodiscard]] const Rail* FindRail(const std::string& name) const;

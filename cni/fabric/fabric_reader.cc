@@ -274,6 +274,7 @@ void AddressStoreForm::Read(const JsonValue& json, Fabric& fabric) {
   if (type != "node" && type != "etcd" && type != "kubernetes")
     store->Fail("type", "'" + type + "' is not known", "node, etcd or kubernetes");
   fabric.leases_blocks = type != "node";
+  fabric.keeps_indices = type == "kubernetes";
   RawForm::Read(json, fabric);
 }
 

@@ -16,6 +16,7 @@
 //   /var/lib/railhead                    outlives boots
 //     allocations/DEVICE.json                     what Allocate answered
 //     ipam/                                       address store
+//     node-index.json                             the index that railheadd has claimed
 //   /var/lib/kubelet/device-plugins/kubelet_internal_checkpoint   kubelet's, read only
 //   /var/run/k8s.cni.cncf.io/devinfo/dp  device-info files, for Multus
 //   /var/lib/kubelet/pods/UID            kubelet's, read only: there while the pod is

@@ -109,6 +109,8 @@ Result<std::unique_ptr<Daemon>> Daemon::Start(const Root& root, Kernel& kernel, 
   } else {
     log->Warning("leasing addresses failed", leasing.error());
   }
+  if (node.plan.of_fabric)
+    daemon->index_ = RH_TRY(address_leasing::StartIndexService(root, node.plan.config_path, kubernetes, log));
   RH_TRY(daemon->pages_->Serve(
       [daemon = daemon.get()](const http::HttpRequest& request) { return daemon->AnswerHttp(request); }));
   // Started last: their threads call the others.
@@ -277,8 +279,9 @@ int Daemon::AwaitSignal(const sigset_t& signals) {
 bool Daemon::Ended() {
   return (!reconciling_ || reconciling_->AwaitEnd(kLastStep)) &&
          (!watching_ || watching_->AwaitEnd(kLastStep)) && (!leasing_ || leasing_->AwaitEnd(kLastStep)) &&
-         (!lldp_ || lldp_->AwaitEnd(kLastStep)) && (!reach_ || reach_->AwaitEnd(kLastStep)) &&
-         node_status_.AwaitEnd(kLastStep) && budget_.AwaitEnd(kLastStep) && pages_->AwaitEnd(kLastStep);
+         (!index_ || index_->AwaitEnd(kLastStep)) && (!lldp_ || lldp_->AwaitEnd(kLastStep)) &&
+         (!reach_ || reach_->AwaitEnd(kLastStep)) && node_status_.AwaitEnd(kLastStep) &&
+         budget_.AwaitEnd(kLastStep) && pages_->AwaitEnd(kLastStep);
 }
 
 void Daemon::Stop() {
@@ -289,6 +292,7 @@ void Daemon::Stop() {
   if (reconciling_) reconciling_->Stop();
   if (watching_) watching_->Stop();
   if (leasing_) leasing_->Stop();
+  if (index_) index_->Stop();
   if (lldp_) lldp_->Stop();
   if (reach_) reach_->Stop();
   node_status_.Stop();

@@ -9,6 +9,7 @@
 //   LldpWatch          Finds the switch port of each rail.
 //   ReachabilityWatch  Probes what the node and its pods reach on the rails.
 //   LeasingLoop        Leases addresses from a cluster store, if there is one.
+//   IndexService       Claims the node's index in the Kubernetes API, if nodes need one.
 //   Budget             Takes a place among the nodes that may be out of use at the same time.
 //   NodeStatusService  Reports the node's rails to the cluster, if fabric.json requests it.
 //   Pages              Serves metrics, probes and, on request, the NICs' counters.
@@ -31,6 +32,7 @@
 #include "deviceplugin/daemon/railheadd.h"
 #include "deviceplugin/daemon/systemd.h"
 #include "deviceplugin/node/resources/advertised.h"
+#include "deviceplugin/services/address_leasing/index_service.h"
 #include "deviceplugin/services/address_leasing/leasing_service.h"
 #include "deviceplugin/services/health/observation.h"
 #include "deviceplugin/services/kubelet/advertisement.h"
@@ -132,6 +134,7 @@ class Daemon {
   std::unique_ptr<reachability::ReachabilityWatch> reach_;
   std::unique_ptr<NodeWatcher> node_watcher_;
   std::unique_ptr<address_leasing::LeasingLoop> leasing_;
+  std::unique_ptr<address_leasing::IndexService> index_;
   std::unique_ptr<Pages> pages_;  // last: they show all the others
 };
 

@@ -19,6 +19,7 @@ Result<T> Parse(const LeaseEntry& entry) {
 
 std::string Describe(const LeaseKey& key) {
   if (key.kind == LeaseKey::Kind::kNode) return "the record of node " + key.node;
+  if (key.kind == LeaseKey::Kind::kIndex) return "the claim of index " + std::to_string(key.index);
   if (key.index == kLayoutIndex) return "the layout of " + key.pool;
   return "block " + std::to_string(key.index) + " of " + key.pool;
 }

@@ -30,6 +30,7 @@ struct LeaseKey {
   enum class Kind : std::uint8_t {
     kBlock,  // of `pool`, number `index`: the node that leases it
     kNode,   // `node`: its blocks and its latest heartbeat
+    kIndex,  // `index` of a node: the node that has claimed it; only the Kubernetes API has these records
   };
   Kind kind = Kind::kBlock;
   std::string pool;
@@ -40,6 +41,7 @@ struct LeaseKey {
     return {Kind::kBlock, std::move(pool), index, {}};
   }
   static LeaseKey Node(std::string node) { return {Kind::kNode, {}, 0, std::move(node)}; }
+  static LeaseKey Index(std::uint64_t index) { return {Kind::kIndex, {}, index, {}}; }
   auto operator<=>(const LeaseKey&) const = default;
 };
 

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "cni/fabric/fabric.h"
+#include "cni/fabric/node_index.h"
 #include "ipam/plugin/fields.h"
 #include "netns/base/files.h"
 #include "netns/base/node.h"
@@ -95,12 +96,21 @@ Result<const Rail*> FindRail(const Fabric& fabric, const PoolFields& fields, con
               nearest ? "did you mean '" + *nearest + "'?" : "it has: " + Join(names, ", "));
 }
 
+// Why the node's index gives it no range.
+std::string IndexText(const Fabric& fabric, std::optional<int> index) {
+  if (index) return "index " + std::to_string(*index);
+  if (!fabric.nodes.empty()) return "not listed in 'nodes'";
+  return "no index: the fabric has neither 'nodes' nor a store of type kubernetes";
+}
+
 Result<std::vector<IpRange>> RangesOfNode(const Fabric& fabric, const Rail& rail, const std::string& where,
-                                          const std::string& node) {
-  const auto index = fabric.IndexOf(node);
+                                          FabricSource& source) {
+  const std::string node = RH_TRY(source.Node());
+  if (auto ranges = rail.RangesOf(node, std::nullopt); !ranges.empty()) return ranges;
+  const auto index = RH_TRY_WRAP(source.Index(), where);
   if (auto ranges = rail.RangesOf(node, index); !ranges.empty()) return ranges;
-  const std::string as_index = index ? " (index " + std::to_string(*index) + ")" : " (not listed in 'nodes')";
-  return Fail(ErrorCode::kInvalid, where + " has no address range for node '" + node + "'" + as_index,
+  return Fail(ErrorCode::kInvalid,
+              where + " has no address range for node '" + node + "' (" + IndexText(fabric, index) + ")",
               "add the node to nodeRanges by name or index, or give nodeBlock and the node's index in nodes; "
               "the name comes from /etc/railhead/node-name, else it is the host name");
 }
@@ -135,10 +145,7 @@ Result<AddressPlan> PlanByRail(const PoolFields& fields, bool listed, FabricSour
   spec.subnet = *rail.subnet;
   spec.gateway = fields.gateway ? fields.gateway : rail.gateway;
   // The store knows which part of the subnet this node leases.
-  if (!leased) {
-    const std::string node = RH_TRY(source.Node());
-    spec.ranges = RH_TRY(RangesOfNode(fabric, rail, where, node));
-  }
+  if (!leased) spec.ranges = RH_TRY(RangesOfNode(fabric, rail, where, source));
   spec.exclusions = ExclusionsFor(spec.subnet, fields);
   const auto excluded = rail.Excluded();
   spec.exclusions.insert(spec.exclusions.end(), excluded.begin(), excluded.end());
@@ -274,7 +281,7 @@ Result<std::optional<int>> IndexAmongNodes(const RangeFields& range, bool requir
   const Fabric* fabric = RH_TRY(source.IfThere());
   if (!required && (fabric == nullptr || fabric->nodes.size() < 2)) return std::nullopt;
   const std::string node = RH_TRY(source.Node());
-  const auto index = fabric == nullptr ? std::nullopt : fabric->IndexOf(node);
+  const auto index = RH_TRY_WRAP(source.Index(), range.where);
   if (index) return index;
   return Fail(ErrorCode::kInvalid,
               range.where + ": node '" + node + "' has no index, which says what of " +
@@ -309,6 +316,12 @@ Result<const Fabric*> FabricSource::For(const PoolFields& fields) {
 Result<std::string> FabricSource::Node() {
   if (node_.empty()) node_ = RH_TRY(NodeName(root_));
   return node_;
+}
+
+Result<std::optional<int>> FabricSource::Index() {
+  const Fabric* fabric = RH_TRY(IfThere());
+  if (fabric == nullptr) return std::nullopt;
+  return IndexOfThisNode(root_, *fabric, RH_TRY(Node()));
 }
 
 Result<IpRange> WithinSlice(const RangeFields& range, const IpRange& given, const std::optional<int>& length,

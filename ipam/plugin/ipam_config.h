@@ -78,6 +78,8 @@ class FabricSource {
   Result<const Fabric*> For(const PoolFields& fields);
   // This node's name, as fabrics know it.
   Result<std::string> Node();
+  // This node's index; nullopt: nothing gives it one. Errors: as IndexOfThisNode().
+  Result<std::optional<int>> Index();
   [[nodiscard]] const std::string& path() const { return path_; }
 
  private:

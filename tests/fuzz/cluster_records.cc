@@ -31,7 +31,8 @@ void ReadLayout(const std::string& text) {
 }
 
 void ReadName(const std::string& text) {
-  for (const auto kind : {ipam::LeaseKey::Kind::kBlock, ipam::LeaseKey::Kind::kNode}) {
+  using enum ipam::LeaseKey::Kind;
+  for (const auto kind : {kBlock, kNode, kIndex}) {
     const auto key = address_leasing::ParseKubeName(kind, text);
     if (!key) continue;
     const auto name = address_leasing::KubeNameOf(*key);

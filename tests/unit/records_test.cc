@@ -1,4 +1,5 @@
 // Every record that Railhead keeps or sends, with the properties of tests/support/record_test.h.
+#include "cni/fabric/node_index.h"
 #include "cni/state/allocation.h"
 #include "cni/state/attach_log.h"
 #include "cni/state/bind_protocol.h"
@@ -6,6 +7,7 @@
 #include "cni/state/displaced_names.h"
 #include "cni/state/journal_shape.h"
 #include "cni/state/tenants.h"
+#include "deviceplugin/services/address_leasing/index_claim.h"
 #include "deviceplugin/services/health/state_file.h"
 #include "deviceplugin/services/lldp/lldp_report.h"
 #include "deviceplugin/services/reachability/reachability_report.h"
@@ -17,9 +19,10 @@ namespace railhead::testing {
 namespace {
 
 using Records = ::testing::Types<AllocationRecord, AttachTiming, BindRequest, JournalEntry, OwnNames,
-                                 ConflictRecord, Tenant, fabric_suggest::NodeObservation, health::Drains,
-                                 health::HealthState, ipam::BlockRecord, ipam::LayoutRecord, ipam::NodeRecord,
-                                 lldp::LldpReport, reachability::ReachabilityReport>;
+                                 ConflictRecord, NodeIndex, Tenant, address_leasing::IndexRecord,
+                                 fabric_suggest::NodeObservation, health::Drains, health::HealthState,
+                                 ipam::BlockRecord, ipam::LayoutRecord, ipam::NodeRecord, lldp::LldpReport,
+                                 reachability::ReachabilityReport>;
 INSTANTIATE_TYPED_TEST_SUITE_P(Of, RecordTest, Records);
 
 }  // namespace

@@ -377,6 +377,8 @@ class EtcdStore : public ipam::ClusterStore {
 
 Result<std::string> EtcdKeyOf(const ipam::LeaseKey& key) {
   if (key.kind == ipam::LeaseKey::Kind::kBlock) return RH_TRY(PoolKey(key.pool)) + Digits(key.index);
+  if (key.kind == ipam::LeaseKey::Kind::kIndex)
+    return Fail(ErrorCode::kInvalid, Describe(key) + " is a record of the Kubernetes API only");
   if (key.node.empty() || key.node.find('/') != std::string::npos ||
       key.node.find('\0') != std::string::npos) {
     return Fail(ErrorCode::kInvalid, "'" + key.node + "' is not a valid node name");

@@ -22,6 +22,7 @@ namespace {
 constexpr std::size_t kIndexDigits = 16;
 constexpr std::size_t kLongestName = 253;
 constexpr std::string_view kHex = "0123456789abcdef";
+constexpr std::string_view kIndexName = "node-";
 
 std::string Hex(std::uint64_t number, std::size_t digits) {
   std::string text;
@@ -80,6 +81,13 @@ bool IsObjectName(const std::string& name) {
          is_end(name.front()) && is_end(name.back());
 }
 
+std::optional<ipam::LeaseKey> ParseIndexName(const std::string& name) {
+  if (!name.starts_with(kIndexName)) return std::nullopt;
+  const auto index = ParseInt(name.substr(kIndexName.size()));
+  if (!index || *index < 0 || name != std::string(kIndexName) + std::to_string(*index)) return std::nullopt;
+  return ipam::LeaseKey::Index(static_cast<std::uint64_t>(*index));
+}
+
 }  // namespace
 
 Result<std::string> KubeNameOf(const ipam::LeaseKey& key) {
@@ -88,6 +96,7 @@ Result<std::string> KubeNameOf(const ipam::LeaseKey& key) {
     return Fail(ErrorCode::kInvalid, "'" + key.node + "' is not a valid name of a Kubernetes node",
                 "write the node's Kubernetes name into /etc/railhead/node-name");
   }
+  if (key.kind == ipam::LeaseKey::Kind::kIndex) return std::string(kIndexName) + std::to_string(key.index);
   return RH_TRY(KubePoolName(key.pool)) + "-" + Hex(key.index, kIndexDigits);
 }
 
@@ -96,6 +105,7 @@ std::optional<ipam::LeaseKey> ParseKubeName(ipam::LeaseKey::Kind kind, const std
     if (!IsObjectName(name)) return std::nullopt;
     return ipam::LeaseKey::Node(name);
   }
+  if (kind == ipam::LeaseKey::Kind::kIndex) return ParseIndexName(name);
   std::vector<std::string> words = Split(name, '-');
   const auto index = ParseHex(words.back());
   words.pop_back();
@@ -132,8 +142,19 @@ constexpr const char* kApiVersion = "railhead.io/v1alpha1";
 constexpr const char* kGroupPath = "/apis/railhead.io/v1alpha1/";
 constexpr char kRevisionSeparator = '/';
 
+struct ObjectNames {
+  const char* resource;
+  const char* kind;
+};
+
+ObjectNames NamesOf(Kind kind) {
+  if (kind == Kind::kIndex) return {"nodeindices", "NodeIndex"};
+  return kind == Kind::kBlock ? ObjectNames{"addressblocks", "AddressBlock"}
+                              : ObjectNames{"nodeaddresses", "NodeAddresses"};
+}
+
 std::string ResourcePath(Kind kind) {
-  return std::string(kGroupPath) + (kind == Kind::kBlock ? "addressblocks" : "nodeaddresses");
+  return std::string(kGroupPath) + NamesOf(kind).resource;
 }
 
 Error MalformedObject(const std::string& why) {
@@ -255,6 +276,11 @@ class KubeStore : public ipam::ClusterStore {
 
   [[nodiscard]] std::uint64_t calls() const override { return api_.sent(); }
 
+ protected:
+  // Objects whose names sort from `start` on.
+  Result<std::vector<ipam::LeaseEntry>> List(Kind kind, const std::string& start, std::size_t limit);
+  KubeApi& api() { return api_; }
+
  private:
   static std::string PathOf(Kind kind, const std::string& name) { return ResourcePath(kind) + "/" + name; }
 
@@ -263,7 +289,7 @@ class KubeStore : public ipam::ClusterStore {
     if (!spec.json().is_object())
       return Fail(ErrorCode::kInvalid, "the value of " + name + " is not an object");
     Json object = {{"apiVersion", kApiVersion},
-                   {"kind", key.kind == Kind::kBlock ? "AddressBlock" : "NodeAddresses"},
+                   {"kind", NamesOf(key.kind).kind},
                    {"metadata", {{"name", name}}},
                    {"spec", spec.json()}};
     if (key.kind == Kind::kBlock) {
@@ -285,38 +311,67 @@ class KubeStore : public ipam::ClusterStore {
     return entry;
   }
 
-  // Objects whose names sort from `start` on.
-  Result<std::vector<ipam::LeaseEntry>> List(Kind kind, const std::string& start, std::size_t limit) {
-    std::vector<ipam::LeaseEntry> entries;
-    std::string token = start.empty() ? "" : KubeContinueAt(start);
-    // A server may answer with fewer entries than it has, and with a token for the rest.
-    while (entries.size() < limit) {
-      std::string target = ResourcePath(kind) + "?limit=" + std::to_string(limit - entries.size());
-      if (!token.empty()) target += "&continue=" + EscapeForQuery(token);
-      const KubeAnswer answer = RH_TRY(api_.Call("GET", target));
-      if (answer.status != KubeAnswer::Status::kDone) {
-        return Fail(ErrorCode::kUnavailable, "the list has changed too much while it was read", "try again");
-      }
-      JsonReader reader = answer.document.Root();
-      std::string next;
-      if (auto metadata = reader.Object("metadata")) {
-        next = metadata->String("continue").value_or("");
-        metadata->RequiredString("resourceVersion");
-      } else {
-        return Fail(MalformedObject("it is not a list"));
-      }
-      for (JsonReader& item : reader.Objects("items")) {
-        entries.push_back(RH_TRY(ParseObject(kind, std::move(item))));
-      }
-      if (!reader.status()) return Fail(MalformedObject(reader.status().error().message));
-      if (entries.size() > limit) return Fail(MalformedObject("it has more objects than were asked for"));
-      if (next.empty()) break;
-      token = std::move(next);
+  KubeApi api_;
+};
+
+Result<std::vector<ipam::LeaseEntry>> KubeStore::List(Kind kind, const std::string& start,
+                                                      std::size_t limit) {
+  std::vector<ipam::LeaseEntry> entries;
+  std::string token = start.empty() ? "" : KubeContinueAt(start);
+  // A server may answer with fewer entries than it has, and with a token for the rest.
+  while (entries.size() < limit) {
+    std::string target = ResourcePath(kind) + "?limit=" + std::to_string(limit - entries.size());
+    if (!token.empty()) target += "&continue=" + EscapeForQuery(token);
+    const KubeAnswer answer = RH_TRY(api_.Call("GET", target));
+    if (answer.status != KubeAnswer::Status::kDone) {
+      return Fail(ErrorCode::kUnavailable, "the list has changed too much while it was read", "try again");
     }
-    return entries;
+    JsonReader reader = answer.document.Root();
+    std::string next;
+    if (auto metadata = reader.Object("metadata")) {
+      next = metadata->String("continue").value_or("");
+      metadata->RequiredString("resourceVersion");
+    } else {
+      return Fail(MalformedObject("it is not a list"));
+    }
+    for (JsonReader& item : reader.Objects("items")) {
+      entries.push_back(RH_TRY(ParseObject(kind, std::move(item))));
+    }
+    if (!reader.status()) return Fail(MalformedObject(reader.status().error().message));
+    if (entries.size() > limit) return Fail(MalformedObject("it has more objects than were asked for"));
+    if (next.empty()) break;
+    token = std::move(next);
+  }
+  return entries;
+}
+
+// The claims of indices, beside the records of leasing.
+class KubeIndexStore : public IndexStore, private KubeStore {
+ public:
+  KubeIndexStore(const KubeAccess& access, std::chrono::milliseconds timeout) : KubeStore(access, timeout) {}
+
+  Result<std::optional<ClusterNode>> Node(const std::string& name) override {
+    const std::string what = "reading node " + name;
+    const KubeAnswer answer = RH_TRY_WRAP(api().Call("GET", "/api/v1/nodes/" + EscapeForQuery(name)), what);
+    if (answer.status != KubeAnswer::Status::kDone) return std::nullopt;
+    JsonReader root = answer.document.Root();
+    ClusterNode node;
+    if (auto metadata = root.Object("metadata")) node.uid = metadata->RequiredString("uid");
+    if (auto status = root.Object("status")) {
+      if (auto info = status->Object("nodeInfo")) node.machine = info->String("systemUUID").value_or("");
+    }
+    RH_TRY_WRAP(root.status(), what);
+    if (node.uid.empty()) return Fail(MalformedObject("node " + name + " has no uid"));
+    return node;
   }
 
-  KubeApi api_;
+  Result<std::vector<ipam::LeaseEntry>> Claims(const std::optional<std::uint64_t>& after,
+                                               std::size_t limit) override {
+    const std::string start = after ? After(RH_TRY(KubeNameOf(ipam::LeaseKey::Index(*after)))) : "";
+    return WithContext(List(Kind::kIndex, start, limit), "listing the claims of indices");
+  }
+
+  ipam::ClusterStore& records() override { return *this; }
 };
 
 }  // namespace
@@ -324,6 +379,10 @@ class KubeStore : public ipam::ClusterStore {
 std::unique_ptr<ipam::ClusterStore> MakeKubeStore(const KubeAccess& access,
                                                   std::chrono::milliseconds timeout) {
   return std::make_unique<KubeStore>(access, timeout);
+}
+
+std::unique_ptr<IndexStore> MakeKubeIndexStore(const KubeAccess& access, std::chrono::milliseconds timeout) {
+  return std::make_unique<KubeIndexStore>(access, timeout);
 }
 
 }  // namespace railhead::address_leasing

@@ -2,7 +2,7 @@
 //
 // A block's object is named by its pool and number: "v4-10-100-0-0-16-000000000000002a". An IPv6 subnet has
 // 32 hex digits. So a block can have only one object, and the names of one pool sort as its numbers. A node's
-// object has the node's name.
+// object has the node's name. The claim of a node's index is named by the index: "node-17".
 //
 // The API server lists in the order of names, and a "continue" token names the place to go on from. It
 // selects by labels only after it has read everything, so labels are for people. A list that begins at a name
@@ -17,6 +17,7 @@
 #include <optional>
 #include <string>
 
+#include "deviceplugin/services/address_leasing/index_claim.h"
 #include "deviceplugin/support/kubernetes/kube_api.h"
 #include "ipam/lease/cluster_store.h"
 #include "netns/base/result.h"
@@ -44,5 +45,10 @@ std::string KubeContinueAt(const std::string& start);
 
 std::unique_ptr<ipam::ClusterStore> MakeKubeStore(const KubeAccess& access,
                                                   std::chrono::milliseconds timeout);
+
+// IndexStore on the same API: custom resources NodeIndex, and the nodes themselves (core/v1), of which it
+// reads metadata.uid and status.nodeInfo.systemUUID.
+
+std::unique_ptr<IndexStore> MakeKubeIndexStore(const KubeAccess& access, std::chrono::milliseconds timeout);
 
 }  // namespace railhead::address_leasing

@@ -50,11 +50,16 @@ void AppendRenewals(Exposition* page, const std::optional<ipam::LeaseStatus>& st
   if (status) page->Sample({}, status->failures);
 }
 
+}  // namespace
+
 std::chrono::seconds ReuseDelayOf(const Fabric& fabric) {
   return std::chrono::seconds(fabric.reuse_delay_seconds.value_or(kDefaultReuseDelaySeconds));
 }
 
-}  // namespace
+std::string MachineId(const Root& root) {
+  const auto id = ReadAttribute(root.Path("/sys/class/dmi/id/product_uuid"));
+  return id && *id ? **id : std::string();
+}
 
 Result<std::unique_ptr<LeasingLoop>> StartLeasing(const Root& root, const std::string& fabric_path,
                                                   const KubeService& service, Log* log) {
@@ -300,13 +305,6 @@ std::optional<ipam::LeaseStatus> LeasingLoop::Status() const {
 }
 
 namespace {
-
-// The firmware's id of the machine. /etc/machine-id is not used: a copied disk has the same one, and a
-// container has its image's. Empty where only root may read the id and this process is not root.
-std::string MachineId(const Root& root) {
-  const auto id = ReadAttribute(root.Path("/sys/class/dmi/id/product_uuid"));
-  return id && *id ? **id : std::string();
-}
 
 Result<ipam::PoolLayout> LayoutOf(const Rail& rail, std::uint64_t block_size) {
   ipam::RangeSpec spec;

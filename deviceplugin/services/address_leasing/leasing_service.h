@@ -125,6 +125,12 @@ void AppendLeasing(Exposition* page, const LeasingLoop* leasing);
 // Checks whether the leasing settings of the fabric can work: plan and store together.
 // Threads: pure functions over files. Errors: kInvalid, kMalformed, with the JSON pointer.
 
+std::chrono::seconds ReuseDelayOf(const Fabric& fabric);
+
+// The firmware's id of the machine. /etc/machine-id is not used: a copied disk has the same one, and a
+// container has its image's. Empty where only root may read the id and this process is not root.
+std::string MachineId(const Root& root);
+
 // The kind of store, as MakeClusterStore() knows it, and its own settings.
 std::pair<std::string, std::string> StoreOf(const ipam::LeaseStoreConfig& store);
 

@@ -6,6 +6,7 @@
 #include <utility>
 #include <vector>
 
+#include "cni/fabric/fabric.h"
 #include "deviceplugin/node/resources/advertised.h"
 #include "deviceplugin/node/resources/sriovdp_config.h"
 #include "deviceplugin/support/help/help.h"
@@ -58,13 +59,26 @@ std::vector<Error> ErrorsIn(const Root& root, const resources::ConfigSource& sou
   return ErrorsInFabric(**text, path);
 }
 
+// A valid fabric can still leave every node without addresses.
+void WarnOfMissingIndices(const Root& root, const resources::ConfigSource& source, resources::Plan* plan) {
+  if (!source.fabric) return;
+  const auto fabric = ReadFabric(root, *source.fabric);
+  if (!fabric || !*fabric || !(*fabric)->UsesIndices()) return;
+  if (!(*fabric)->nodes.empty() || (*fabric)->keeps_indices) return;
+  plan->warnings.push_back({ErrorCode::kInvalid,
+                            *source.fabric + ": rails give addresses by the nodes' indices, but no node has "
+                                             "one: 'nodes' and a store of type kubernetes are missing",
+                            "list the nodes in 'nodes', or set addresses.store.type to kubernetes", 0});
+}
+
 int CheckConfig(const Root& root, const ConfigArguments& arguments) {
   const auto source = resources::DetectConfig(root, arguments.file, arguments.prefix);
   if (!source) return Refuse({source.error()}, arguments.output, kBadConfig);
   if (const auto errors = ErrorsIn(root, *source); !errors.empty())
     return Refuse(errors, arguments.output, kBadConfig);
-  const auto plan = PlanOnThisNode(root, *source);
+  auto plan = PlanOnThisNode(root, *source);
   if (!plan) return Refuse({plan.error()}, arguments.output, kBadConfig);
+  WarnOfMissingIndices(root, *source, &*plan);
   arguments.output.Print(Checked{*plan}, [](const Checked& checked) {
     for (const Error& warning : checked.plan.warnings)
       (void)std::fprintf(stderr, "warning: %s\n", warning.message.c_str());

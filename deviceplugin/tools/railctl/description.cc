@@ -190,7 +190,7 @@ void AddRail(const NodeRecords& records, const Rail& rail, const std::string& no
   const IpAddress& address = described->address;
   described->rail = rail.name;
   described->pool = rail.subnet->Network().ToString();
-  for (const IpRange& range : rail.RangesOf(node, records.fabric->IndexOf(node))) {
+  for (const IpRange& range : rail.RangesOf(node, records.index)) {
     if (range.Contains(address)) described->range = range.ToString();
   }
   if (!described->state.empty()) return;

@@ -3,8 +3,10 @@
 #include <algorithm>
 #include <utility>
 
+#include "cni/fabric/node_index.h"
 #include "cni/protocol/plugin.h"
 #include "deviceplugin/node/resources/advertised.h"
+#include "netns/base/node.h"
 
 namespace railhead::railctl {
 namespace {
@@ -79,7 +81,11 @@ NodeRecords ReadNodeRecords(const Root& root, const std::string& fabric) {
   Take(health::kHealthFile.Read(root), &records.health, &records.unread);
   Take(health::ReadDrains(root), &records.drains, &records.unread);
   Take(lldp::kLldpFile.Read(root), &records.lldp, &records.unread);
-  if (records.fabric) records.pf_of_rail = resources::PfsOfRails(*records.fabric, *records.inventory);
+  if (records.fabric) {
+    records.pf_of_rail = resources::PfsOfRails(*records.fabric, *records.inventory);
+    Take(IndexOfThisNode(root, *records.fabric, NodeName(root).value_or("")), &records.index,
+         &records.unread);
+  }
   std::erase_if(records.allocations,
                 [&](const ContainerDevices& devices) { return KubeletForgot(root, devices.pod_uid); });
   return records;

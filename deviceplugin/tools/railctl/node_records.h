@@ -34,6 +34,7 @@ struct DeviceHolder {
 struct NodeRecords {
   std::shared_ptr<const inventory::Inventory> inventory;  // never null
   std::optional<Fabric> fabric;
+  std::optional<int> index;                       // of this node
   std::map<std::string, std::string> pf_of_rail;  // PCI address by rail; rails without a PF are not there
   JournalScan journal;
   std::vector<ContainerDevices> allocations;  // by kubelet, of pods that kubelet still knows

@@ -234,12 +234,13 @@ SummaryFinding CheckAddresses(const Result<std::optional<AddressReport>>& report
   return finding;
 }
 
-SummaryFinding CheckRanges(const Fabric& fabric, const std::string& node, const AddressReport& report) {
+SummaryFinding CheckRanges(const Fabric& fabric, const std::string& node, std::optional<int> index,
+                           const AddressReport& report) {
   SummaryFinding finding{"ranges", Severity::kFine, {}, ""};
   // A VF has its address by its index: nothing runs out.
   if (fabric.address_policy == AddressPolicy::kDeterministic) return finding;
   for (const Rail& rail : fabric.rails) {
-    const auto ranges = rail.RangesOf(node, fabric.IndexOf(node));
+    const auto ranges = rail.RangesOf(node, index);
     if (!rail.subnet || ranges.empty()) continue;
     const auto use = UseOf(rail, ranges, report);
     if (!use || static_cast<double>(use->taken) < kNearlyFull * static_cast<double>(use->size)) continue;

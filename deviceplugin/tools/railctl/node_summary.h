@@ -91,7 +91,8 @@ SummaryFinding CheckDaemon(const Result<http::HttpAnswer>& answer,
 SummaryFinding CheckJournal(const Result<JournalScan>& scan, std::chrono::system_clock::time_point now);
 SummaryFinding CheckAddresses(const Result<std::optional<AddressReport>>& report);
 // Addresses that are left on each rail, of the ranges that fabric.json gives the node.
-SummaryFinding CheckRanges(const Fabric& fabric, const std::string& node, const AddressReport& report);
+SummaryFinding CheckRanges(const Fabric& fabric, const std::string& node, std::optional<int> index,
+                           const AddressReport& report);
 
 }  // namespace railhead::railctl
 

@@ -144,7 +144,7 @@ void AddFabricFindings(const Root& root, const NodeRecords& records, NodeSummary
   findings.push_back(OfPreflight(
       preflight::CheckReachability(reachability::ReadReachabilityReport(root), now), "railctl reachability"));
   if (!records.fabric) return;
-  findings.push_back(CheckRanges(*records.fabric, summary->node, records.addresses));
+  findings.push_back(CheckRanges(*records.fabric, summary->node, records.index, records.addresses));
   findings.push_back(CheckBlocks(root, *records.fabric));
 }
 

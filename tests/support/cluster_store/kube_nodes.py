@@ -7,6 +7,7 @@ railheadd's service account may do what manifests/components/node-conditions giv
 import json
 import os
 import re
+import uuid
 
 import yaml
 
@@ -63,6 +64,7 @@ class Core:
         if resource == 'events':
             return self.create_event(namespace, sent) if method == 'POST' else (200, {'items': self.events})
         if method == 'POST':
+            sent['metadata'].setdefault('uid', str(uuid.uuid4()))
             self.nodes[sent['metadata']['name']] = self.next(sent)
             return 201, sent
         if node not in self.nodes:

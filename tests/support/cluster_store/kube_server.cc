@@ -104,7 +104,7 @@ void KubeServer::ApplyManifest() {
                             (is_role ? "clusterroles" : "clusterrolebindings"),
           one, "application/yaml");
   }
-  for (const char* resource : {"addressblocks", "nodeaddresses"}) {
+  for (const char* resource : {"addressblocks", "nodeaddresses", "nodeindices"}) {
     const http::HttpCall call{"GET", std::string("/apis/railhead.io/v1alpha1/") + resource, {}, "", true};
     if (!Eventually([&] {
           auto answer = admin_->Send(call);
@@ -139,7 +139,7 @@ KubeAccess KubeServer::UnprivilegedAccess() const {
 }
 
 void KubeServer::Clear() {
-  for (const char* resource : {"addressblocks", "nodeaddresses"}) {
+  for (const char* resource : {"addressblocks", "nodeaddresses", "nodeindices"}) {
     Admin("DELETE", std::string("/apis/railhead.io/v1alpha1/") + resource);
   }
 }

@@ -1,7 +1,7 @@
 #!/usr/bin/python3
 """kube_standin.py - as much of the Kubernetes API as leasing and node status use, in memory, for tests.
 
-The two resources of manifests/components/kubernetes-store over HTTPS, with their schemas: create, get,
+The three resources of manifests/components/kubernetes-store over HTTPS, with their schemas: create, get,
 list (limit, continue, label selectors, resourceVersion), update, delete with preconditions, delete of all, watch. One
 counter gives every change its resourceVersion, as etcd does. Who asks is known by bearer tokens
 (TOKENS: a CSV as kube-apiserver takes it) or by a client certificate of AUTHORITY; only railheadd's
@@ -32,7 +32,7 @@ import kube_nodes  # noqa: E402
 GROUP = 'railhead.io/v1alpha1'
 HERE = os.path.dirname(os.path.abspath(__file__))
 SCHEMAS = crd_schema.schemas(f'{HERE}/../../../manifests/components/kubernetes-store/crds.yaml')
-KINDS = {'addressblocks': 'AddressBlock', 'nodeaddresses': 'NodeAddresses'}
+KINDS = {'addressblocks': 'AddressBlock', 'nodeaddresses': 'NodeAddresses', 'nodeindices': 'NodeIndex'}
 ALLOWED_USER = 'system:serviceaccount:kube-system:railheadd'
 NAME = re.compile(r'^[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*$')
 

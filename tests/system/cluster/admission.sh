@@ -85,6 +85,21 @@ lease_checks() {
     check '... and removes it then' by ours delete nodeaddresses theirs
     check '... as it does its own' by ours delete nodeaddresses ours
 }
+index_checks() {
+    check 'railheadd claims an index for its node' put ours create NodeIndex node-0 '{"node":"ours","uid":"u"}'
+    check '... again, for a new Node' change ours nodeindex node-0 '.spec.uid = "v"'
+    check '... not for another' refused 'its own node' put ours create NodeIndex node-1 '{"node":"theirs","uid":"u"}'
+    check '... nor with a token without a node' refused 'its own node' put '' create NodeIndex node-1 '{"node":"ours","uid":"u"}'
+    check '... the other does' put theirs create NodeIndex node-1 '{"node":"theirs","uid":"u"}'
+    check '... whose index it cannot take' refused 'reclaimedBy' change ours nodeindex node-1 '.spec.node = "ours"'
+    check '... nor give away its own' refused 'reclaimedBy' change ours nodeindex node-0 '.spec.node = "theirs"'
+    check '... nor change its uid' refused 'reclaimedBy' change ours nodeindex node-1 '.spec += { uid: "w", reclaimedBy: "ours" }'
+    check '... nor remove it' refused 'reclaimedBy' by ours delete nodeindex node-1
+    check '... but mark it, as of a Node that is gone' change ours nodeindex node-1 '.spec.reclaimedBy = "ours"'
+    check '... not for a third' refused 'reclaimedBy' change ours nodeindex node-1 '.spec.reclaimedBy = "third"'
+    check '... and remove it then' by ours delete nodeindex node-1
+    check '... as it does its own' by ours delete nodeindex node-0
+}
 network_checks() {
     local config
     check 'the shipped network in a new namespace' network team roce '{"cniVersion": "1.0.0", "name": "roce", "type": "railhead"}'
@@ -105,6 +120,7 @@ admission_checks() {
     check '... are in force' within "$LIMIT" in_force
     token_checks
     lease_checks
+    index_checks
     network_checks
     check 'all of it goes' eval 'kubectl delete addressblocks --all && apply_gone && kubectl delete node ours theirs && kubectl delete namespace team trusted'
 }

@@ -1,10 +1,12 @@
 // Which address railhead-ipam gives.
 #include <gtest/gtest.h>
 
+#include <chrono>
 #include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
 
+#include "cni/fabric/node_index.h"
 #include "ipam/store/store.h"
 #include "tests/support/ipam/run_ipam.h"
 #include "tests/support/ipam/support.h"
@@ -228,6 +230,26 @@ TEST_F(RailTest, WithoutARangeForThisNode) {
     EXPECT_NE(error.find("node 'gamma'"), std::string::npos) << error;
     EXPECT_NE(error.find("nodeRanges"), std::string::npos) << error;
   }
+}
+
+TEST_F(RailTest, ByTheIndexThatTheNodeHasClaimed) {
+  SetNode("gamma");
+  json fabric = Fabric();
+  fabric.erase("nodes");
+  fabric["rails"][0]["nodeRanges"].erase("alpha");
+  SetFabric(fabric);
+  const std::string neither = Add("a", "rail1").Error();
+  EXPECT_EQ(neither.substr(0, 2), "7:") << neither;
+  EXPECT_NE(neither.find("neither 'nodes' nor a store of type kubernetes"), std::string::npos) << neither;
+  fabric["addresses"]["store"] = {{"type", "kubernetes"}};
+  SetFabric(fabric);
+  const std::string early = Add("a", "rail1").Error();
+  EXPECT_EQ(early.substr(0, 3), "11:") << early;
+  NodeIndex index{.node = "gamma", .index = 7, .claimed = true, .fence = std::chrono::hours(1)};
+  index.wall = std::chrono::system_clock::now();
+  ASSERT_TRUE(kNodeIndexFile.Write(scratch_.root(), index));
+  EXPECT_EQ(Add("a", "rail1").Address(), "10.101.0.112/24");
+  EXPECT_EQ(Add("b", "rail0").Address(), "10.100.0.115/24");
 }
 
 TEST_F(RailTest, TheFabricsReuseDelayHoldsAndTheConfigurationOverridesIt) {

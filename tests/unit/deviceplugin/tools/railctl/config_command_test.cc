@@ -87,6 +87,25 @@ TEST_F(ConfigCommandTest, CheckPrintsWhatTheResourcesGet) {
   EXPECT_NE(fabric.out.find("railhead.io/roce: 8 devices"), std::string::npos) << fabric.out;
 }
 
+TEST_F(ConfigCommandTest, CheckWarnsOfIndicesThatNoNodeHas) {
+  const auto check = [&](const std::string& more) {
+    sysfs_.Write(
+        "/fabric.json",
+        R"({"version": 1, "rails": [{"name": "r", "pf": "pf0", "subnet": "10.0.0.0/16", "nodeBlock": 26}])" +
+            more + "}");
+    return Railctl("config check /fabric.json");
+  };
+  const Ended neither = check("");
+  EXPECT_EQ(neither.status, 0) << neither.err;
+  EXPECT_NE(neither.err.find("'nodes' and a store of type kubernetes are missing"), std::string::npos)
+      << neither.err;
+  for (const char* more : {R"(, "nodes": {"n": 0})", R"(, "addresses": {"store": {"type": "kubernetes"}})"}) {
+    const Ended fine = check(more);
+    EXPECT_EQ(fine.status, 0) << fine.err;
+    EXPECT_EQ(fine.err.find("indices"), std::string::npos) << fine.err;
+  }
+}
+
 // The command reports all errors of a file at once.
 TEST_F(ConfigCommandTest, CheckSaysAllThatIsWrong) {
   sysfs_.Write("/config.json", R"({"resourceList": [

@@ -206,16 +206,16 @@ TEST(SummaryTest, RangesThatAreNearlyExhausted) {
     report.addresses.push_back(known);
   };
   for (int last = 1; last <= 8; ++last) take(last, ipam::AddressState::kHeld);
-  EXPECT_EQ(CheckRanges(*fabric, "n", report).severity, railctl::Severity::kFine);
+  EXPECT_EQ(CheckRanges(*fabric, "n", std::nullopt, report).severity, railctl::Severity::kFine);
   take(9, ipam::AddressState::kCoolingDown);
-  const auto nearly = CheckRanges(*fabric, "n", report);
+  const auto nearly = CheckRanges(*fabric, "n", std::nullopt, report);
   EXPECT_EQ(nearly.severity, railctl::Severity::kDegraded);
   EXPECT_EQ(nearly.details.at(0), "rail0: 9 of 10 addresses are taken, 1 of them cool down");
   EXPECT_EQ(nearly.next, "railctl ipam list --pool 10.100.0.0/24");
   report.addresses.back().record.state = ipam::AddressState::kHeld;
   take(10, ipam::AddressState::kHeld);
-  EXPECT_EQ(CheckRanges(*fabric, "n", report).severity, railctl::Severity::kBroken);
-  EXPECT_EQ(CheckRanges(*fabric, "other", report).severity, railctl::Severity::kFine)
+  EXPECT_EQ(CheckRanges(*fabric, "n", std::nullopt, report).severity, railctl::Severity::kBroken);
+  EXPECT_EQ(CheckRanges(*fabric, "other", std::nullopt, report).severity, railctl::Severity::kFine)
       << "it has no range here";
 }
 

@@ -1,0 +1,320 @@
+#include "deviceplugin/services/address_leasing/index_claim.h"
+
+#include <algorithm>
+#include <array>
+#include <tuple>
+
+#include "netns/base/text.h"
+#include "netns/json/record_io.h"
+
+namespace railhead::address_leasing {
+namespace {
+
+using ipam::LeaseEntry;
+using ipam::LeaseKey;
+using std::chrono::milliseconds;
+
+constexpr std::size_t kPageSize = 500;
+// After a conflict. The highest index of n nodes is at most n + 46.
+constexpr std::size_t kCandidates = 48;
+// By the number of conflicts. With up to a second from a list to the claim, 1,250 nodes need at most five
+// writes each.
+constexpr std::array<std::uint64_t, 4> kConflictWaitsMs = {60'000, 180'000, 540'000, 1'620'000};
+// After a failed step.
+constexpr std::uint64_t kFirstPauseMs = 5'000;
+constexpr int kMostPauses = 7;
+constexpr milliseconds kConfirm = std::chrono::minutes(10);
+constexpr int kConfirmsPerFence = 16;
+// As those of blocks (ipam/lease/node_heartbeat.h).
+constexpr std::size_t kNeighbors = 8;
+constexpr int kChecksPerReclaim = 8;
+
+bool IsConflict(const Error& error) {
+  return error.code == ErrorCode::kConflict;
+}
+
+}  // namespace
+
+std::string Encode(const IndexRecord& record) {
+  return ToJson(record).dump();
+}
+
+Result<IndexRecord> ParseIndexRecord(const LeaseEntry& entry) {
+  return ParseRecord<IndexRecord>(entry.value, Describe(entry.key));
+}
+
+std::string_view NameOf(IndexEvent::Kind kind) {
+  switch (kind) {
+    case IndexEvent::Kind::kClaimed:
+      return "index claimed";
+    case IndexEvent::Kind::kTakenOver:
+      return "index taken over from an earlier node of this name";
+    case IndexEvent::Kind::kConflict:
+      return "index not claimed";
+    case IndexEvent::Kind::kLost:
+      return "index lost";
+    case IndexEvent::Kind::kFreed:
+      return "index of a removed node freed";
+  }
+  return "";
+}
+
+std::uint64_t IndexClaim::ConfirmMs() const {
+  const milliseconds interval =
+      std::clamp<milliseconds>(settings_.fence / kConfirmsPerFence, std::chrono::seconds(1), kConfirm);
+  return static_cast<std::uint64_t>(interval.count());
+}
+
+std::uint64_t IndexClaim::CheckMs() const {
+  return std::max<std::uint64_t>(1,
+                                 static_cast<std::uint64_t>((settings_.reclaim / kChecksPerReclaim).count()));
+}
+
+void IndexClaim::AddEvent(IndexEvent::Kind kind, int index, std::string detail) {
+  outcome_.events.push_back({kind, index, std::move(detail)});
+}
+
+IndexClaim::Outcome IndexClaim::Step(const ipam::ClockReading& now, const IndexNeeds& needs) {
+  now_ = now;
+  outcome_ = {};
+  // With jitter, so that nodes that started together do not stay in step.
+  next_ms_ = now_.boottime_ms + ConfirmMs() * 7 / 10 + Below(ConfirmMs() * 3 / 10 + 1);
+  if (auto done = Work(needs); !done) {
+    const std::uint64_t pause = std::min(ConfirmMs(), kFirstPauseMs << std::min(failures_++, kMostPauses));
+    next_ms_ = now_.boottime_ms + pause / 2 + Below(pause / 2 + 1);
+    outcome_.problem = std::move(done.error());
+  } else {
+    failures_ = 0;
+  }
+  return std::move(outcome_);
+}
+
+Result<void> IndexClaim::Work(const IndexNeeds& needs) {
+  RH_TRY(ReadNode());
+  RH_TRY(ReadOwn(needs));
+  const bool create = own_ ? false : RH_TRY_WRAP(Choose(needs), "claiming an index");
+  RH_TRY_WRAP(Confirm(create), "claiming index " + std::to_string(own_->index));
+  if (!own_) return {};
+  RH_TRY(RemoveSurplus());
+  return RemoveGone();
+}
+
+Result<void> IndexClaim::ReadNode() {
+  const auto node = RH_TRY(store_.Node(settings_.node));
+  if (!node) {
+    return Fail(ErrorCode::kNotFound, "the cluster has no node " + settings_.node,
+                "/etc/railhead/node-name has to be the node's name in Kubernetes");
+  }
+  if (!node->machine.empty() && !settings_.machine.empty() &&
+      ToLower(node->machine) != ToLower(settings_.machine)) {
+    return Fail(ErrorCode::kConflict,
+                "node " + settings_.node + " of the cluster is another machine: kubelet there reports " +
+                    node->machine + ", this one is " + settings_.machine,
+                "check that only one machine uses this node's name, and that its kubelet runs");
+  }
+  uid_ = node->uid;
+  return {};
+}
+
+Result<void> IndexClaim::ReadOwn(const IndexNeeds& needs) {
+  if (!loaded_) {
+    auto read = file_.read();
+    // A damaged file: the list of claims says which index this node has.
+    if (!read && read.error().code != ErrorCode::kMalformed && read.error().code != ErrorCode::kInvalid)
+      return Fail(std::move(read.error()));
+    if (read) own_ = std::move(*read);
+    loaded_ = true;
+  }
+  if (!own_ || (own_->node == settings_.node && needs.listed.value_or(own_->index) == own_->index)) return {};
+  own_.reset();
+  listed_ = false;
+  return {};
+}
+
+Result<void> IndexClaim::List(std::set<std::uint64_t>* taken) {
+  std::vector<LeaseEntry> own;
+  for (std::optional<std::uint64_t> after;;) {
+    const auto page = RH_TRY(store_.Claims(after, kPageSize));
+    for (const LeaseEntry& entry : page) {
+      taken->insert(entry.key.index);
+      // A node's name needs no escapes in JSON.
+      if (entry.value.find(settings_.node) == std::string::npos) continue;
+      const auto record = ParseIndexRecord(entry);
+      if (record && record->node == settings_.node) own.push_back(entry);
+    }
+    if (page.size() < kPageSize) break;
+    after = page.back().key.index;
+  }
+  surplus_ = std::move(own);
+  listed_ = true;
+  return {};
+}
+
+Result<bool> IndexClaim::Choose(const IndexNeeds& needs) {
+  std::set<std::uint64_t> taken;
+  RH_TRY(List(&taken));
+  // The best of several: the listed one, one of this very Node object, the lowest.
+  const auto rank = [&](const LeaseEntry& entry) {
+    const bool is_listed = needs.listed && static_cast<std::uint64_t>(*needs.listed) == entry.key.index;
+    return std::tuple(!is_listed, ParseIndexRecord(entry).value_or(IndexRecord{}).uid != uid_,
+                      entry.key.index);
+  };
+  const auto best = std::ranges::min_element(surplus_, {}, rank);
+  NodeIndex chosen{.node = settings_.node};
+  if (needs.listed) {
+    chosen.index = *needs.listed;
+  } else if (best != surplus_.end()) {
+    chosen.index = static_cast<int>(best->key.index);
+  } else {
+    chosen.index = RH_TRY(PickFree(taken, needs));
+  }
+  RH_TRY(Save(std::move(chosen)));
+  return !taken.contains(static_cast<std::uint64_t>(own_->index));
+}
+
+Result<int> IndexClaim::PickFree(const std::set<std::uint64_t>& taken, const IndexNeeds& needs) {
+  const std::size_t candidates = conflicts_ == 0 ? 1 : kCandidates;
+  std::vector<int> free;
+  for (int index = 0; index <= kLastIndex && free.size() < candidates; ++index) {
+    if (!taken.contains(static_cast<std::uint64_t>(index)) && needs.fits(index)) free.push_back(index);
+  }
+  if (!free.empty()) return free[Below(free.size())];
+  return Fail(
+      ErrorCode::kExhausted,
+      "all indices are taken: " + std::to_string(taken.size()) +
+          " are claimed, and no other one has addresses on each rail",
+      "give the rails larger subnets or a longer nodeBlock; kubectl get nodeindices lists the claims");
+}
+
+// The claim as it is now.
+Result<LeaseEntry> IndexClaim::ReadOrCreate(bool create) {
+  const LeaseKey key = LeaseKey::Index(static_cast<std::uint64_t>(own_->index));
+  auto entry = create ? std::nullopt : RH_TRY(store_.records().Get(key));
+  if (entry) return *std::move(entry);
+  auto created = store_.records().Create(key, Encode({settings_.node, uid_, {}}));
+  if (created || !IsConflict(created.error())) return created;
+  entry = RH_TRY(store_.records().Get(key));
+  if (entry) return *std::move(entry);
+  return Fail(ErrorCode::kBusy, "another node has just removed the claim", "it is tried again");
+}
+
+Result<void> IndexClaim::Confirm(bool create) {
+  const LeaseEntry entry = RH_TRY(ReadOrCreate(create));
+  const IndexRecord wanted{settings_.node, uid_, {}};
+  const auto record = ParseIndexRecord(entry);
+  if (!record || record->node != settings_.node) return Contradict(record ? record->node : "");
+  if (*record != wanted) {
+    RH_TRY(store_.records().Update(entry, Encode(wanted)));
+    if (record->uid != uid_) AddEvent(IndexEvent::Kind::kTakenOver, own_->index);
+  }
+  const bool is_new = !own_->claimed;
+  RH_TRY(Save({.node = settings_.node,
+               .index = own_->index,
+               .claimed = true,
+               .boot = now_.boot_id,
+               .boottime_ms = now_.boottime_ms,
+               .wall = std::chrono::system_clock::from_time_t(now_.wall_seconds),
+               .fence = std::chrono::ceil<std::chrono::seconds>(settings_.fence)}));
+  conflicts_ = 0;
+  if (is_new) AddEvent(IndexEvent::Kind::kClaimed, own_->index);
+  return {};
+}
+
+// The index is no longer used when this returns.
+Result<void> IndexClaim::Contradict(const std::string& holder) {
+  const std::string why =
+      holder.empty() ? "another program has written its claim" : "node " + holder + " has it";
+  if (own_->claimed) {
+    NodeIndex lost = *own_;
+    lost.claimed = false;
+    RH_TRY(Save(std::move(lost)));
+    AddEvent(IndexEvent::Kind::kLost, own_->index, why);
+    next_ms_ = now_.boottime_ms;
+  } else {
+    AddEvent(IndexEvent::Kind::kConflict, own_->index, why);
+    next_ms_ = now_.boottime_ms + Below(kConflictWaitsMs.at(conflicts_));
+    conflicts_ = std::min(conflicts_ + 1, kConflictWaitsMs.size() - 1);
+  }
+  own_.reset();
+  listed_ = false;
+  return {};
+}
+
+Result<void> IndexClaim::RemoveSurplus() {
+  std::set<std::uint64_t> taken;
+  if (!listed_) RH_TRY(List(&taken));
+  const auto own = static_cast<std::uint64_t>(own_->index);
+  for (; !surplus_.empty(); surplus_.pop_back()) {
+    if (surplus_.back().key.index == own) continue;
+    auto removed = store_.records().Remove(surplus_.back());
+    if (!removed && !IsConflict(removed.error())) return removed;
+  }
+  return {};
+}
+
+Result<void> IndexClaim::RemoveGone() {
+  if (settings_.reclaim.count() == 0) return {};
+  if (checked_ms_ && now_.boottime_ms < *checked_ms_ + CheckMs()) return {};
+  // Absence counts only while this node could read the nodes.
+  const bool gap = checked_ms_ && now_.boottime_ms > *checked_ms_ + 2 * CheckMs();
+  if (gap || checked_boot_ != now_.boot_id) gone_.clear();
+  checked_boot_ = now_.boot_id;
+  checked_ms_ = now_.boottime_ms;
+  auto checked = CheckNeighbors();
+  if (!checked) gone_.clear();
+  return WithContext(std::move(checked), "looking for claims of removed nodes");
+}
+
+Result<std::vector<LeaseEntry>> IndexClaim::Neighbors() {
+  auto claims = RH_TRY(store_.Claims(static_cast<std::uint64_t>(own_->index), kNeighbors));
+  if (claims.size() < kNeighbors) {
+    const auto first = RH_TRY(store_.Claims(std::nullopt, kNeighbors - claims.size()));
+    claims.insert(claims.end(), first.begin(), first.end());
+  }
+  return claims;
+}
+
+Result<void> IndexClaim::CheckNeighbors() {
+  std::map<std::uint64_t, Observation> gone;
+  const auto reclaim_ms = static_cast<std::uint64_t>(settings_.reclaim.count());
+  for (const LeaseEntry& entry : RH_TRY(Neighbors())) {
+    const auto record = ParseIndexRecord(entry);
+    if (!record || record->node == settings_.node || !RH_TRY(IsGone(*record))) continue;
+    const auto before = gone_.find(entry.key.index);
+    const bool same = before != gone_.end() && before->second.revision == entry.revision;
+    const std::uint64_t since_ms = same ? before->second.since_ms : now_.boottime_ms;
+    if (now_.boottime_ms >= since_ms + reclaim_ms) {
+      RH_TRY(Free(entry, *record));
+    } else {
+      gone[entry.key.index] = {entry.revision, since_ms};
+    }
+  }
+  gone_ = std::move(gone);
+  return {};
+}
+
+Result<bool> IndexClaim::IsGone(const IndexRecord& record) {
+  const auto node = RH_TRY(store_.Node(record.node));
+  return !node || node->uid != record.uid;
+}
+
+Result<void> IndexClaim::Free(const LeaseEntry& entry, IndexRecord record) {
+  record.reclaimed_by = settings_.node;
+  const auto marked = store_.records().Update(entry, Encode(record));
+  auto removed = marked ? store_.records().Remove(*marked) : Result<void>(Fail(marked.error()));
+  if (removed) {
+    AddEvent(IndexEvent::Kind::kFreed, static_cast<int>(entry.key.index),
+             "node " + record.node + " was gone for reclaimSeconds");
+  }
+  // A conflict: its node is back.
+  if (removed || IsConflict(removed.error())) return {};
+  return removed;
+}
+
+Result<void> IndexClaim::Save(NodeIndex index) {
+  RH_TRY(file_.write(index));
+  own_ = std::move(index);
+  return {};
+}
+
+}  // namespace railhead::address_leasing

@@ -1,0 +1,64 @@
+// The claim of this node's index as railheadd runs it: from configuration to thread and log.
+//
+// With a store of type kubernetes a thread claims an index and confirms it (index_claim.h), if a rail gives
+// addresses by index. Each step reads fabric.json again. A node that `nodes` lists claims its listed index.
+// With `nodes` and without this node in it, the node claims nothing. Only one railheadd of a node claims at a
+// time. During an update, the second one waits until the first has ended.
+// Ownership: owns the store, borrows the log. Threads: thread-safe. Errors: kInvalid for the store's
+// settings; later failures are logged and retried.
+#pragma once
+
+#include <chrono>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "cni/fabric/fabric.h"
+#include "deviceplugin/services/address_leasing/index_claim.h"
+#include "deviceplugin/support/kubernetes/kube_api.h"
+#include "deviceplugin/support/log/log.h"
+#include "deviceplugin/support/worker/worker.h"
+#include "netns/base/files.h"
+#include "netns/base/result.h"
+#include "netns/base/state_folder.h"
+
+namespace railhead::address_leasing {
+
+// What the fabric says of node `name`; nullopt: it claims nothing.
+std::optional<IndexNeeds> IndexNeedsOf(const Fabric& fabric, const std::string& name);
+
+class IndexService {
+ public:
+  IndexService(Root root, std::string fabric_path, IndexSettings settings, std::unique_ptr<IndexStore> store,
+               Log* log);
+  // Ends the thread, after the pending request to the store.
+  ~IndexService() { Stop(); }
+  IndexService(const IndexService&) = delete;
+  IndexService& operator=(const IndexService&) = delete;
+
+  void Stop() { loop_->Stop(); }
+  // Whether the thread has ended.
+  bool AwaitEnd(std::chrono::milliseconds limit) { return loop_->AwaitEnd(limit); }
+
+ private:
+  void Step();
+  Result<void> TryStep();
+  void Write(const IndexClaim::Outcome& outcome);
+  void Complain(const Error& problem);
+
+  const Root root_;
+  const std::string fabric_path_;
+  const std::string node_;
+  const std::unique_ptr<IndexStore> store_;
+  Log* const log_;
+  IndexClaim claim_;
+  std::optional<FileLock> lock_;
+  std::string known_problem_;
+  std::unique_ptr<PassLoop> loop_;  // last: it uses all of the others
+};
+
+// nullptr: no node claims an index, or fabric.json does not exist.
+Result<std::unique_ptr<IndexService>> StartIndexService(const Root& root, const std::string& fabric_path,
+                                                        const KubeService& service, Log* log);
+
+}  // namespace railhead::address_leasing

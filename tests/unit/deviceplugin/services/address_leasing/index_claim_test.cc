@@ -1,0 +1,331 @@
+// One or two nodes that claim indices, step by step.
+#include "deviceplugin/services/address_leasing/index_claim.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <optional>
+#include <random>
+#include <string>
+#include <utility>
+
+#include "deviceplugin/services/address_leasing/index_service.h"
+#include "tests/unit/deviceplugin/services/address_leasing/index_support.h"
+
+namespace railhead::address_leasing {
+namespace {
+
+using testing::IndexCluster;
+using testing::MemoryIndexStore;
+using testing::MemoryStore;
+using Fault = MemoryStore::Fault;
+using Kind = IndexEvent::Kind;
+using Holders = std::map<int, std::string>;
+
+constexpr std::uint64_t kHourMs = 3'600'000;
+
+bool HasEvent(const IndexClaim::Outcome& outcome, Kind kind) {
+  return std::ranges::any_of(outcome.events, [&](const IndexEvent& event) { return event.kind == kind; });
+}
+
+class TestNode {
+ public:
+  TestNode(IndexCluster& cluster, std::string name) : cluster_(cluster), name_(std::move(name)) {
+    cluster_.nodes[name_] = {"uid-of-" + name_, "MACHINE-" + name_};
+    Restart();
+  }
+
+  // Only the disk stays.
+  void Restart() {
+    store_ = std::make_unique<MemoryIndexStore>(cluster_);
+    claim_ =
+        std::make_unique<IndexClaim>(IndexSettings{.node = name_, .machine = "machine-" + name_}, *store_,
+                                     IndexFile{[this]() -> Result<std::optional<NodeIndex>> { return disk; },
+                                               [this](const NodeIndex& index) -> Result<void> {
+                                                 disk = index;
+                                                 return {};
+                                               }},
+                                     [this] { return random_(); });
+  }
+
+  IndexClaim::Outcome Step() {
+    now_ms = std::max(now_ms, claim_->next_ms());
+    return claim_->Step({boot, now_ms, static_cast<std::int64_t>(1'800'000'000 + now_ms / 1000)}, needs);
+  }
+  // All steps of that time.
+  IndexClaim::Outcome Pass(std::uint64_t ms) {
+    IndexClaim::Outcome all;
+    for (const std::uint64_t end = now_ms + ms; std::max(now_ms, claim_->next_ms()) < end;) {
+      IndexClaim::Outcome one = Step();
+      all.events.insert(all.events.end(), one.events.begin(), one.events.end());
+      all.problem = std::move(one.problem);
+    }
+    now_ms += ms;
+    return all;
+  }
+  [[nodiscard]] std::optional<int> Index() const {
+    return disk && disk->claimed ? std::optional<int>(disk->index) : std::nullopt;
+  }
+  MemoryIndexStore& store() { return *store_; }
+
+  std::uint64_t now_ms = 1000;
+  std::string boot = "boot";
+  std::optional<NodeIndex> disk;
+  IndexNeeds needs{std::nullopt, [](int index) { return index < 8; }};
+
+ private:
+  IndexCluster& cluster_;
+  const std::string name_;
+  std::mt19937_64 random_{7};
+  std::unique_ptr<MemoryIndexStore> store_;
+  std::unique_ptr<IndexClaim> claim_;
+};
+
+class IndexClaimTest : public ::testing::Test {
+ protected:
+  // Writes the claim as another program.
+  void Write(int index, const IndexRecord& record) {
+    const auto key = ipam::LeaseKey::Index(static_cast<std::uint64_t>(index));
+    const auto entry = cluster_.records.Get(key);
+    if (*entry) {
+      ASSERT_TRUE(cluster_.records.Update(**entry, Encode(record)));
+    } else {
+      ASSERT_TRUE(cluster_.records.Create(key, Encode(record)));
+    }
+  }
+  void Remove(int index) {
+    const auto entry = cluster_.records.Get(ipam::LeaseKey::Index(static_cast<std::uint64_t>(index)));
+    ASSERT_TRUE(*entry);
+    ASSERT_TRUE(cluster_.records.Remove(**entry));
+  }
+  [[nodiscard]] IndexRecord RecordOf(int index) const {
+    const auto entry = cluster_.records.Get(ipam::LeaseKey::Index(static_cast<std::uint64_t>(index)));
+    return *entry ? ParseIndexRecord(**entry).value_or(IndexRecord{}) : IndexRecord{};
+  }
+
+  IndexCluster cluster_;
+  TestNode a_{cluster_, "a"};
+  TestNode b_{cluster_, "b"};
+};
+
+TEST_F(IndexClaimTest, TakesTheLowestFreeIndexAndKeepsIt) {
+  EXPECT_TRUE(HasEvent(a_.Step(), Kind::kClaimed));
+  EXPECT_TRUE(HasEvent(b_.Step(), Kind::kClaimed));
+  EXPECT_EQ(a_.store().writes(), 1);
+  EXPECT_EQ(b_.store().writes(), 1);
+  a_.Restart();
+  const auto again = a_.Step();
+  EXPECT_FALSE(again.problem);
+  EXPECT_TRUE(again.events.empty());
+  EXPECT_EQ(a_.store().writes(), 0);
+  EXPECT_EQ(cluster_.Holders(), (Holders{{0, "a"}, {1, "b"}}));
+  EXPECT_EQ(RecordOf(0), (IndexRecord{"a", "uid-of-a", ""}));
+}
+
+TEST_F(IndexClaimTest, OnlyAnIndexWithAddressesOnEachRail) {
+  a_.needs.fits = [](int index) { return index == 3 || index == 5; };
+  b_.needs.fits = a_.needs.fits;
+  a_.Step();
+  b_.Step();
+  EXPECT_EQ(cluster_.Holders(), (Holders{{3, "a"}, {5, "b"}}));
+  TestNode late(cluster_, "late");
+  late.needs.fits = a_.needs.fits;
+  const auto refused = late.Step();
+  ASSERT_TRUE(refused.problem);
+  EXPECT_EQ(refused.problem->code, ErrorCode::kExhausted);
+  Remove(3);
+  late.Pass(kHourMs);
+  EXPECT_EQ(late.Index(), 3);
+}
+
+TEST_F(IndexClaimTest, AListedNodeClaimsItsListedIndex) {
+  a_.needs.listed = 6;
+  a_.Step();
+  EXPECT_EQ(a_.Index(), 6);
+  a_.needs.listed.reset();
+  a_.Step();
+  EXPECT_EQ(a_.Index(), 6) << "the list may be removed";
+  a_.needs.listed = 2;
+  a_.Step();
+  EXPECT_EQ(cluster_.Holders(), (Holders{{2, "a"}}));
+  b_.needs.listed = 2;
+  EXPECT_TRUE(HasEvent(b_.Step(), Kind::kConflict));
+  EXPECT_FALSE(b_.Index());
+}
+
+TEST_F(IndexClaimTest, ALostAnswerLeavesOneClaim) {
+  for (const Fault fault : {Fault::kTimeoutBefore, Fault::kTimeoutAfter, Fault::kDelayed}) {
+    for (const bool killed : {false, true}) {
+      cluster_.records.Restore({});
+      a_.disk.reset();
+      a_.Restart();
+      a_.store().faults().fault = [fault] { return fault; };
+      EXPECT_TRUE(a_.Step().problem);
+      EXPECT_FALSE(a_.Index()) << "no answer, no index";
+      if (fault != Fault::kTimeoutAfter) {
+        b_.disk.reset();
+        b_.Restart();
+        b_.Step();
+      }
+      a_.store().faults().fault = [] { return Fault::kNone; };
+      if (killed) {
+        a_.Restart();
+      } else {
+        a_.store().faults().DeliverDelayed();
+      }
+      a_.Pass(kHourMs);
+      ASSERT_TRUE(a_.Index());
+      int claims = 0;
+      for (const auto& [index, holder] : cluster_.Holders()) claims += holder == "a" ? 1 : 0;
+      EXPECT_EQ(claims, 1) << static_cast<int>(fault) << killed;
+    }
+  }
+}
+
+TEST_F(IndexClaimTest, ALateRequestMeetsItsOwnRepetition) {
+  a_.store().faults().fault = [] { return Fault::kDelayed; };
+  EXPECT_TRUE(a_.Step().problem);
+  a_.store().faults().fault = [] { return Fault::kNone; };
+  a_.Pass(kHourMs);
+  a_.store().faults().DeliverDelayed();
+  a_.Pass(kHourMs);
+  EXPECT_EQ(cluster_.Holders(), (Holders{{0, "a"}}));
+}
+
+TEST_F(IndexClaimTest, AReimagedMachineKeepsItsIndex) {
+  Write(0, {"b", "uid-of-b", ""});
+  a_.Step();
+  ASSERT_EQ(a_.Index(), 1);
+  Remove(0);
+  a_.disk.reset();
+  cluster_.nodes["a"].uid = "new";
+  a_.Restart();
+  EXPECT_TRUE(HasEvent(a_.Step(), Kind::kTakenOver));
+  EXPECT_EQ(a_.Index(), 1);
+  EXPECT_EQ(RecordOf(1), (IndexRecord{"a", "new", ""}));
+}
+
+TEST_F(IndexClaimTest, SurplusClaimsGo) {
+  Write(2, {"a", "earlier", ""});
+  Write(4, {"a", "uid-of-a", ""});
+  Write(5, {"a", "uid-of-a", ""});
+  a_.Step();
+  EXPECT_EQ(cluster_.Holders(), (Holders{{4, "a"}}));
+  Write(6, {"a", "uid-of-a", ""});
+  a_.Restart();
+  a_.Step();
+  EXPECT_EQ(cluster_.Holders(), (Holders{{4, "a"}}));
+}
+
+TEST_F(IndexClaimTest, AnotherMachineOfTheSameNameClaimsNothing) {
+  cluster_.nodes["a"].machine = "other";
+  const auto refused = a_.Step();
+  ASSERT_TRUE(refused.problem);
+  EXPECT_NE(refused.problem->message.find("another machine"), std::string::npos);
+  cluster_.nodes.erase("a");
+  EXPECT_EQ(a_.Step().problem->code, ErrorCode::kNotFound);
+  EXPECT_TRUE(cluster_.Holders().empty());
+}
+
+TEST_F(IndexClaimTest, ARemovedClaimIsCreatedAgain) {
+  a_.Step();
+  Remove(0);
+  const auto again = a_.Step();
+  EXPECT_FALSE(again.problem);
+  EXPECT_EQ(cluster_.Holders(), (Holders{{0, "a"}}));
+  EXPECT_EQ(a_.Index(), 0);
+}
+
+TEST_F(IndexClaimTest, AnIndexThatAnotherNodeHasIsNotUsed) {
+  a_.Step();
+  Write(0, {"b", "uid-of-b", ""});
+  a_.store().faults().fault = [] { return Fault::kUnavailable; };
+  a_.Step();
+  EXPECT_EQ(a_.Index(), 0) << "without an answer nothing is known";
+  a_.store().faults().fault = [] { return Fault::kNone; };
+  EXPECT_TRUE(HasEvent(a_.Step(), Kind::kLost));
+  EXPECT_FALSE(a_.Index());
+  EXPECT_TRUE(HasEvent(a_.Step(), Kind::kClaimed));
+  EXPECT_EQ(cluster_.Holders(), (Holders{{0, "b"}, {1, "a"}}));
+}
+
+TEST_F(IndexClaimTest, OfTwoNodesThatListAtOnceOneWaits) {
+  b_.store().is_seen = [](std::uint64_t) { return false; };
+  a_.Step();
+  EXPECT_TRUE(HasEvent(b_.Step(), Kind::kConflict));
+  b_.store().is_seen = [](std::uint64_t) { return true; };
+  b_.Pass(kHourMs);
+  ASSERT_TRUE(b_.Index());
+  EXPECT_NE(b_.Index(), 0);
+  EXPECT_EQ(b_.store().writes(), 2);
+}
+
+TEST_F(IndexClaimTest, TheClaimOfARemovedNodeIsFreedLater) {
+  a_.Step();
+  b_.Step();
+  cluster_.nodes.erase("b");
+  auto passed = a_.Pass(23 * kHourMs);
+  EXPECT_FALSE(HasEvent(passed, Kind::kFreed));
+  EXPECT_EQ(cluster_.Holders().size(), 2U);
+  passed = a_.Pass(8 * kHourMs);
+  EXPECT_TRUE(HasEvent(passed, Kind::kFreed));
+  EXPECT_EQ(cluster_.Holders(), (Holders{{0, "a"}}));
+  // It comes back to its disk: the index is still free.
+  cluster_.nodes["b"] = {"new", "MACHINE-b"};
+  b_.Step();
+  EXPECT_EQ(cluster_.Holders(), (Holders{{0, "a"}, {1, "b"}}));
+}
+
+TEST_F(IndexClaimTest, TimeWithoutAnAnswerDoesNotCount) {
+  a_.Step();
+  b_.Step();
+  cluster_.nodes.erase("b");
+  a_.Pass(4 * kHourMs);
+  a_.store().cut = true;
+  a_.Pass(40 * kHourMs);
+  a_.store().cut = false;
+  EXPECT_FALSE(HasEvent(a_.Pass(20 * kHourMs), Kind::kFreed));
+  EXPECT_TRUE(HasEvent(a_.Pass(11 * kHourMs), Kind::kFreed));
+}
+
+TEST_F(IndexClaimTest, ANodeThatIsBackKeepsItsIndex) {
+  a_.Step();
+  b_.Step();
+  cluster_.nodes["b"].uid = "new";
+  a_.Pass(20 * kHourMs);
+  EXPECT_TRUE(HasEvent(b_.Step(), Kind::kTakenOver));
+  EXPECT_FALSE(HasEvent(a_.Pass(40 * kHourMs), Kind::kFreed));
+  // The mark of a node that ended before it removed the claim.
+  Write(1, {"b", "new", "a"});
+  b_.Step();
+  EXPECT_EQ(RecordOf(1), (IndexRecord{"b", "new", ""}));
+  EXPECT_EQ(b_.Index(), 1);
+}
+
+TEST(IndexNeedsTest, AreThoseOfTheFabric) {
+  const auto needs_of = [](const std::string& rail, const std::string& more) {
+    const auto fabric =
+        ParseFabric(R"({"version": 1, "rails": [{"name": "r", "pf": 0, "subnet": "10.0.0.0/24")" + rail +
+                        "}, {\"name\": \"bare\", \"pf\": 1}]" + more + "}",
+                    "fabric.json");
+    EXPECT_TRUE(fabric) << Describe(fabric.error());
+    return IndexNeedsOf(*fabric, "n1");
+  };
+  const std::string block = R"(, "nodeBlock": 26)";
+  const std::string store = R"(, "addresses": {"store": {"type": "kubernetes"}})";
+  EXPECT_FALSE(needs_of(block, ""));
+  EXPECT_FALSE(needs_of("", store)) << "the rail leases blocks";
+  EXPECT_FALSE(needs_of(block, store + R"(, "nodes": {"n2": 0})"));
+  EXPECT_EQ(needs_of(block, store + R"(, "nodes": {"n1": 3})")->listed, 3);
+  const auto needs = needs_of(block, store);
+  ASSERT_TRUE(needs);
+  EXPECT_TRUE(needs->fits(3));
+  EXPECT_FALSE(needs->fits(4));
+  EXPECT_TRUE(needs_of(R"(, "nodeRanges": {"7": "10.0.0.1-10.0.0.9"})", store)->fits(7));
+}
+
+}  // namespace
+}  // namespace railhead::address_leasing
