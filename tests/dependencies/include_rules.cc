@@ -56,6 +56,7 @@ const std::vector<Part>& Parts() {
       {"ipam/plugin/", {"netns/base/", "netns/json/", "cni/protocol/", "cni/fabric/", "ipam/store/"}},
       {"deviceplugin/support/help/", {"netns/"}},
       {"deviceplugin/support/http/", {"netns/"}},
+      {"deviceplugin/support/install/", {"netns/"}},
       {"deviceplugin/support/keys/", {"netns/"}},
       {"deviceplugin/support/kubernetes/", {"netns/", "deviceplugin/support/http/"}},
       {"deviceplugin/support/log/", {"netns/"}},
