@@ -66,6 +66,11 @@ const std::vector<Part>& Parts() {
       {"deviceplugin/node/resources/", Node({"deviceplugin/node/inventory/"})},
       {"deviceplugin/node/topology/", Node({"deviceplugin/node/inventory/"})},
       {"deviceplugin/services/address_leasing/", Service({})},
+      // A fabric is valid if all who read an object of it say so.
+      {"deviceplugin/services/fabric_follow/",
+       Service({"deviceplugin/services/address_leasing/", "deviceplugin/services/health/",
+                "deviceplugin/services/node_status/", "deviceplugin/services/provision/",
+                "deviceplugin/services/reachability/"})},
       {"deviceplugin/services/health/", Service({})},
       {"deviceplugin/services/kubelet/", Service({})},
       {"deviceplugin/services/late_binding/", Service({"deviceplugin/services/kubelet/"})},
