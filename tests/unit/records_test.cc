@@ -6,6 +6,7 @@
 #include "cni/state/displaced_names.h"
 #include "cni/state/journal_shape.h"
 #include "cni/state/tenants.h"
+#include "deviceplugin/services/fabric_follow/follower.h"
 #include "deviceplugin/services/health/state_file.h"
 #include "deviceplugin/services/lldp/lldp_report.h"
 #include "deviceplugin/services/reachability/reachability_report.h"
@@ -15,10 +16,10 @@
 namespace railhead::testing {
 namespace {
 
-using Records =
-    ::testing::Types<AllocationRecord, AttachTiming, BindRequest, JournalEntry, OwnNames, ConflictRecord,
-                     Tenant, health::Drains, health::HealthState, ipam::BlockRecord, ipam::LayoutRecord,
-                     ipam::NodeRecord, lldp::LldpReport, reachability::ReachabilityReport>;
+using Records = ::testing::Types<AllocationRecord, AttachTiming, BindRequest, JournalEntry, OwnNames,
+                                 ConflictRecord, Tenant, fabric_follow::FollowState, health::Drains,
+                                 health::HealthState, ipam::BlockRecord, ipam::LayoutRecord, ipam::NodeRecord,
+                                 lldp::LldpReport, reachability::ReachabilityReport>;
 INSTANTIATE_TYPED_TEST_SUITE_P(Of, RecordTest, Records);
 
 }  // namespace

@@ -193,7 +193,7 @@ class Composer {
     if (keys.empty()) return;
     // The default pool, which nobody has written.
     if (!IsWritten(text_, "pools") || text_["pools"].empty())
-      text_["pools"] = Json::array({{{"resource", before.resource}}});
+      text_["pools"] = Json::array({Json::object({{"resource", before.resource}})});
     for (Json& pool : text_["pools"]) {
       if (pool.value("resource", "") != before.resource) continue;
       for (const std::string& key : keys) pool[key] = old_keys[key];
