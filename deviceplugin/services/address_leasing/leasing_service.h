@@ -121,7 +121,7 @@ class Leasing {
   // The same for a later fabric. An error that stays the same is a warning only once.
   void Update(const std::string& fabric_path, const KubeService& service);
   void Stop();
-  // Whether the thread has ended, or there is none.
+  // Whether the thread has ended. true also where nothing is leased.
   bool AwaitEnd(std::chrono::milliseconds limit);
   // nullptr: nothing is leased.
   [[nodiscard]] std::shared_ptr<LeasingLoop> loop() const;

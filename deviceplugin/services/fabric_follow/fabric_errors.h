@@ -1,4 +1,4 @@
-// What is wrong with a fabric.json, in the parts that all read and in the objects that services read.
+// The errors of a fabric.json: of the keys that all parts read, and of the objects that only services read.
 // Threads: pure function.
 #pragma once
 

@@ -11,7 +11,7 @@
 namespace railhead::fabric_follow {
 namespace {
 
-// Adds the file, if there is one, and what is wrong with it. False: there is none.
+// Adds the file and its errors. False: it does not exist.
 template <typename ErrorsIn>
 Result<bool> AddFile(const std::string& directory, const char* name, const ErrorsIn& errors_in,
                      WantedConfig* wanted) {

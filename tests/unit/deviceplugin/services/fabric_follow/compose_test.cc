@@ -306,7 +306,7 @@ TEST(ComposeErrorTest, ATableThatABusyRailHasIsRefused) {
   EXPECT_NE(refused.error().message.find("/table"), std::string::npos) << refused.error().message;
 }
 
-TEST(ComposeErrorTest, WhatIsNoFabricIsRefused) {
+TEST(ComposeErrorTest, AnInvalidFabricIsRefused) {
   const std::string good = FabricText({RailText("a", "pf0")});
   EXPECT_FALSE(Compose("{", good, {}));
   const auto refused = Compose(good, R"({"version": 1, "rails": [{"name": "a", "vlan": 9999}]})", {});
@@ -314,7 +314,7 @@ TEST(ComposeErrorTest, WhatIsNoFabricIsRefused) {
   EXPECT_NE(refused.error().message.find("/rails/0/"), std::string::npos) << refused.error().message;
 }
 
-// A new place in the list gives a rail another table. That is no change for its pods.
+// A new place in the list gives a rail another table. Its pods do not notice.
 TEST(ComposeTablesTest, ARailThatOnlyMovesDoesNotWait) {
   const std::string present = FabricText({RailText("a", "pf0"), RailText("b", "pf1"), RailText("c", "pf2")});
   const auto moved = Compose(present, FabricText({RailText("c", "pf2"), RailText("d", "pf3")}), UseOf("c"));

@@ -263,7 +263,7 @@ TEST_F(FollowerTest, AConfigMapIsFollowed) {
   EXPECT_EQ(InForce().FindRail("rail0")->vlan, 7);
 }
 
-TEST_F(FollowerTest, WhatIsNotThereIsReported) {
+TEST_F(FollowerTest, AMissingFileIsReported) {
   Step();
   std::filesystem::remove(temp_.directory() + kWanted);
   FollowState state = Step();
@@ -291,7 +291,7 @@ TEST_F(FollowerTest, TheThreadFollowsWhileNoNewerOneDoes) {
   follower_.reset();  // its thread asks `standby`
 }
 
-TEST(AppendFollowerTest, WithoutAFollowerThereAreNoSamples) {
+TEST(AppendFollowerTest, WithoutAFollowerNothingIsSampled) {
   Exposition page(ExpositionFormat::kText);
   fabric_follow::AppendFollower(&page, nullptr);
   const std::string text = std::move(page).Finish();
