@@ -115,11 +115,14 @@ Result<std::unique_ptr<Daemon>> Daemon::Start(const Root& root, Kernel& kernel, 
   const auto is_standby = [daemon = daemon.get()] { return IsStandby(daemon->registrar_.Activities()); };
   daemon->budget_.Start(
       {device_health, is_standby, [daemon = daemon.get()] { daemon->node_status_.HealthChanged(); }});
-  RH_TRY(daemon->node_status_.Start(node.plan, kubernetes,
-                                    {device_health, is_standby, [daemon = daemon.get()](bool wanted) {
-                                       return daemon->budget_.MayTaint(wanted);
-                                     }}));
-  if (daemon->follower_) daemon->follower_->Start(is_standby);
+  RH_TRY(daemon->node_status_.Start(
+      node.plan, kubernetes,
+      {device_health, is_standby,
+       [daemon = daemon.get()](bool wanted) { return daemon->budget_.MayTaint(wanted); },
+       [daemon = daemon.get()] { return daemon->follower_ ? daemon->follower_->Refused() : ""; }}));
+  if (daemon->follower_) {
+    daemon->follower_->Start({is_standby, [daemon = daemon.get()] { daemon->node_status_.HealthChanged(); }});
+  }
   return daemon;
 }
 

@@ -99,9 +99,12 @@ void Follower::Report(const FollowState& now) {
   state_ = now;
 }
 
-void Follower::Start(std::function<bool()> is_standby) {
-  const auto pass = [this, standby = std::move(is_standby)] {
-    if (!standby()) Step();
+void Follower::Start(Calls calls) {
+  const auto pass = [this, calls = std::move(calls)] {
+    if (calls.is_standby()) return;
+    const auto before = State();
+    Step();
+    if (calls.changed && before != State()) calls.changed();
   };
   loop_ = std::make_unique<PassLoop>(kInterval, PassLoop::Pass{pass, [] {}});
 }
@@ -117,6 +120,11 @@ bool Follower::AwaitEnd(std::chrono::milliseconds limit) {
 std::optional<FollowState> Follower::State() const {
   const std::lock_guard lock(mutex_);
   return state_;
+}
+
+std::string Follower::Refused() const {
+  const std::lock_guard lock(mutex_);
+  return state_ ? Join(state_->refused, "; ") : std::string();
 }
 
 void AppendFollower(Exposition* page, const Follower* follower) {

@@ -54,13 +54,19 @@ class Follower {
 
   // One pass.
   void Step();
-  // Passes in a thread, while `is_standby` is false: a newer railheadd follows instead.
-  void Start(std::function<bool()> is_standby);
+  struct Calls {
+    std::function<bool()> is_standby;  // a newer railheadd follows instead
+    std::function<void()> changed;     // another state than before the pass; may be empty
+  };
+  // Passes in a thread, which calls `calls`.
+  void Start(Calls calls);
   void Stop();
   // Whether the thread has ended, or was never started.
   bool AwaitEnd(std::chrono::milliseconds limit);
   // As of the latest pass; nullopt: none so far.
   [[nodiscard]] std::optional<FollowState> State() const;
+  // Why the wanted fabric is not in force; "": it is, or it was not checked yet.
+  [[nodiscard]] std::string Refused() const;
 
  private:
   // What a pass reads. The same files have the same outcome, unless pods' ends are awaited.

@@ -162,6 +162,7 @@ TEST_F(FollowerTest, AnInvalidFabricChangesNothing) {
   const FollowState refused = Step();
   ASSERT_FALSE(refused.refused.empty());
   EXPECT_NE(refused.refused[0].find("/rails/0/vlan"), std::string::npos) << refused.refused[0];
+  EXPECT_NE(follower_->Refused().find("/rails/0/vlan"), std::string::npos);
   EXPECT_EQ(temp_.Read(kInForce), valid);
   EXPECT_NE(Metrics().find("railhead_fabric_refused 1"), std::string::npos) << Metrics();
   EXPECT_EQ(Step(), refused) << "the same in the next pass";
@@ -279,15 +280,17 @@ TEST_F(FollowerTest, AMissingFileIsReported) {
 
 TEST_F(FollowerTest, TheThreadFollowsWhileNoNewerOneDoes) {
   std::atomic<bool> standby{true};
-  follower_->Start([&] { return standby.load(); });
+  std::atomic<int> changes{0};
+  follower_->Start({[&] { return standby.load(); }, [&] { ++changes; }});
   follower_->Stop();
   EXPECT_TRUE(follower_->AwaitEnd(std::chrono::seconds(30)));
   EXPECT_FALSE(temp_.Exists(kInForce)) << "a newer railheadd follows";
   Restart();
   standby = false;
-  follower_->Start([&] { return standby.load(); });
+  follower_->Start({[&] { return standby.load(); }, [&] { ++changes; }});
   EXPECT_TRUE(Eventually([&] { return follower_->State().has_value(); }));
   EXPECT_EQ(temp_.Read(kInForce), TwoRailsWith(""));
+  EXPECT_TRUE(Eventually([&] { return changes == 1; }));
   follower_.reset();  // its thread asks `standby`
 }
 
