@@ -10,6 +10,7 @@
 //     rdma-mode                                   RDMA namespace mode at the first ADD
 //     announce/                                   requests to resend announcements, for railheadd
 //     reachability.json                           what the probes have found, for railctl
+//     fabric-follow.json                          what of a changed fabric waits or is refused, for railctl
 //     attach.log                                  timings of the latest ADDs, bounded
 //     cdi/railhead-BDF.json                       text of each CDI spec that Railhead wrote
 //   /run/cdi/railhead-BDF.json           CDI specs

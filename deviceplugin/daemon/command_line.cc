@@ -117,6 +117,12 @@ std::optional<int> ParseCommandLine(int argc, char** argv, CommandLine* line) {
          "Keys that the cluster's nodes share: probes of rails are signed with them where the file is there")
       ->check(IsAbsolute)
       ->capture_default_str();
+  app.add_option(
+         "--follow-config", line->follow_config,
+         "Take a changed fabric.json of this directory over into /etc/railhead; rails that pods use keep "
+         "their definition until they are free")
+      ->check(IsAbsolute)
+      ->excludes(fabric_option);
   app.add_option("--nfd-features", line->nfd_features,
                  "Keep labels about the node's rails in this file, for Node Feature Discovery's local source")
       ->check(IsAbsolute);

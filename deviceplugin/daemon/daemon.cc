@@ -44,6 +44,11 @@ std::set<std::string> WithheldAtFirst(const Root& root, const resources::Plan& p
   return withheld;
 }
 
+// Addresses come from the fabric, whatever configures the devices.
+std::string LeasedFabricOf(const resources::Plan& plan) {
+  return plan.of_fabric ? plan.config_path : kFabricPath;
+}
+
 }  // namespace
 
 Result<std::unique_ptr<Daemon>> Daemon::Start(const Root& root, Kernel& kernel, const CommandLine& line,
@@ -83,14 +88,18 @@ Result<std::unique_ptr<Daemon>> Daemon::Start(const Root& root, Kernel& kernel, 
   };
   daemon->lldp_ = RH_TRY(StartLldpWatch(root, kernel, &daemon->features_, log));
   daemon->reach_ = RH_TRY(StartReachabilityWatch(root, kernel, line.probe_keys, &daemon->rails_, log));
-  calls.plan_made = [daemon = daemon.get()](const resources::Plan& plan) {
+  calls.plan_made = [daemon = daemon.get(), kubernetes](const resources::Plan& plan) {
     const std::string fabric = plan.of_fabric ? plan.config_path : "";
     daemon->lldp_->Update(plan.inventory, fabric);
     daemon->reach_->Update(plan.inventory, fabric);
     daemon->features_.SetPlan(plan);
     daemon->node_status_.SetPlan(plan);
     daemon->budget_.SetPlan(plan);
+    daemon->leasing_.Update(LeasedFabricOf(plan), kubernetes);
   };
+  const auto leasing = daemon->leasing_.Follow(LeasedFabricOf(node.plan), kubernetes);
+  if (!leasing && node.plan.of_fabric) return Fail(leasing.error());
+  if (!leasing) log->Warning("leasing addresses failed", leasing.error());
   daemon->node_watcher_ =
       RH_TRY(NodeWatcher::Start({root, line.source, line.resync_interval, &daemon->activity_}, kernel,
                                 node.plan, std::move(health), std::move(calls)));
@@ -99,16 +108,6 @@ Result<std::unique_ptr<Daemon>> Daemon::Start(const Root& root, Kernel& kernel, 
       [log](const BindRequest& request, const Result<Bindings>& answer) {
         LogBinding(log, request, answer);
       }));
-  // Addresses come from the fabric, whatever configures the devices.
-  auto leasing = address_leasing::StartLeasing(
-      root, node.plan.of_fabric ? node.plan.config_path : kFabricPath, kubernetes, log);
-  if (leasing) {
-    daemon->leasing_ = std::move(*leasing);
-  } else if (node.plan.of_fabric) {
-    return Fail(std::move(leasing.error()));
-  } else {
-    log->Warning("leasing addresses failed", leasing.error());
-  }
   if (node.plan.of_fabric)
     daemon->index_ = RH_TRY(address_leasing::StartIndexService(root, node.plan.config_path, kubernetes, log));
   RH_TRY(daemon->pages_->Serve(
@@ -118,10 +117,14 @@ Result<std::unique_ptr<Daemon>> Daemon::Start(const Root& root, Kernel& kernel, 
   const auto is_standby = [daemon = daemon.get()] { return IsStandby(daemon->registrar_.Activities()); };
   daemon->budget_.Start(
       {device_health, is_standby, [daemon = daemon.get()] { daemon->node_status_.HealthChanged(); }});
-  RH_TRY(daemon->node_status_.Start(node.plan, kubernetes,
-                                    {device_health, is_standby, [daemon = daemon.get()](bool wanted) {
-                                       return daemon->budget_.MayTaint(wanted);
-                                     }}));
+  RH_TRY(daemon->node_status_.Start(
+      node.plan, kubernetes,
+      {device_health, is_standby,
+       [daemon = daemon.get()](bool wanted) { return daemon->budget_.MayTaint(wanted); },
+       [daemon = daemon.get()] { return daemon->follower_ ? daemon->follower_->Refused() : ""; }}));
+  if (daemon->follower_) {
+    daemon->follower_->Start({is_standby, [daemon = daemon.get()] { daemon->node_status_.HealthChanged(); }});
+  }
   return daemon;
 }
 
@@ -154,6 +157,8 @@ Daemon::Daemon(const Root& root, Kernel& kernel, const CommandLine& line,
       features_(root, line.nfd_features, line.resync_interval, log),
       node_status_(root, log),
       budget_(root, rails_, log),
+      leasing_(root, log),
+      follower_(std::move(interfaces.follower)),
       pages_(std::move(interfaces.pages)) {
   activity_.SetAdvertisement(advertisement);
   if (line.reconcile_interval.count() > 0) StartPasses(line.reconcile_interval);
@@ -215,10 +220,11 @@ http::HttpResponse Daemon::AnswerHttp(const http::HttpRequest& request) {
   http::HttpResponse response;
   const ExpositionFormat format = FormatAccepted(request.accept);
   if (request.path == "/metrics") {
+    const auto leasing = leasing_.loop();
     response.content_type = ContentTypeOf(format);
     response.body =
-        MetricsPage({root_, &activity_, registrar_.Activities(), node_watcher_->Health(), leasing_.get(),
-                     &attaches_, lldp_->Report(), reach_->Report(), &node_status_, &budget_},
+        MetricsPage({root_, &activity_, registrar_.Activities(), node_watcher_->Health(), leasing.get(),
+                     follower_.get(), &attaches_, lldp_->Report(), reach_->Report(), &node_status_, &budget_},
                     format);
     return response;
   }
@@ -278,8 +284,9 @@ int Daemon::AwaitSignal(const sigset_t& signals) {
 
 bool Daemon::Ended() {
   return (!reconciling_ || reconciling_->AwaitEnd(kLastStep)) &&
-         (!watching_ || watching_->AwaitEnd(kLastStep)) && (!leasing_ || leasing_->AwaitEnd(kLastStep)) &&
-         (!index_ || index_->AwaitEnd(kLastStep)) && (!lldp_ || lldp_->AwaitEnd(kLastStep)) &&
+         (!watching_ || watching_->AwaitEnd(kLastStep)) && leasing_.AwaitEnd(kLastStep) &&
+         (!index_ || index_->AwaitEnd(kLastStep)) && (!follower_ || follower_->AwaitEnd(kLastStep)) &&
+         (!lldp_ || lldp_->AwaitEnd(kLastStep)) &&
          (!reach_ || reach_->AwaitEnd(kLastStep)) && node_status_.AwaitEnd(kLastStep) &&
          budget_.AwaitEnd(kLastStep) && pages_->AwaitEnd(kLastStep);
 }
@@ -291,8 +298,9 @@ void Daemon::Stop() {
   announcer_.Stop();
   if (reconciling_) reconciling_->Stop();
   if (watching_) watching_->Stop();
-  if (leasing_) leasing_->Stop();
+  leasing_.Stop();
   if (index_) index_->Stop();
+  if (follower_) follower_->Stop();
   if (lldp_) lldp_->Stop();
   if (reach_) reach_->Stop();
   node_status_.Stop();

@@ -8,8 +8,9 @@
 //   Announcer          Resends announcements for the CNI plugin.
 //   LldpWatch          Finds the switch port of each rail.
 //   ReachabilityWatch  Probes what the node and its pods reach on the rails.
-//   LeasingLoop        Leases addresses from a cluster store, if there is one.
+//   Leasing            Leases addresses from a cluster store, if there is one.
 //   IndexService       Claims the node's index in the Kubernetes API, if nodes need one.
+//   Follower           Takes a changed fabric over, if an option names its directory.
 //   Budget             Takes a place among the nodes that may be out of use at the same time.
 //   NodeStatusService  Reports the node's rails to the cluster, if fabric.json requests it.
 //   Pages              Serves metrics, probes and, on request, the NICs' counters.
@@ -34,6 +35,7 @@
 #include "deviceplugin/node/resources/advertised.h"
 #include "deviceplugin/services/address_leasing/index_service.h"
 #include "deviceplugin/services/address_leasing/leasing_service.h"
+#include "deviceplugin/services/fabric_follow/follower.h"
 #include "deviceplugin/services/health/observation.h"
 #include "deviceplugin/services/kubelet/advertisement.h"
 #include "deviceplugin/services/kubelet/kubelet_client.h"
@@ -68,6 +70,7 @@ class Daemon {
     SystemdNotifier::Environment environment;
     std::unique_ptr<Pages> pages;
     KubeService kubernetes;  // the Kubernetes API, as the environment names it
+    std::unique_ptr<fabric_follow::Follower> follower = nullptr;  // null: nothing is followed
   };
 
   // Errors: kIo without free descriptors.
@@ -132,9 +135,10 @@ class Daemon {
   reachability::RailVerdicts rails_;
   Budget budget_;
   std::unique_ptr<reachability::ReachabilityWatch> reach_;
+  address_leasing::Leasing leasing_;
   std::unique_ptr<NodeWatcher> node_watcher_;
-  std::unique_ptr<address_leasing::LeasingLoop> leasing_;
   std::unique_ptr<address_leasing::IndexService> index_;
+  std::unique_ptr<fabric_follow::Follower> follower_;
   std::unique_ptr<Pages> pages_;  // last: they show all the others
 };
 
@@ -149,6 +153,7 @@ struct MetricsSources {
   std::vector<std::shared_ptr<const kubelet::ResourceActivity>> resources;
   std::vector<health::DeviceHealth> health;
   const address_leasing::LeasingLoop* leasing = nullptr;  // null: addresses are not leased
+  const fabric_follow::Follower* follower = nullptr;      // null: no fabric is followed
   AttachCounts* attaches = nullptr;
   lldp::LldpReport lldp_report;
   reachability::ReachabilityReport reach;

@@ -275,6 +275,7 @@ std::string MetricsPage(const MetricsSources& sources, ExpositionFormat format) 
   AppendCalls(&page, sources.resources);
   AppendRegistration(&page, sources.resources);
   AppendNode(&page, sources.activity->node);
+  AppendFollower(&page, sources.follower);
   AppendBinding(&page, *sources.activity);
   AppendReconciler(&page, *sources.activity);
   if (sources.attaches != nullptr) sources.attaches->Append(&page);

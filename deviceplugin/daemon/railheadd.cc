@@ -22,6 +22,7 @@
 #include "deviceplugin/daemon/systemd.h"
 #include "deviceplugin/node/resources/allocate.h"
 #include "deviceplugin/services/address_leasing/leasing_service.h"
+#include "deviceplugin/services/fabric_follow/follower.h"
 #include "deviceplugin/services/node_status/rail_states.h"
 #include "deviceplugin/services/provision/provisioner.h"
 #include "deviceplugin/services/provision/report.h"
@@ -112,12 +113,25 @@ std::optional<http::HttpAddress> SocketOf(const CommandLine& line, Log* log) {
   return *address;
 }
 
+// Before the fabric is read for the first time: it may have changed while no railheadd ran.
+std::unique_ptr<fabric_follow::Follower> Follow(const Root& root, const CommandLine& line, Log* log) {
+  if (line.follow_config.empty()) {
+    // Of an earlier railheadd with another command line.
+    (void)RemoveFile(fabric_follow::kFollowFile.PathIn(root));
+    return nullptr;
+  }
+  auto follower = std::make_unique<fabric_follow::Follower>(root, line.follow_config, log);
+  follower->Step();
+  return follower;
+}
+
 int Serve(const Root& root, Kernel& kernel, const CommandLine& line, Log* log) {
   const sigset_t signals = BlockSignals();
   Daemon::Interfaces interfaces{
       SystemdNotifier::TakeEnvironment(),
       std::make_unique<Pages>(line.http_address, SocketOf(line, log), log),
-      {Environment("KUBERNETES_SERVICE_HOST"), Environment("KUBERNETES_SERVICE_PORT")}};
+      {Environment("KUBERNETES_SERVICE_HOST"), Environment("KUBERNETES_SERVICE_PORT")},
+      Follow(root, line, log)};
   // Answers on the pages until the daemon does.
   StartupResponder starting(interfaces.environment, *interfaces.pages, signals, log);
   const auto provisioned = ProvisionAtStart(root, kernel, line.source, starting.Watch(), log);

@@ -80,6 +80,7 @@ struct CommandLine {
   std::chrono::seconds reconcile_interval{30};    // 0: never
   std::chrono::seconds resync_interval{300};
   std::string probe_keys = kProbeKeysPath;
+  std::string follow_config;                   // a directory of the wanted fabric; "": none
   std::string nfd_features;                    // a file for Node Feature Discovery; "": none
   std::vector<std::string> dropped_arguments;  // of sriov-network-device-plugin, without a meaning here
   // Instead of serving:

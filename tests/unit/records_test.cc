@@ -8,6 +8,7 @@
 #include "cni/state/journal_shape.h"
 #include "cni/state/tenants.h"
 #include "deviceplugin/services/address_leasing/index_claim.h"
+#include "deviceplugin/services/fabric_follow/follower.h"
 #include "deviceplugin/services/health/state_file.h"
 #include "deviceplugin/services/lldp/lldp_report.h"
 #include "deviceplugin/services/reachability/reachability_report.h"
@@ -20,9 +21,9 @@ namespace {
 
 using Records = ::testing::Types<AllocationRecord, AttachTiming, BindRequest, JournalEntry, OwnNames,
                                  ConflictRecord, NodeIndex, Tenant, address_leasing::IndexRecord,
-                                 fabric_suggest::NodeObservation, health::Drains, health::HealthState,
-                                 ipam::BlockRecord, ipam::LayoutRecord, ipam::NodeRecord, lldp::LldpReport,
-                                 reachability::ReachabilityReport>;
+                                 fabric_follow::FollowState, fabric_suggest::NodeObservation, health::Drains,
+                                 health::HealthState, ipam::BlockRecord, ipam::LayoutRecord, ipam::NodeRecord,
+                                 lldp::LldpReport, reachability::ReachabilityReport>;
 INSTANTIATE_TYPED_TEST_SUITE_P(Of, RecordTest, Records);
 
 }  // namespace

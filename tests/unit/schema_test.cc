@@ -19,6 +19,7 @@
 #include "cni/attachment/plugin_config.h"
 #include "cni/fabric/fabric_shape.h"
 #include "deviceplugin/node/topology/topology.h"
+#include "deviceplugin/services/fabric_follow/fabric_errors.h"
 #include "deviceplugin/tools/railctl/config_sections.h"
 #include "ipam/plugin/fields.h"
 #include "netns/json/record_io.h"
@@ -50,7 +51,7 @@ Result<void> ParseTopology(const std::string& text) {
 }
 
 Result<void> ParseWholeFabric(const std::string& text) {
-  const auto errors = railctl::ErrorsInFabric(text, "f");
+  const auto errors = fabric_follow::ErrorsInFabric(text, "f");
   if (!errors.empty()) return Fail(errors.front());
   return {};
 }

@@ -75,6 +75,68 @@ Result<std::unique_ptr<LeasingLoop>> StartLeasing(const Root& root, const std::s
       [writer = LeasingLog(log)](const ipam::Leaser::Outcome& outcome) mutable { writer.Write(outcome); });
 }
 
+namespace {
+
+// The part of the fabric that leasing depends on; "": it leases nothing.
+std::string LeasedPart(const Fabric& fabric) {
+  std::string part;
+  for (const Rail& rail : fabric.rails) {
+    if (!fabric.Leases(rail)) continue;
+    part += rail.subnet->ToString() + (rail.gateway ? " " + rail.gateway->ToString() : "");
+    for (const IpRange& range : rail.Excluded()) part += " " + range.ToString();
+    part += "\n";
+  }
+  if (part.empty()) return part;
+  return part + std::to_string(ReuseDelayOf(fabric).count()) + fabric.address_store;
+}
+
+}  // namespace
+
+Result<void> Leasing::Follow(const std::string& fabric_path, const KubeService& service) {
+  auto followed = Replace(fabric_path, service);
+  known_problem_ = followed ? "" : followed.error().message;
+  return followed;
+}
+
+Result<void> Leasing::Replace(const std::string& fabric_path, const KubeService& service) {
+  const auto fabric = RH_TRY(ReadFabric(root_, fabric_path));
+  std::string part = fabric ? LeasedPart(*fabric) : std::string();
+  if (part == followed_) return {};
+  std::shared_ptr<LeasingLoop> next = RH_TRY(StartLeasing(root_, fabric_path, service, log_));
+  followed_ = std::move(part);
+  {
+    const std::lock_guard lock(mutex_);
+    if (stopped_ && next) next->Stop();
+    next.swap(loop_);
+  }
+  // The former loop: the next one leases as soon as this one has given its lock back.
+  if (next) next->Stop();
+  return {};
+}
+
+void Leasing::Update(const std::string& fabric_path, const KubeService& service) {
+  const std::string known = known_problem_;
+  const auto followed = Follow(fabric_path, service);
+  if (!followed && known_problem_ != known)
+    log_->Warning("leasing by the changed fabric failed; the former leasing goes on", followed.error());
+}
+
+void Leasing::Stop() {
+  const std::lock_guard lock(mutex_);
+  stopped_ = true;
+  if (loop_) loop_->Stop();
+}
+
+bool Leasing::AwaitEnd(std::chrono::milliseconds limit) {
+  const auto running = loop();
+  return !running || running->AwaitEnd(limit);
+}
+
+std::shared_ptr<LeasingLoop> Leasing::loop() const {
+  const std::lock_guard lock(mutex_);
+  return loop_;
+}
+
 void LeasingLog::Write(const ipam::Leaser::Outcome& outcome) {
   for (const ipam::LeaseEvent& event : outcome.events) {
     const std::string block = event.index ? std::to_string(*event.index) : "";

@@ -108,6 +108,37 @@ Result<std::optional<LeasePlan>> CheckLeases(const Fabric& fabric, const std::st
 Result<std::unique_ptr<LeasingLoop>> StartLeasing(const Root& root, const std::string& fabric_path,
                                                   const KubeService& service, Log* log);
 
+// Leases as the fabric says now. After a change of the leased subnets or of the store, another loop takes
+// over, as after a restart of railheadd.
+//
+// Ownership: borrows the log. Threads: Follow() and Update() on one at a time; all others from any.
+class Leasing {
+ public:
+  Leasing(const Root& root, Log* log) : root_(root), log_(log) {}
+
+  // Waits for the former loop's pending request to its store. After an error the former loop goes on.
+  Result<void> Follow(const std::string& fabric_path, const KubeService& service);
+  // The same for a later fabric. An error that stays the same is a warning only once.
+  void Update(const std::string& fabric_path, const KubeService& service);
+  void Stop();
+  // Whether the thread has ended. true also where nothing is leased.
+  bool AwaitEnd(std::chrono::milliseconds limit);
+  // nullptr: nothing is leased.
+  [[nodiscard]] std::shared_ptr<LeasingLoop> loop() const;
+
+ private:
+  Result<void> Replace(const std::string& fabric_path, const KubeService& service);
+
+  const Root root_;
+  Log* const log_;
+  std::string followed_;       // what the loop follows from; "": nothing is leased
+  std::string known_problem_;  // of the latest call
+
+  mutable std::mutex mutex_;
+  bool stopped_ = false;
+  std::shared_ptr<LeasingLoop> loop_;
+};
+
 // Logs what a step changed. A failure that stays the same is a warning only once.
 class LeasingLog {
  public:

@@ -125,6 +125,7 @@ std::optional<NodeStatusUpdate> NodeStatusService::Collect() {
   update.status.in_pods = InPods();
   const bool wanted = settings_.taint && WantsTaint(*settings_.taint, update.status.rails);
   update.status.may_taint = sources_.may_taint(wanted);
+  if (sources_.fabric_refused) update.status.fabric_refused = sources_.fabric_refused();
   return update;
 }
 

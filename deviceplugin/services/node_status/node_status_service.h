@@ -89,6 +89,7 @@ class NodeStatusService {
     std::function<std::vector<health::DeviceHealth>()> health;
     std::function<bool()> is_standby;  // a newer railheadd reports instead
     std::function<bool(bool wanted)> may_taint;
+    std::function<std::string()> fabric_refused;  // as NodeStatus has it; may be empty
   };
 
   NodeStatusService(const Root& root, Log* log);

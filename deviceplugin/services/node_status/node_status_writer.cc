@@ -64,9 +64,13 @@ NodeStatusOutcome NodeStatusWriter::Step(const NodeStatus& status, Steady now, S
 void NodeStatusWriter::QueueEvents(const NodeStatus& status, Steady now) {
   if (!settings_.events) return;
   const auto before = std::exchange(devices_, status.devices);
+  const std::string refused = std::exchange(fabric_refused_, status.fabric_refused);
   // After a start it is unknown which events the cluster has.
   if (!before) return;
-  for (HealthEvent& event : EventsBetween(*before, status)) {
+  auto events = EventsBetween(*before, status);
+  if (!status.fabric_refused.empty() && status.fabric_refused != refused)
+    events.push_back(EventOfRefusedFabric(status.fabric_refused));
+  for (HealthEvent& event : events) {
     if (!gate_.Take(event, now)) {
       events_limited_.Add();
       continue;
@@ -327,6 +331,15 @@ std::vector<HealthEvent> EventsBetween(const std::vector<health::DeviceHealth>& 
       events.push_back(EventOf(device, NameOnNode(device)));
   }
   return events;
+}
+
+HealthEvent EventOfRefusedFabric(const std::string& why) {
+  HealthEvent event;
+  event.warning = true;
+  event.reason = "FabricRefused";
+  event.message = "a changed fabric is not in force: " + why;
+  if (event.message.size() > kMostText) event.message = event.message.substr(0, kMostText) + "...";
+  return event;
 }
 
 bool EventGate::Take(const HealthEvent& event, Clock::time_point now) {

@@ -49,6 +49,9 @@ struct HealthEvent {
 std::vector<HealthEvent> EventsBetween(const std::vector<health::DeviceHealth>& before,
                                        const NodeStatus& now);
 
+// The node's event for a changed fabric that is refused.
+HealthEvent EventOfRefusedFabric(const std::string& why);
+
 // A token bucket, and the same event at most once in ten minutes: flapping links must not fill etcd.
 class EventGate {
  public:
@@ -164,6 +167,7 @@ class NodeStatusWriter {
   std::optional<bool> tainted_;
   std::optional<Steady> beat_;  // the next one; nullopt: now
   std::optional<std::vector<health::DeviceHealth>> devices_;
+  std::string fabric_refused_;
   EventGate gate_;
   std::deque<HealthEvent> events_;
   int failures_ = 0;  // in a row

@@ -119,6 +119,7 @@ struct NodeStatus {
   std::vector<health::DeviceHealth> devices;
   std::map<std::string, PodDevice> in_pods;  // by device
   bool may_taint = true;                     // disruption_budget.h
+  std::string fabric_refused;                // why a changed fabric is not in force; "": it is
 };
 
 // `pfs`: rail to device (PfsOfRails). nullopt until the health of each of these PFs is known, after a start.

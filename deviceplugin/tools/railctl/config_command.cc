@@ -9,6 +9,7 @@
 #include "cni/fabric/fabric.h"
 #include "deviceplugin/node/resources/advertised.h"
 #include "deviceplugin/node/resources/sriovdp_config.h"
+#include "deviceplugin/services/fabric_follow/fabric_errors.h"
 #include "deviceplugin/support/help/help.h"
 #include "deviceplugin/tools/railctl/commands.h"
 #include "deviceplugin/tools/railctl/config_sections.h"
@@ -56,7 +57,7 @@ std::vector<Error> ErrorsIn(const Root& root, const resources::ConfigSource& sou
     (void)resources::ParseSriovdpConfig(**text, path, source.resource_prefix, &errors);
     return errors;
   }
-  return ErrorsInFabric(**text, path);
+  return fabric_follow::ErrorsInFabric(**text, path);
 }
 
 // A valid fabric can still leave every node without addresses.

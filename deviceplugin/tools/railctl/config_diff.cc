@@ -5,6 +5,7 @@
 
 #include "cni/fabric/fabric_shape.h"
 #include "cni/protocol/plugin.h"
+#include "deviceplugin/services/fabric_follow/compose.h"
 #include "deviceplugin/tools/railctl/config_sections.h"
 #include "netns/base/text.h"
 #include "netns/json/record_io.h"
@@ -12,19 +13,10 @@
 namespace railhead::railctl {
 namespace {
 
+using fabric_follow::ChangesIds;
+using fabric_follow::HolderName;
+using fabric_follow::IsForNewPodsOnly;
 using Json = nlohmann::ordered_json;
-
-// Keys of a rail that only new pods and railheadd itself follow: no pod has them in its devices.
-bool IsForNewPodsOnly(const std::string& field) {
-  return Contains(
-      std::vector<std::string>{"exclude", "expectedSwitches", "nodeBlock", "nodeRanges", "probeAddresses"},
-      field);
-}
-
-// Keys of a pool that change the ids under which kubelet knows its devices.
-bool ChangesIds(const std::string& field) {
-  return field == "binding" || field == "device";
-}
 
 std::string ValueText(const Json& object, const std::string& key) {
   const auto found = object.is_object() ? object.find(key) : object.end();
@@ -216,10 +208,6 @@ class Differ {
   const Holders& holders_;
   std::vector<ConfigChange> changes_;
 };
-
-std::string HolderName(const std::string& pod, const std::string& container) {
-  return pod.empty() ? "container " + container.substr(0, 12) : pod;
-}
 
 }  // namespace
 

@@ -3,6 +3,7 @@
 #include <memory>
 #include <string>
 
+#include "deviceplugin/services/fabric_follow/fabric_errors.h"
 #include "deviceplugin/support/help/help.h"
 #include "deviceplugin/tools/railctl/commands.h"
 #include "deviceplugin/tools/railctl/config_diff.h"
@@ -37,7 +38,7 @@ int DiffConfig(const Root& root, const DiffArguments& arguments) {
     return Refuse({{ErrorCode::kNotFound, "no such file: " + arguments.file, "name a fabric.json", 0}},
                   arguments.output, kBadConfig);
   }
-  if (const auto errors = ErrorsInFabric(**text, arguments.file); !errors.empty())
+  if (const auto errors = fabric_follow::ErrorsInFabric(**text, arguments.file); !errors.empty())
     return Refuse(errors, arguments.output, kBadConfig);
   const auto before = ReadNodeConfig(root, arguments.from);
   if (!before) return Refuse({before.error()}, arguments.output, kBadConfig);

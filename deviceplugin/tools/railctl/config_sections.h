@@ -16,10 +16,6 @@
 
 namespace railhead::railctl {
 
-// The errors of the file itself, which every node finds. `what` names the text in errors, which have
-// JSON pointers.
-std::vector<Error> ErrorsInFabric(const std::string& text, const std::string& what);
-
 // What railheadd would advertise on this node. Errors: those of the configuration, the inventory and the
 // kernel.
 Result<resources::Plan> PlanOnThisNode(const Root& root, const resources::ConfigSource& source);

@@ -1,25 +1,25 @@
 // railctl install cli, cni, config and seccomp; check-removal is in install_removal_command.cc.
+#include <cstdio>
 #include <memory>
 #include <optional>
 #include <string>
 #include <utility>
 #include <vector>
 
-#include "deviceplugin/node/topology/topology.h"
+#include "deviceplugin/services/fabric_follow/fabric_errors.h"
+#include "deviceplugin/services/fabric_follow/install_config.h"
 #include "deviceplugin/support/help/help.h"
 #include "deviceplugin/tools/install/install.h"
 #include "deviceplugin/tools/install/seccomp_profile.h"
 #include "deviceplugin/tools/railctl/commands.h"
-#include "deviceplugin/tools/railctl/config_sections.h"
 #include "deviceplugin/tools/railctl/output.h"
 #include "netns/base/files.h"
 
 namespace railhead::railctl {
 namespace {
 
-constexpr mode_t kConfigMode = 0644;
-constexpr const char* kFabric = "fabric.json";
-constexpr const char* kTopology = "topology.json";
+using fabric_follow::kConfigMode;
+
 constexpr const char* kNodeName = "node-name";
 
 struct ProgramArguments {
@@ -37,8 +37,10 @@ struct SeccompArguments {
 
 struct InstallConfigArguments {
   std::string from;
-  std::string to = "/etc/railhead";
+  std::string to = fabric_follow::kConfigDirectory;
   std::optional<std::string> node_name;
+  bool force = false;
+  bool keep_valid = false;
   Output output;
 };
 
@@ -67,42 +69,21 @@ int InstallProgramsOf(const Root& root, const ProgramArguments& arguments) {
   return kDone;
 }
 
-// Adds the file, if there is one, and what is wrong with it. False: it could not be read.
-template <typename ErrorsIn>
-Result<bool> AddConfig(const std::string& directory, const char* name, const ErrorsIn& errors_in,
-                       std::vector<install::FileToInstall>* files, std::vector<Error>* errors) {
-  const std::string path = directory + "/" + name;
-  auto content = RH_TRY(ReadFile(path));
-  if (!content) return false;
-  for (Error& error : errors_in(*content, path)) errors->push_back(std::move(error));
-  files->push_back({name, std::move(*content)});
-  return true;
-}
+// What `install config` did.
+struct InstalledConfig {
+  std::string to;
+  std::vector<fabric_follow::PendingChange> pending;
+  std::vector<Error> refused;  // the present files stay
+  std::vector<install::InstalledFile> files;
 
-std::vector<Error> ErrorsInTopology(const std::string& text, const std::string& what) {
-  const auto parsed = topology::ParseTopologyConfig(text, what);
-  return parsed ? std::vector<Error>{} : std::vector<Error>{parsed.error()};
-}
-
-// The files to install; `errors` gets their errors.
-Result<std::vector<install::FileToInstall>> ReadConfig(const Root& root,
-                                                       const InstallConfigArguments& arguments,
-                                                       std::vector<Error>* errors) {
-  std::vector<install::FileToInstall> files;
-  const std::string from = root.Path(arguments.from);
-  if (!RH_TRY(AddConfig(from, kFabric, ErrorsInFabric, &files, errors))) {
-    errors->push_back({ErrorCode::kNotFound, "no such file: " + from + "/" + kFabric,
-                       "name the directory that has it with --from", 0});
+  static void List(auto& f) {
+    f.Output("ok", [](const InstalledConfig&) { return true; });
+    f("to", &InstalledConfig::to);
+    f("pending", &InstalledConfig::pending);
+    f("refused", &InstalledConfig::refused);
+    f("files", &InstalledConfig::files);
   }
-  RH_TRY(AddConfig(from, kTopology, ErrorsInTopology, &files, errors));
-  if (!arguments.node_name) return files;
-  if (arguments.node_name->empty() || arguments.node_name->find_first_of(" \t\n/") != std::string::npos) {
-    errors->push_back({ErrorCode::kInvalid, "'" + *arguments.node_name + "' is not a node's name",
-                       "give the name that Kubernetes has for this node", 0});
-  }
-  files.push_back({kNodeName, *arguments.node_name + "\n"});
-  return files;
-}
+};
 
 int InstallFiles(const Root& root, const std::vector<install::FileToInstall>& files, const std::string& to,
                  const Output& output) {
@@ -114,12 +95,66 @@ int InstallFiles(const Root& root, const std::vector<install::FileToInstall>& fi
   return kDone;
 }
 
+// The name is wrong: nothing is installed, whatever else is there.
+std::optional<Error> ErrorInNodeName(const InstallConfigArguments& arguments) {
+  const auto& name = arguments.node_name;
+  if (!name || (!name->empty() && name->find_first_of(" \t\n/") == std::string::npos)) return std::nullopt;
+  return Error{ErrorCode::kInvalid, "'" + *name + "' is not a node's name",
+               "give the name that Kubernetes has for this node", 0};
+}
+
+// Whether all parts can go on with the present files.
+bool IsPresentValid(const install::InstallDirectory& directory) {
+  const std::string path = directory.PathOf(fabric_follow::kFabricName);
+  const auto present = ReadFile(path);
+  return present && *present && fabric_follow::ErrorsInFabric(**present, path).empty();
+}
+
+// The files to install, of a directory without errors.
+Result<std::vector<install::FileToInstall>> FilesFor(const Root& root,
+                                                     const InstallConfigArguments& arguments,
+                                                     const install::InstallDirectory& directory,
+                                                     const fabric_follow::WantedConfig& wanted,
+                                                     InstalledConfig* done) {
+  auto files = wanted.files;
+  if (!arguments.force) done->pending = RH_TRY(fabric_follow::KeepBusyRails(root, directory, &files));
+  return files;
+}
+
+int PrintConfig(const InstalledConfig& done, const Output& output) {
+  for (const Error& error : done.refused)
+    (void)std::fprintf(stderr, "warning: refused, and the present files stay: %s\n", Describe(error).c_str());
+  for (const auto& change : done.pending)
+    (void)std::fprintf(stderr, "warning: a change waits until pods have ended: %s\n", TextOf(change).c_str());
+  output.PrintTableOf(done, &InstalledConfig::files);
+  return kDone;
+}
+
 int InstallConfig(const Root& root, const InstallConfigArguments& arguments) {
-  std::vector<Error> errors;
-  const auto files = ReadConfig(root, arguments, &errors);
-  if (!files) return Refuse({files.error()}, arguments.output, kFailed);
-  if (!errors.empty()) return Refuse(errors, arguments.output, kBadConfig);
-  return InstallFiles(root, *files, arguments.to, arguments.output);
+  const Output& output = arguments.output;
+  auto wanted = fabric_follow::ReadWanted(root.Path(arguments.from));
+  if (!wanted) return Refuse({wanted.error()}, output, kFailed);
+  if (auto wrong = ErrorInNodeName(arguments)) {
+    wanted->errors.push_back(*std::move(wrong));
+    return Refuse(wanted->errors, output, kBadConfig);
+  }
+  if (!wanted->errors.empty() && !arguments.keep_valid) return Refuse(wanted->errors, output, kBadConfig);
+  const auto directory = install::InstallDirectory::Open(root.Path(arguments.to));
+  if (!directory) return Refuse({directory.error()}, output, kFailed);
+  InstalledConfig done{arguments.to, {}, wanted->errors, {}};
+  std::vector<install::FileToInstall> files;
+  if (wanted->errors.empty()) {
+    auto chosen = FilesFor(root, arguments, *directory, *wanted, &done);
+    if (chosen) files = *std::move(chosen);
+    if (!chosen) done.refused.push_back(chosen.error());
+  }
+  if (!done.refused.empty() && !(arguments.keep_valid && IsPresentValid(*directory)))
+    return Refuse(done.refused, output, wanted->errors.empty() ? kFailed : kBadConfig);
+  if (arguments.node_name) files.push_back({kNodeName, *arguments.node_name + "\n"});
+  auto installed = directory->Put(files, kConfigMode);
+  if (!installed) return Refuse({installed.error()}, output, kFailed);
+  done.files = *std::move(installed);
+  return PrintConfig(done, output);
 }
 
 int InstallSeccomp(const Root& root, const SeccompArguments& arguments) {
@@ -181,8 +216,12 @@ void AddConfigFiles(CLI::App* install, const Root& root, int* status) {
       ->check(IsAbsolute)
       ->capture_default_str();
   config->add_option("--node-name", arguments->node_name, "Write this node's Kubernetes name, too");
+  config->add_flag("--force", arguments->force, "Change rails that pods use, too");
+  config->add_flag("--keep-valid", arguments->keep_valid,
+                   "Keep the present files where they are valid and the others are refused");
   arguments->output.AddTo(config);
-  help::Set(config, {.examples = {{"railctl install config --from /root/new", "onto this node"},
+  help::Set(config, {.more = "A rail that pods use keeps its present definition until it is free.",
+                     .examples = {{"railctl install config --from /root/new", "onto this node"},
                                   {"railctl install config --from /config --node-name gpu-001",
                                    "with the name that Kubernetes has for the node"}},
                      .columns = ColumnsOf<install::InstalledFile>(),

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "deviceplugin/node/resources/sriovdp_config.h"
+#include "deviceplugin/services/fabric_follow/fabric_errors.h"
 #include "deviceplugin/support/help/help.h"
 #include "deviceplugin/tools/migrate/documents.h"
 #include "deviceplugin/tools/migrate/migration.h"
@@ -61,7 +62,7 @@ Result<migrate::Outcome> MigrateAll(const Root& root, const MigrateArguments& ar
 // The errors that `railctl config check` would report on every node.
 std::vector<Error> ErrorsInOutcome(const migrate::Outcome& outcome) {
   for (const migrate::OutputFile& file : outcome.files) {
-    if (file.name == "fabric.json") return ErrorsInFabric(file.content, "the new fabric.json");
+    if (file.name == "fabric.json") return fabric_follow::ErrorsInFabric(file.content, "the new fabric.json");
   }
   return {};
 }

@@ -5,7 +5,8 @@
 
 #include "cni/protocol/plugin.h"
 #include "deviceplugin/node/resources/advertised.h"
-#include "deviceplugin/tools/railctl/config_sections.h"
+#include "deviceplugin/services/fabric_follow/fabric_errors.h"
+#include "deviceplugin/services/fabric_follow/follower.h"
 #include "deviceplugin/tools/railctl/print.h"
 #include "ipam/store/range.h"
 #include "netns/base/text.h"
@@ -70,6 +71,19 @@ void AddReadiness(const ReadyAnswer& ready, SummaryFinding* finding) {
   for (const std::string& warning : ready.warnings) finding->Add(Severity::kDegraded, warning, kSeeDaemon);
   if (finding->details.empty())
     finding->Add(Severity::kFine, CountText(ready.registered + ready.standby, "resource") + " registered");
+}
+
+// What of a changed fabric is not in force.
+void AddFollowed(const Result<std::optional<fabric_follow::FollowState>>& followed, SummaryFinding* finding) {
+  if (!followed) return finding->Add(Severity::kUnknown, followed.error().message, kSeeDaemon);
+  if (!*followed) return;
+  for (const std::string& refused : (*followed)->refused)
+    finding->Add(Severity::kBroken, "a changed fabric is refused: " + refused,
+                 "correct it, and apply it again");
+  std::vector<std::string> drains;
+  for (const std::string& rail : RailsOf((*followed)->pending)) drains.push_back("railctl drain " + rail);
+  for (const fabric_follow::PendingChange& change : (*followed)->pending)
+    finding->Add(Severity::kDegraded, "a change waits: " + TextOf(change), Join(drains, "; "));
 }
 
 // How many of a rail's addresses are left.
@@ -161,9 +175,10 @@ SummaryFinding CheckFabricFile(const Root& root) {
     finding.Add(Severity::kBroken, std::string("no such file: ") + kFabricPath,
                 "railctl install config --from DIRECTORY, of a fabric.json (docs/reference/fabric.md)");
   } else {
-    for (const Error& error : ErrorsInFabric(**text, kFabricPath))
+    for (const Error& error : fabric_follow::ErrorsInFabric(**text, kFabricPath))
       finding.Add(Severity::kBroken, error.message, "railctl config check " + std::string(kFabricPath));
   }
+  AddFollowed(fabric_follow::kFollowFile.Read(root), &finding);
   return finding;
 }
 

@@ -135,7 +135,7 @@ overlay() { # RELEASE early|late [COMPONENT...]
     rm -rf "$work/manifests" && cp -r "$repo/manifests" "$work/manifests" && mkdir "$into" || return
     jq -n --arg release "$release" '{ resources: ["../../base"], components: ($ARGS.positional | map("../../components/" + .)),
         configMapGenerator: [ { name: "railhead-fabric", namespace: "kube-system", behavior: "replace",
-                                  files: ["fabric.json", "topology.json"] } ],
+                                  files: ["fabric.json", "topology.json"], options: { disableNameSuffixHash: true } } ],
         images: [ { name: "railhead", newName: "railhead.test/railhead", newTag: $release } ] }' --args "$@" >"$into/kustomization.yaml"
     # No emulated GPU has a class that is known for one.
     echo '{ "accelerators": { "vendors": ["1234:0380"] } }' >"$into/topology.json"
@@ -241,7 +241,8 @@ check 'a device plugin of GPUs' node gpu_plugin
 check '... offers both' within "$LIMIT" offers 2 example.com/gpu
 check 'late binding' overlay 2 late kubernetes-store node-conditions seccomp networks
 check '... applied' apply
-check '... rolled out' rolled_out
+# kubelet updates the mounted file within some 90 seconds.
+check '... is in force, without a rollout' within "$LIMIT" node 'grep -q late /etc/railhead/fabric.json'
 check '... offers as many' within "$LIMIT" offers 4
 networks=
 [ ! -x "$BIN/multus" ] || networks=roce

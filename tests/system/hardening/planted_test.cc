@@ -9,6 +9,7 @@
 
 #include "cni/state/allocation.h"
 #include "cni/state/paths.h"
+#include "deviceplugin/services/fabric_follow/follower.h"
 #include "deviceplugin/services/health/recording.h"
 #include "deviceplugin/services/health/state_file.h"
 #include "deviceplugin/services/late_binding/bind_server.h"
@@ -276,6 +277,10 @@ TEST_F(PlantedDaemonTest, FilesOfTheDaemon) {
   const PciAddress pf = *PciAddress::Parse("0000:43:00.0");
   const std::vector<Writer> writers = {
       {"/run/railhead/health.json", [&] { return health::kHealthFile.Write(root(), health::HealthState{}); }},
+      {"/run/railhead/fabric-follow.json",
+       [&] {
+         return fabric_follow::kFollowFile.Write(root(), {"/config/fabric.json", {}, {}});
+       }},
       {"/run/railhead/provision/0000:43:00.0",
        [&] { return MarkUnderWay(root(), pf, provision::BeforeChange{}); }},
       {"/var/lib/railhead/allocations/slot-1.json",

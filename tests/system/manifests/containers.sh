@@ -122,6 +122,18 @@ for probe in startupProbe readinessProbe livenessProbe; do
     within 120 answers $probe || fail "railheadd does not answer $probe: $(tail -n 20 "$work/log")"
 done
 if grep -E '"level":"error"|Read-only|denied|not permitted' "$work/log"; then fail "railheadd lacks something, see above"; fi
+# As kubelet replaces a ConfigMap. A changed one is in force without a restart; a wrong one is not.
+replace() { # FILTER VERSION: the fabric with a change
+    mkdir "$config/..$2" && jq "$1" "$repo/manifests/overlays/multus/fabric.json" >"$config/..$2/fabric.json"
+    ln -s "..$2" "$config/..new" && mv -T "$config/..new" "$config/..data"
+}
+is_followed() { jq -e "$1" "$host/run/railhead/fabric-follow.json" >/dev/null; }
+within 60 is_followed '.refused == []' || fail "railheadd does not follow the fabric: $(tail -n 20 "$work/log")"
+replace '.addresses.reuseDelaySeconds = 901' 2
+within 60 cmp -s "$config/fabric.json" "$host/etc/railhead/fabric.json" || fail "a changed fabric is not in force: $(tail -n 20 "$work/log")"
+replace '.rails[0].pfs = 0' 3
+within 60 is_followed '.refused[0] | contains("/rails/0/pfs")' || fail "a wrong fabric is not reported: $(tail -n 20 "$work/log")"
+cmp "$config/..2/fabric.json" "$host/etc/railhead/fabric.json" || fail "a wrong fabric is in force"
 kill -TERM $daemon
 wait $daemon || fail "railheadd did not end well: status $?"
 ! answers livenessProbe 2>/dev/null || fail "a railheadd that has ended answers"
@@ -131,10 +143,13 @@ trap - EXIT
 tear_down
 
 # ---- what is to be refused ---------------------------------------------------------------------------
-sed -i 's/"pf": 0/"pfs": 0/' "$config/..1/fabric.json"
+# The wrong fabric of above. A node with a valid one starts with it.
+init >"$work/said" 2>&1 || fail "a wrong fabric keeps a node from its start: $(cat "$work/said")"
+grep -q '/rails/0/pfs' "$work/said" || fail "a wrong fabric is not named: $(cat "$work/said")"
+cmp "$config/..2/fabric.json" "$host/etc/railhead/fabric.json" || fail "a wrong fabric is on the host"
+rm "$host/etc/railhead/fabric.json"
 status=0
 init >"$work/said" 2>&1 || status=$?
-[ "$status" = 3 ] || fail "a wrong fabric: status $status"
-grep -q '/rails/0/pfs' "$work/said" || fail "a wrong fabric is not named: $(cat "$work/said")"
-cmp "$repo/manifests/overlays/multus/fabric.json" "$host/etc/railhead/fabric.json" || fail "a wrong fabric is on the host"
+[ "$status" = 3 ] || fail "a wrong fabric on a new node: status $status"
+[ ! -e "$host/etc/railhead/fabric.json" ] || fail "a wrong fabric is on a new node"
 echo "init containers and railheadd do their work with what the manifests give them"

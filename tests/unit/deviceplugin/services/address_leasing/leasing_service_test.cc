@@ -126,6 +126,38 @@ TEST(LeasePlan, IsMadeOfTheRailsWithoutRangesOfTheirOwn) {
   EXPECT_FALSE(*none);
 }
 
+TEST(LeasingTest, AnotherFabricIsAnotherLoop) {
+  ScratchRoot scratch;
+  Log log("error");
+  Leasing leasing(scratch.root(), &log);
+  scratch.Write("/etc/railhead/node-name", "n1\n");
+  const auto follow = [&](const std::string& exclude, const std::string& store) {
+    scratch.Write(
+        "/etc/railhead/fabric.json",
+        R"({"version": 1, "rails": [{"name": "rail0", "pf": "p0", "subnet": "10.7.0.0/24", "exclude": [)" +
+            exclude + R"(]}], "addresses": {"store": )" + store + "}}");
+    return leasing.Follow("/etc/railhead/fabric.json", {});
+  };
+  // Nobody answers there: the loop retries.
+  const std::string etcd = R"({"type": "etcd", "etcd": {"endpoints": ["http://127.0.0.1:1"]}})";
+  ASSERT_TRUE(follow("", R"({"type": "node"})"));
+  EXPECT_EQ(leasing.loop(), nullptr);
+  ASSERT_TRUE(follow("", etcd));
+  const auto first = leasing.loop();
+  ASSERT_NE(first, nullptr);
+  ASSERT_TRUE(follow("", etcd));
+  EXPECT_EQ(leasing.loop(), first) << "nothing has changed";
+  ASSERT_TRUE(follow(R"("10.7.0.9")", etcd));
+  const auto second = leasing.loop();
+  EXPECT_NE(second, first);
+  EXPECT_TRUE(first->AwaitEnd(std::chrono::seconds(30)));
+  EXPECT_FALSE(follow("", R"({"type": "etcd", "etcd": {}})"));
+  EXPECT_EQ(leasing.loop(), second) << "the former one goes on";
+  ASSERT_TRUE(follow("", R"({"type": "node"})"));
+  EXPECT_EQ(leasing.loop(), nullptr);
+  EXPECT_TRUE(second->AwaitEnd(std::chrono::seconds(30)));
+}
+
 TEST(LeasePlan, MistakesAreReportedWithTheirPlace) {
   const auto error_of = [](const std::string& store) {
     const auto parsed = ipam::ParseLeaseSettings(store, "fabric.json", std::chrono::seconds(600));

@@ -60,6 +60,15 @@ TEST(EventsTest, NothingOfWhatIsNewGoneOrTheSame) {
   EXPECT_TRUE(EventsBetween({unhealthy}, Now({unhealthy})).empty());
 }
 
+TEST(EventsTest, ARefusedFabricIsTheNodes) {
+  const auto event = node_status::EventOfRefusedFabric("/rails/0/vlan: is wrong");
+  EXPECT_TRUE(event.pod.empty());
+  EXPECT_TRUE(event.warning);
+  EXPECT_EQ(event.reason, "FabricRefused");
+  EXPECT_EQ(event.message, "a changed fabric is not in force: /rails/0/vlan: is wrong");
+  EXPECT_LT(node_status::EventOfRefusedFabric(std::string(5000, 'x')).message.size(), 2000U);
+}
+
 TEST(EventGateTest, TheSameOnceInTenMinutes) {
   node_status::EventGate gate;
   node_status::HealthEvent event;

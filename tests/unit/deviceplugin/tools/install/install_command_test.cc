@@ -3,6 +3,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "cni/state/journal.h"
 #include "netns/base/files.h"
 #include "netns/base/node.h"
 #include "tests/support/process.h"
@@ -155,6 +156,73 @@ TEST_F(InstallCommandTest, AWrongConfigurationChangesNothing) {
   }
   EXPECT_EQ(Run({"config", "--from", "/nowhere"}).status, 3);
   EXPECT_EQ(Run({"config", "--from", "/config", "--to", "/nowhere"}).status, 1);
+}
+
+std::string FabricWith(const std::string& more) {
+  return R"({"version": 1, "rails": [{"name": "rail0", "pf": 0)" + more + "}]}";
+}
+
+// On a node with a pod on rail0.
+class InstallBesidePodsTest : public InstallCommandTest {
+ protected:
+  void SetUp() override {
+    EXPECT_EQ(Run({"config", "--from", "/config"}).status, 0);
+    JournalEntry entry;
+    entry.key = {"roce", "c1", "net1"};
+    entry.boot_id = *BootId(temp_.root());
+    entry.phase = Phase::kDone;
+    entry.cni_args = {{"K8S_POD_NAMESPACE", "train"}, {"K8S_POD_NAME", "worker-0"}};
+    entry.devices.resize(1);
+    entry.devices[0].device = "0000:43:00.1";
+    entry.devices[0].pf = "0000:43:00.0";
+    entry.devices[0].vf = 0;
+    entry.devices[0].rail = "rail0";
+    entry.devices[0].pod_name = "net1";
+    const auto written = Journal(temp_.root()).Write(entry);
+    ASSERT_TRUE(written) << Describe(written.error());
+  }
+};
+
+TEST_F(InstallBesidePodsTest, ARailInUseKeepsItsDefinition) {
+  temp_.Write("/config/fabric.json", FabricWith(R"(, "vlan": 7)"));
+  const ProcessOutput output = Run({"config", "--from", "/config"});
+  EXPECT_EQ(output.status, 0) << output.err;
+  EXPECT_NE(output.err.find("rail0 is in use by 1 pod"), std::string::npos) << output.err;
+  EXPECT_EQ(temp_.Read("/etc/railhead/fabric.json").find("vlan"), std::string::npos);
+  const json installed = RunJson({"config", "--from", "/config"});
+  ASSERT_EQ(installed["pending"].size(), 1U) << installed;
+  EXPECT_EQ(installed["pending"][0]["name"], "rail0");
+  EXPECT_EQ(installed["pending"][0]["pods"], json::array({"train/worker-0"}));
+  EXPECT_EQ(installed["files"][0]["outcome"], "unchanged");
+  const json forced = RunJson({"config", "--from", "/config", "--force"});
+  EXPECT_TRUE(forced["pending"].empty()) << forced;
+  EXPECT_EQ(temp_.Read("/etc/railhead/fabric.json"), temp_.Read("/config/fabric.json"));
+}
+
+TEST_F(InstallBesidePodsTest, WhatCannotBeComposedIsRefused) {
+  temp_.Write("/config/fabric.json", R"({"version": 1, "rails": [{"name": "other", "pf": 0}]})");
+  const ProcessOutput output = Run({"config", "--from", "/config"});
+  EXPECT_EQ(output.status, 1);
+  EXPECT_NE(output.err.find("railctl drain rail0"), std::string::npos) << output.err;
+  EXPECT_EQ(temp_.Read("/etc/railhead/fabric.json"), kFabric);
+}
+
+// A node starts although the cluster's fabric is wrong.
+TEST_F(InstallCommandTest, TheLastValidConfigurationCanStay) {
+  const std::string wrong = FabricWith(R"(, "vlan": 9999)");
+  temp_.Write("/config/fabric.json", wrong);
+  const std::vector<std::string> keep = {"config", "--from", "/config", "--node-name", "n1", "--keep-valid"};
+  EXPECT_EQ(Run(keep).status, 3) << "there is none";
+  EXPECT_FALSE(temp_.Exists("/etc/railhead/node-name"));
+  temp_.Write("/etc/railhead/fabric.json", "before");
+  EXPECT_EQ(Run(keep).status, 3) << "it is not valid";
+  temp_.Write("/etc/railhead/fabric.json", kFabric);
+  const ProcessOutput output = Run(keep);
+  EXPECT_EQ(output.status, 0) << output.err;
+  EXPECT_NE(output.err.find("/rails/0/vlan"), std::string::npos) << output.err;
+  EXPECT_EQ(temp_.Read("/etc/railhead/fabric.json"), kFabric);
+  EXPECT_EQ(*NodeName(temp_.root()), "n1");
+  EXPECT_EQ(RunJson(keep)["refused"].size(), 1U);
 }
 
 }  // namespace

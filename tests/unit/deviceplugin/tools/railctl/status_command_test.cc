@@ -134,6 +134,23 @@ TEST_F(StatusCommandTest, AFabricThatIsInvalid) {
   EXPECT_EQ(finding["next"], "railctl config check /etc/railhead/fabric.json");
 }
 
+TEST_F(StatusCommandTest, AChangedFabricThatIsNotInForce) {
+  sysfs_.Write("/run/railhead/fabric-follow.json",
+               R"({"version": 1, "file": "/config/fabric.json", "refused": [],
+      "pending": [{"kind": "rail", "name": "rail1", "change": "changed", "rails": ["rail1"], "pods": ["a/b", "a/c"]}]})");
+  Json finding = Finding("fabric");
+  EXPECT_EQ(finding["severity"], "degraded");
+  EXPECT_EQ(finding["details"], Json::array({"a change waits: rail1 is in use by 2 pods"}));
+  EXPECT_EQ(finding["next"], "railctl drain rail1");
+  sysfs_.Write("/run/railhead/fabric-follow.json", R"({"version": 1, "file": "/config/fabric.json",
+      "refused": ["/config/fabric.json: /rails/0/vlan: is wrong"], "pending": []})");
+  finding = Finding("fabric");
+  EXPECT_EQ(finding["severity"], "broken");
+  EXPECT_NE(finding["details"].dump().find("/rails/0/vlan"), std::string::npos) << finding;
+  sysfs_.Write("/run/railhead/fabric-follow.json", "{");
+  EXPECT_EQ(Severity("fabric"), "unknown");
+}
+
 TEST_F(StatusCommandTest, ANodeWithoutAFabric) {
   sysfs_.Remove("/etc/railhead/fabric.json");
   const Json finding = Finding("fabric");

@@ -1,0 +1,100 @@
+// The fabric that a node may have now: the wanted one, but for what its running pods would notice.
+//
+// A rail of which a pod has a device is busy. A busy rail keeps its present definition as a whole while the
+// wanted one differs in a key that a pod has in its devices. So no rail mixes two definitions, and no two
+// pods of one rail differ. A busy rail that the wanted fabric lacks stays. All others are as wanted: changed,
+// added or removed. `rdmaMode` stays while any rail is busy. `device` and `binding` of a pool stay while one
+// of its rails is busy: kubelet knows the pods' devices by ids that follow from them.
+//
+// Without a busy rail the result is the wanted text itself. A second composition changes nothing.
+// Threads: pure functions over texts. Errors: those of reading the fabrics; kConflict when a rail would get
+// the PF of a busy one. The caller then keeps the present fabric as a whole.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <set>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "cni/state/journal.h"
+#include "netns/base/result.h"
+#include "netns/json/record.h"
+
+namespace railhead::fabric_follow {
+
+// Keys of a rail that only new pods and railheadd itself follow: no pod has them in its devices.
+bool IsForNewPodsOnly(const std::string& key);
+// Keys of a pool that change the ids under which kubelet knows its devices.
+bool ChangesIds(const std::string& key);
+// "NAMESPACE/NAME" of the pod, else "container ID".
+std::string HolderName(const std::string& pod, const std::string& container);
+
+// Which rails pods have devices of.
+struct RailUse {
+  std::map<std::string, std::set<std::string>> pods;  // by rail
+  // Attachments that cannot be read: each may be of any rail.
+  std::set<std::string> unreadable;
+
+  // Of the rail; empty: it is free.
+  [[nodiscard]] std::set<std::string> Of(const std::string& rail) const;
+};
+// Resets between two pods do not count: they end by themselves, and need no fabric.
+RailUse RailsInUse(const JournalScan& scan);
+
+enum class PendingKind : std::uint8_t { kRail, kRdmaMode, kPool };
+enum class PendingWord : std::uint8_t { kChanged, kRemoved };
+
+// A part of the fabric that stays as it is until pods have ended.
+struct PendingChange {
+  PendingKind kind = PendingKind::kRail;
+  std::string name;  // of the rail or the pool's resource; "rdmaMode"
+  PendingWord change = PendingWord::kChanged;
+  std::set<std::string> rails;  // that are busy
+  std::set<std::string> pods;   // that have them
+
+  bool operator==(const PendingChange&) const = default;
+};
+
+// "rail3 is in use by 2 pods"
+std::string TextOf(const PendingChange& change);
+// All rails that have to be drained for these changes.
+std::set<std::string> RailsOf(const std::vector<PendingChange>& changes);
+
+struct Composition {
+  std::string text;
+  std::vector<PendingChange> pending;  // rails first, in the present fabric's order
+};
+
+// `present` and `wanted`: the texts of two valid fabrics.
+Result<Composition> Compose(const std::string& present, const std::string& wanted, const RailUse& use);
+
+}  // namespace railhead::fabric_follow
+
+template <>
+struct railhead::Names<railhead::fabric_follow::PendingKind> {
+  using enum fabric_follow::PendingKind;
+  static constexpr std::array kAll = {std::pair{"rail", kRail}, std::pair{"rdmaMode", kRdmaMode},
+                                      std::pair{"pool", kPool}};
+};
+
+template <>
+struct railhead::Names<railhead::fabric_follow::PendingWord> {
+  using enum fabric_follow::PendingWord;
+  static constexpr std::array kAll = {std::pair{"changed", kChanged}, std::pair{"removed", kRemoved}};
+};
+
+template <>
+struct railhead::Shape<railhead::fabric_follow::PendingChange> {
+  using Change = fabric_follow::PendingChange;
+  static void List(auto& f) {
+    f("kind", &Change::kind, {.need = Need::kRequired, .column = "KIND"});
+    f("name", &Change::name, {.need = Need::kRequired, .column = "NAME"});
+    f("change", &Change::change, {.need = Need::kRequired, .column = "CHANGE"});
+    f("rails", &Change::rails, {.column = "RAILS"});
+    f("pods", &Change::pods, {.column = "PODS"});
+  }
+};

@@ -1,0 +1,16 @@
+// The errors of a fabric.json: of the keys that all parts read, and of the objects that only services read.
+// Threads: pure function.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "netns/base/result.h"
+
+namespace railhead::fabric_follow {
+
+// The errors of the file itself, which every node finds. `what` names the text in errors, which have
+// JSON pointers.
+std::vector<Error> ErrorsInFabric(const std::string& text, const std::string& what);
+
+}  // namespace railhead::fabric_follow

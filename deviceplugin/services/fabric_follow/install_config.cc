@@ -1,0 +1,61 @@
+#include "deviceplugin/services/fabric_follow/install_config.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "cni/fabric/fabric.h"
+#include "cni/state/journal.h"
+#include "deviceplugin/node/topology/topology.h"
+#include "deviceplugin/services/fabric_follow/fabric_errors.h"
+
+namespace railhead::fabric_follow {
+namespace {
+
+// Adds the file and its errors. False: it does not exist.
+template <typename ErrorsIn>
+Result<bool> AddFile(const std::string& directory, const char* name, const ErrorsIn& errors_in,
+                     WantedConfig* wanted) {
+  const std::string path = directory + "/" + name;
+  auto content = RH_TRY(ReadFile(path));
+  if (!content) return false;
+  for (Error& error : errors_in(*content, path)) wanted->errors.push_back(std::move(error));
+  wanted->files.push_back({name, std::move(*content)});
+  return true;
+}
+
+std::vector<Error> ErrorsInTopology(const std::string& text, const std::string& what) {
+  const auto parsed = topology::ParseTopologyConfig(text, what);
+  return parsed ? std::vector<Error>{} : std::vector<Error>{parsed.error()};
+}
+
+}  // namespace
+
+Result<WantedConfig> ReadWanted(const std::string& directory) {
+  WantedConfig wanted;
+  if (!RH_TRY(AddFile(directory, kFabricName, ErrorsInFabric, &wanted))) {
+    wanted.errors.push_back({ErrorCode::kNotFound, "no such file: " + directory + "/" + kFabricName,
+                             "name the directory that has it", 0});
+  }
+  RH_TRY(AddFile(directory, kTopologyName, ErrorsInTopology, &wanted));
+  return wanted;
+}
+
+Result<std::vector<PendingChange>> KeepBusyRails(const Root& root, const install::InstallDirectory& directory,
+                                                 std::vector<install::FileToInstall>* files) {
+  const auto fabric = std::ranges::find(*files, kFabricName, &install::FileToInstall::name);
+  if (fabric == files->end()) return std::vector<PendingChange>{};
+  const auto present = RH_TRY(ReadFile(directory.PathOf(kFabricName)));
+  if (!present || *present == fabric->content || !ParseFabric(*present, kFabricName))
+    return std::vector<PendingChange>{};
+  const JournalScan scan = RH_TRY(Journal(root).Scan());
+  Composition composition = RH_TRY(Compose(*present, fabric->content, RailsInUse(scan)));
+  // The objects that services read name rails, too.
+  if (composition.text != fabric->content) {
+    const auto errors = ErrorsInFabric(composition.text, "the fabric that keeps rails in use");
+    if (!errors.empty()) return Fail(errors.front());
+  }
+  fabric->content = std::move(composition.text);
+  return std::move(composition.pending);
+}
+
+}  // namespace railhead::fabric_follow

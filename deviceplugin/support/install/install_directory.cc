@@ -1,0 +1,68 @@
+#include "deviceplugin/support/install/install_directory.h"
+
+#include <fcntl.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+
+#include <cerrno>
+#include <utility>
+
+#include "netns/base/files.h"
+
+namespace railhead::install {
+namespace {
+
+constexpr mode_t kModeBits = 07777;
+
+bool HasMode(const std::string& path, mode_t mode) {
+  struct stat status {};
+  return ::stat(path.c_str(), &status) == 0 && S_ISREG(status.st_mode) &&
+         (status.st_mode & kModeBits) == mode;
+}
+
+}  // namespace
+
+Result<InstallDirectory> InstallDirectory::Open(const std::string& path) {
+  UniqueFd fd(::open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  if (!fd.valid()) {
+    Error error = SysError(errno, "opening directory " + path);
+    error.hint = "make the directory, or name the one that is meant";
+    return Fail(std::move(error));
+  }
+  while (::flock(fd.get(), LOCK_EX) != 0) {
+    if (errno != EINTR) return FailSys(errno, "locking directory " + path);
+  }
+  return InstallDirectory(path, std::move(fd));
+}
+
+std::string InstallDirectory::PathOf(std::string_view name) const {
+  return std::string(path_).append("/").append(name);
+}
+
+Result<InstallOutcome> InstallDirectory::Compare(const FileToInstall& file, mode_t mode) const {
+  const std::string path = PathOf(file.name);
+  const auto there = RH_TRY(ReadFile(path, kMaxInstalledSize));
+  if (!there) return InstallOutcome::kInstalled;
+  return *there == file.content && HasMode(path, mode) ? InstallOutcome::kUnchanged
+                                                       : InstallOutcome::kReplaced;
+}
+
+Result<std::vector<InstalledFile>> InstallDirectory::Put(const std::vector<FileToInstall>& files,
+                                                         mode_t mode) const {
+  std::vector<InstalledFile> done;
+  std::vector<FileContent> changed;
+  for (const FileToInstall& file : files) {
+    const auto outcome = RH_TRY(Compare(file, mode));
+    done.push_back({file.name, outcome});
+    if (done.back().outcome != InstallOutcome::kUnchanged) {
+      changed.push_back({PathOf(file.name), file.content});
+    } else {
+      // A killed installer may have made it. Other installers wait for this one.
+      RH_TRY(RemoveFile(PathOf(file.name) + std::string(kTemporarySuffix)));
+    }
+  }
+  if (!changed.empty()) RH_TRY(WriteAllAtomic(std::move(changed), Sync::kDurable, mode));
+  return done;
+}
+
+}  // namespace railhead::install
