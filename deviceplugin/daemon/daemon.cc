@@ -286,9 +286,8 @@ bool Daemon::Ended() {
   return (!reconciling_ || reconciling_->AwaitEnd(kLastStep)) &&
          (!watching_ || watching_->AwaitEnd(kLastStep)) && leasing_.AwaitEnd(kLastStep) &&
          (!index_ || index_->AwaitEnd(kLastStep)) && (!follower_ || follower_->AwaitEnd(kLastStep)) &&
-         (!lldp_ || lldp_->AwaitEnd(kLastStep)) &&
-         (!reach_ || reach_->AwaitEnd(kLastStep)) && node_status_.AwaitEnd(kLastStep) &&
-         budget_.AwaitEnd(kLastStep) && pages_->AwaitEnd(kLastStep);
+         (!lldp_ || lldp_->AwaitEnd(kLastStep)) && (!reach_ || reach_->AwaitEnd(kLastStep)) &&
+         node_status_.AwaitEnd(kLastStep) && budget_.AwaitEnd(kLastStep) && pages_->AwaitEnd(kLastStep);
 }
 
 void Daemon::Stop() {
