@@ -66,9 +66,10 @@ Result<void> NodeIndex::CheckValid(const std::string& name, const NodeIndexClock
 
 Result<std::optional<int>> IndexOfThisNode(const Root& root, const Fabric& fabric, const std::string& name) {
   if (const auto listed = fabric.IndexOf(name); listed || !fabric.ClaimsIndices()) return listed;
-  const auto stored = RH_TRY(kNodeIndexFile.Read(root));
-  RH_TRY(stored.value_or(NodeIndex{}).CheckValid(name, RH_TRY(ReadNodeIndexClock(root))));
-  return stored->index;
+  const NodeIndex stored = RH_TRY(kNodeIndexFile.Read(root)).value_or(NodeIndex{});
+  const auto clock = RH_TRY(ReadNodeIndexClock(root));
+  RH_TRY(stored.CheckValid(name, clock));
+  return stored.index;
 }
 
 }  // namespace railhead

@@ -92,7 +92,7 @@ void AddIpamImportCommand(CLI::App* ipam, const Root& root, int* status) {
   CLI::App* import = ipam->add_subcommand("import", "Import the allocations of another IPAM plugin");
   import->require_subcommand(1);
   AddFrom(
-      import, "host-local", "take over the addresses of host-local from its directory on this node", root,
+      import, "host-local", "Take over the addresses of host-local from its directory on this node", root,
       status, FromHostLocal,
       {{"railctl ipam import host-local --network rails --subnet 10.100.0.0/16", "a network with one range"},
        {"railctl ipam import host-local --network net --subnet 10.1.0.0/16 10.2.0.0/16",
@@ -102,7 +102,7 @@ void AddIpamImportCommand(CLI::App* ipam, const Root& root, int* status) {
             ->required();
         command->add_option("--directory", options->directory, "host-local's dataDir")->capture_default_str();
       });
-  AddFrom(import, "whereabouts", "take over the addresses of whereabouts from its IPPools, as JSON", root,
+  AddFrom(import, "whereabouts", "Take over the addresses of whereabouts from its IPPools, as JSON", root,
           status, FromWhereabouts,
           {{"railctl ipam import whereabouts pools.json --network rails",
             "addresses of other nodes stay unused for a week"},
