@@ -19,7 +19,7 @@ import yaml
 
 import foreign
 import helm_reference
-from helm_compare import EMBEDDED, LOADER, REPO, Chart, Kustomize, Problem, drift, is_hook, load
+from helm_compare import EMBEDDED, LOADER, REPO, Chart, Kustomize, Problem, differences, drift, is_hook, load
 from helm_sets import REFUSED, REFUSED_ALONE, all_sets
 from models import Models
 from references import Rendering
@@ -96,21 +96,22 @@ def of_page(schema, is_written):
 
 
 # ---- single properties ------------------------------------------------------------------------
-def fabric_name(documents):
-    return next(d['metadata']['name'] for d in documents if d['kind'] == 'ConfigMap' and 'fabric.json' in d['data'])
+def fabric_and_daemonset(documents):
+    return (next(d for d in documents if d['kind'] == 'ConfigMap' and 'fabric.json' in d['data']),
+            next(d for d in documents if d['kind'] == 'DaemonSet'))
 
 
 def of_rollout(chart):
-    """A changed fabric is another ConfigMap, which the DaemonSet names; nothing else renames it."""
-    first = chart.objects(['minimal'], {})
-    names = [fabric_name(first)]
-    for values in ({'minReadySeconds': 30}, {'fabric': {'addresses': {'reuseDelaySeconds': 901}}}, {'topology': {'paths': []}}):
-        names.append(fabric_name(chart.objects(['minimal'], values)))
-    if names[0] != names[1] or len(set(names)) != 3:
-        yield f'names of the ConfigMap do not follow its content: {names}'
-    volumes = next(d for d in first if d['kind'] == 'DaemonSet')['spec']['template']['spec']['volumes']
-    if volumes[0] != {'name': 'fabric', 'configMap': {'name': names[0]}}:
-        yield f'the DaemonSet mounts {volumes[0]} in place of {names[0]}'
+    """A changed fabric changes the ConfigMap's data alone. The DaemonSet stays as it is, so that no pod restarts."""
+    first, daemonset = fabric_and_daemonset(chart.objects(['minimal'], {}))
+    if daemonset['spec']['template']['spec']['volumes'][0] != {'name': 'fabric', 'configMap': {'name': 'railhead-fabric'}}:
+        yield f'the DaemonSet mounts {daemonset["spec"]["template"]["spec"]["volumes"][0]}'
+    for values in ({'fabric': {'addresses': {'reuseDelaySeconds': 901}}}, {'fabric': {'rails': [{'name': 'rail9', 'pf': 9}]}},
+                   {'topology': {'paths': []}}):
+        changed, same = fabric_and_daemonset(chart.objects(['minimal'], values))
+        if changed['metadata'] != first['metadata'] or changed['data'] == first['data']:
+            yield f'{values}: the ConfigMap {changed["metadata"]["name"]} is not the former one with other data'
+        yield from (f'{values}: the DaemonSet changes: {found}' for found in differences(same, daemonset))
 
 
 def of_existing_fabric(chart):
@@ -119,10 +120,10 @@ def of_existing_fabric(chart):
     documents = chart.objects([], values)
     kinds = [d['kind'] for d in documents]
     volumes = next(d for d in documents if d['kind'] == 'DaemonSet')['spec']['template']['spec']['volumes']
-    if 'ConfigMap' in kinds or kinds.count('CustomResourceDefinition') != 2 or volumes[0]['configMap']['name'] != 'my-fabric':
+    if 'ConfigMap' in kinds or kinds.count('CustomResourceDefinition') != 3 or volumes[0]['configMap']['name'] != 'my-fabric':
         yield f'fabricConfigMap: {sorted(kinds)}, {volumes[0]}'
     kept = [d for d in documents if d['metadata'].get('annotations', {}).get('helm.sh/resource-policy') == 'keep']
-    if [d['kind'] for d in kept] != ['CustomResourceDefinition'] * 2:
+    if [d['kind'] for d in kept] != ['CustomResourceDefinition'] * 3:
         yield f'helm uninstall keeps {[d["metadata"]["name"] for d in kept]}'
     networks = {d['metadata']['name']: d['metadata'].get('annotations', {}).get('k8s.v1.cni.cncf.io/resourceName')
                 for d in documents if d['kind'] == 'NetworkAttachmentDefinition'}
@@ -162,8 +163,8 @@ def of_monitoring(chart):
     if dashboards.get('dashboards') != 'yes' or 'grafana_dashboard' in dashboards:
         yield f'dashboards: {dashboards}'
     container = next(d for d in documents if d['kind'] == 'DaemonSet')['spec']['template']['spec']['containers'][0]
-    if container['args'] != ['--http-address=[$(POD_IP)]:9000'] or container['readinessProbe']['httpGet'] != {'port': 9000, 'path': '/readyz'}:
-        yield f'railheadd: {container["args"]}, {container["readinessProbe"]}'
+    if container['args'] != ['--http-address=[$(POD_IP)]:9000']:
+        yield f'railheadd: {container["args"]}'
 
 
 def of_images(chart, version):
@@ -190,7 +191,7 @@ def of_notes(chart):
     """The next command of each installation."""
     wanted = [
         (['multus'], {}, 'kube-system', ['kubectl label node NODE railhead.io/nics=true', 'kubectl -n kube-system rollout status daemonset railheadd',
-                                         'networks: roce }', 'railhead.io/roce: 1', 'namespace: default']),
+                                         'networks: roce }', 'railhead.io/roce: 1', 'namespace: default', 'A changed fabric restarts no pod']),
         (['multus', 'multus-per-rail'], {}, 'kube-system', ['networks: roce-rail0 }', 'railhead.io/rail0: 1']),
         (['multus', 'chained'], {}, 'kube-system', ['No networks were made']),
         (['multus'], {'removalCheck': {'enabled': False}}, 'kube-system', ['helm uninstall does not check']),
@@ -250,6 +251,9 @@ PLANTED = [    # set, file, what is replaced, by what, a word of what is said
     ('multus', 'templates/daemonset.yaml', 'hostPID: true', 'hostPID: false', '/spec/template/spec/hostPID'),
     ('multus', 'templates/daemonset.yaml', 'mountPath: /run/cdi }', 'mountPath: /run/cdi, readOnly: true }', 'readOnly'),
     ('multus', 'templates/daemonset.yaml', 'add: [NET_ADMIN, NET_RAW, SYS_ADMIN]', 'add: [NET_ADMIN, SYS_ADMIN]', 'capabilities'),
+    ('multus', 'templates/daemonset.yaml', '--keep-valid, ', '', '/command'),
+    ('multus', 'templates/daemonset.yaml', ', "--follow-config=/config"', '', '/command'),
+    ('multus', 'templates/_helpers.tpl', '  railhead-fabric\n', '  railhead-fabric-{{ .Values.fabric | toJson | sha256sum | trunc 10 }}\n', 'only the chart'),
     ('confined', 'templates/daemonset.yaml', 'railhead/railheadd.json', 'railheadd.json', 'localhostProfile'),
     ('kubernetes-store', 'templates/kubernetes-store.yaml', 'role.yaml', 'none.yaml', 'lacks files/kubernetes-store/none.yaml'),
     ('node-status', 'templates/node-conditions.yaml', 'files/node-conditions/role.yaml', 'files/kubernetes-store/role.yaml', 'only kustomize'),

@@ -5,7 +5,6 @@ Both sides are normalised by normal() alone; what the chart has and kustomize ha
 import copy
 import json
 import pathlib
-import re
 import shutil
 import subprocess
 
@@ -18,7 +17,6 @@ EMBEDDED = ('fabric', 'topology')   # values with a file's content
 # Of Helm's side alone, but for part-of, which kustomize gives to the objects of base only.
 HELMS_LABELS = {'app.kubernetes.io/instance', 'app.kubernetes.io/managed-by', 'app.kubernetes.io/version', 'helm.sh/chart',
                 'app.kubernetes.io/part-of'}
-HASHED = re.compile(r'^railhead-fabric-[0-9a-z]{10}$')
 
 
 class Problem(Exception):
@@ -49,17 +47,12 @@ def normal(document):
     annotations = metadata.setdefault('annotations', {})
     if document['kind'] == 'CustomResourceDefinition' and annotations.get('helm.sh/resource-policy') == 'keep':
         del annotations['helm.sh/resource-policy']
-    # Each side has a hash of its own making in the name of the fabric's ConfigMap.
-    metadata['name'] = HASHED.sub('railhead-fabric-HASH', metadata['name'])
     if document['kind'] == 'ConfigMap':
         document['data'] = {key: without_null(json.loads(text)) if key.endswith('.json') else text for key, text in document['data'].items()}
     if document['kind'] == 'NetworkAttachmentDefinition':
         document['spec']['config'] = json.loads(document['spec']['config'])
     if document['kind'] == 'DaemonSet':
         pod = document['spec']['template']['spec']
-        for volume in pod['volumes']:
-            if 'configMap' in volume:
-                volume['configMap']['name'] = HASHED.sub('railhead-fabric-HASH', volume['configMap']['name'])
         pod['volumes'].sort(key=lambda volume: volume['name'])
         for container in pod['containers'] + pod['initContainers']:
             container['volumeMounts'].sort(key=lambda mount: mount['name'])
@@ -154,7 +147,8 @@ class Kustomize:
             given.setdefault('patches', []).append({'target': {'kind': 'DaemonSet', 'name': 'railheadd'}, 'patch': json.dumps(one.patch)})
         given['resources'] = ['../../base', *given.get('resources', [])]
         given['components'] = [f'../../components/{name}' for name in one.components]
-        given['configMapGenerator'] = [{'name': 'railhead-fabric', 'namespace': 'kube-system', 'behavior': 'replace', 'files': sorted(files)}]
+        given['configMapGenerator'] = [{'name': 'railhead-fabric', 'namespace': 'kube-system', 'behavior': 'replace', 'files': sorted(files),
+                                        'options': {'disableNameSuffixHash': True}}]
         (folder / 'kustomization.yaml').write_text(json.dumps(given), encoding='utf-8')
 
 

@@ -22,7 +22,7 @@ class Set:
     patch: list = dataclasses.field(default_factory=list)   # of the DaemonSet, JSON patches
     files: dict = dataclasses.field(default_factory=dict)
     only_helm: set = dataclasses.field(default_factory=set)   # kinds and names without a counterpart
-    is_plain: bool = True             # what references.py expects of the image and of probes holds
+    is_plain: bool = True             # what references.py expects of the image holds
 
 
 def replace(path, value):
@@ -83,6 +83,8 @@ def of_mixtures():
     yield Set('monitored-labelled-confined', ['multus', 'monitored', 'labelled', 'confined'],
               components=['networks', 'monitoring', 'node-features', 'seccomp'])
     yield Set('etcd-monitored', ['kubernetes-store', 'etcd-store', 'monitored'], components=['networks', 'monitoring', 'etcd-store'])
+    yield Set('claimed-indices', ['minimal'], components=['networks', 'kubernetes-store'],
+              values={'fabric': {'nodes': None, 'addresses': {'store': {'type': 'kubernetes', 'kubernetes': {}}}}})
     yield Set('topology', ['multus'], values={'topology': TOPOLOGY}, components=['networks'])
     yield Set('namespaces', ['multus'], components=['networks'],
               values={'networks': [{'namespace': 'default'}, {'namespace': 'team-a', 'kind': 'all', 'resource': 'railhead.io/roce'}]},
@@ -108,9 +110,7 @@ def of_mixtures():
                      add('/spec/template/metadata/labels/team', 'net'), add('/spec/template/metadata/annotations', {'note': '1'}),
                      replace(f'{INIT}/0/command', ['railctl', 'install', 'cni', '--force', '--to', '/host/opt/cni/bin']),
                      add(f'{INIT}/0/securityContext/capabilities/add', ['DAC_OVERRIDE']),
-                     replace(f'{FIRST}/args', ['--http-address=[::1]:9000', '--log-level=debug'])] + [
-                         replace(f'{FIRST}/{probe}/httpGet/{key}', value) for probe in ('startupProbe', 'livenessProbe', 'readinessProbe')
-                         for key, value in (('host', '::1'), ('port', 9000))], is_plain=False)
+                     replace(f'{FIRST}/args', ['--http-address=[::1]:9000', '--log-level=debug'])])
 
 
 def all_sets():

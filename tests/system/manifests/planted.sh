@@ -44,6 +44,7 @@ plant minimal $daemonset 's/name: cdi, mountPath/name: cdis, mountPath/' 'no vol
 plant minimal $daemonset 's/\$\(NODE_NAME\)/$(NODENAME)/' 'no variable NODENAME'
 plant minimal $daemonset 's/command: \[railheadd,/command: [railhead-daemon,/' 'no program railhead-daemon'
 plant minimal $daemonset 's/(railheadd.sock)(", --ask=.readyz)/\1et\2/' 'readinessProbe does not ask'
+plant minimal $daemonset 's/--follow-config=.config/--follow-config=\/configs/' 'nothing is mounted at /configs'
 plant minimal $daemonset 's/(kubelet.pods, type: Directory)/\1OrCreate/' 'is made where kubelet has none'
 plant minimal $daemonset 's/path: .var.lib.kubelet.pods,/path: \/data\/pods,/' 'of several kubelets'
 plant minimal $daemonset 's/path: .var.lib.kubelet.device-plugins/path: \/data\/device-plugins/' 'kubelet has it in'
@@ -68,7 +69,6 @@ plant monitored $monitoring/pod-monitor.yaml 's/regex: railheadd/regex: railhead
 plant monitored $monitoring/pod-monitor.yaml 's/metrics.nics/metrics\/nic/' 'no page /metrics/nic'
 plant monitored $monitoring/pod-monitor.yaml '/honorLabels/d' 'without honorLabels'
 plant monitored $monitoring/kustomization.yaml '/listen.yaml/d; s/^patches:/patches: []/' 'nobody can connect'
-plant monitored $monitoring/listen.yaml 's/livenessProbe:.*/livenessProbe: {}/' 'livenessProbe does not ask'
 plant monitored $monitoring/listen.yaml 's/status.podIP/spec.nodeName/' "POD_IP is not the pod's"
 plant monitored $monitoring/dashboards/railhead-pod.json '0,/,$/s/,$//' 'railhead-pod.json'
 # Rights.

@@ -128,6 +128,9 @@ class Rendering:
             asked = container.get(probe, {}).get('exec', {}).get('command', [])
             if probe in container and [word for word in asked if word.startswith('--http-socket=')] != socket:
                 yield f'{probe} does not ask at {" ".join(socket)}'
+        mounted = {mount['mountPath'] for mount in container.get('volumeMounts', [])}
+        followed = {word.partition('=')[2] for word in words if word.startswith('--follow-config=')}
+        yield from (f'nothing is mounted at {path}' for path in sorted(followed - mounted))
         pod_ip = [v for v in container.get('env', []) if v.get('valueFrom', {}).get('fieldRef', {}).get('fieldPath') == 'status.podIP']
         if address and address.startswith(POD_ADDRESS) and [v['name'] for v in pod_ip] != ['POD_IP']:
             yield 'POD_IP is not the pod\'s address'

@@ -55,17 +55,14 @@ imagePullPolicy: {{ . }}
 {{- toJson $data -}}
 {{- end -}}
 
-{{/*
-The name ends in a hash of the content: another fabric is another ConfigMap, and so an update of the DaemonSet. The update
-goes node by node, and stops where a node does not become ready with it. A pod of the former fabric never sees the new one.
-*/}}
+{{/* The name has no hash of the content: kubelet updates the mounted file, and railheadd takes it over without a restart. */}}
 {{- define "railhead.fabricConfigMap" -}}
 {{- if .Values.fabricConfigMap -}}
   {{- if or .Values.fabric .Values.topology }}{{ fail "fabricConfigMap and an inline fabric or topology exclude each other" }}{{ end -}}
   {{- .Values.fabricConfigMap -}}
 {{- else -}}
   {{- if not .Values.fabric }}{{ fail "set fabric (the content of fabric.json), or fabricConfigMap: -f values.yaml, see examples/ of the chart" }}{{ end -}}
-  railhead-fabric-{{ include "railhead.fabricData" . | sha256sum | trunc 10 -}}
+  railhead-fabric
 {{- end -}}
 {{- end -}}
 
