@@ -1,10 +1,10 @@
 #!/usr/bin/python3 -B
-"""prose.py - text is plain: short sentences, the words of docs/glossary.md, no phrases that a reader has to read twice.
+"""prose.py - text is plain: short sentences, no retired word of CONTRIBUTING.md, no phrases that a reader has to read twice.
 
 usage: prose.py [--list long|words|phrases] [FILE...]   default: pages, sources, scripts, manifests
 Measured are pages, comments, and the messages of the product (string literals with blanks), each kind for
 itself; the cells of a page's tables, too. Not measured are a page's code, headings and links' targets.
-Names of sources, and every word of scripts and manifests, are held to the glossary only: no retired word is in them.
+Names of sources, and every word of scripts and manifests, are held to that table only.
 --list prints each sentence that is too long, has a retired word or a hard phrase.
 exit status: 0, or 1 when a measure is above its limit
 """
@@ -34,14 +34,23 @@ COMMON = {
     'names': (*COMMON_ELSEWHERE, 'leaves', 'home'),
 }
 SCRIPTS = ('.sh', '.py', '.yaml', '.cmake', '.txt', '.json', '.go')
-# A list of names, not running text; and the Chinese pages, for which these are not the rules.
+# The page with the table of retired words, which is not measured itself.
+RETIRED = 'CONTRIBUTING.md'
+# The Chinese pages, for which these are not the rules.
 # This file has the words to find. A new word in the last two would make every guest and tool image be built again.
-LEFT_OUT = ('docs/glossary.md', 'docs/zh/', 'tests/lint/prose.py', 'tests/support/vm/build-guest.sh', 'tests/support/vm/guest-init.sh', 'tests/system/manifests/tools.sh')
+LEFT_OUT = ('docs/zh/', 'tests/lint/prose.py', 'tests/support/vm/build-guest.sh', 'tests/support/vm/guest-init.sh', 'tests/system/manifests/tools.sh')
 
 
-def retired(glossary):
+def without_retired(page):
+    """(`page` without its section "Retired words", that section)"""
+    before, heading, behind = page.partition('\n## Retired words\n')
+    section, following, after = behind.partition('\n## ')
+    return before + following + after, heading + section
+
+
+def retired(page):
     """The words of the table "Retired words"."""
-    table = glossary.partition('\n## Retired words\n')[2]
+    table = without_retired(page)[1]
     rows = re.findall(r'^\| ([^|]+?) \|', table, re.M)
     words = [word for row in rows for word in row.split(', ') if word not in ('word', '---')]
     return re.compile(r'\b(' + '|'.join(words) + r')\b', re.I)
@@ -118,6 +127,8 @@ def measure(blocks, words):
 def self_test(words):
     for name, text in {'a.cc': 'int toldRail = 0;', 'a.h': 'void TellStations();', 'a.sh': 'ill_rail=1'}.items():
         assert [one for one in measure(dict(kinds_of(name, text))['names'], words) if one[2]], f'{name}: the retired word is not found'
+    rest, table = without_retired('# A\n\n## Retired words\n\n| told | set |\n\n## B\n\nText.\n')
+    assert 'told' not in rest and '## B' in rest and retired(table).search('told'), 'the table is not taken out'
     wrong = 'The rail is told. Many ' + 'word ' * 26 + 'end. It is no device.'
     code = f'// {wrong}\nint told = 0;  // A rail.\nFail("{wrong}", "told");\n'
     texts = {'pages': wrong + '\n\n    told in code\n\n| told | in a table |\n', 'comments': code, 'messages': code}
@@ -162,11 +173,11 @@ def main():
         os.chdir(root)
         listed = subprocess.run(['git', 'ls-files', '-co', '--exclude-standard', '*.md', '*.h', '*.cc', *('*' + end for end in SCRIPTS)], check=True, capture_output=True, text=True)
         given.files = [name for name in listed.stdout.split() if not name.startswith(LEFT_OUT) and pathlib.Path(name).is_file()]
-    words = retired((root / 'docs/glossary.md').read_text(encoding='utf-8'))
+    words = retired((root / RETIRED).read_text(encoding='utf-8'))
     self_test(words)
     all_measures = {kind: Measures(kind) for kind in LONG_SHARE}
     for name in given.files:
-        for kind, blocks in kinds_of(name, pathlib.Path(name).read_text(encoding='utf-8')):
+        for kind, blocks in kinds_of(name, without_retired(pathlib.Path(name).read_text(encoding='utf-8'))[0]):
             for sentence, length, found, phrases in measure(blocks, words):
                 retired_words = [word for word in found if word.lower() not in COMMON[kind]]
                 all_measures[kind].add(length, retired_words, phrases)

@@ -27,8 +27,12 @@ void PrintDiff(const Output& output, const ConfigDiff& diff) {
     return;
   }
   output.PrintTable(diff.changes);
-  for (const std::string& target : diff.Drain())
-    (void)std::printf("before the change: railctl drain %s, and wait for its pods to end\n", target.c_str());
+  for (const std::string& target : diff.Drain()) {
+    (void)std::printf(
+        "before the change: railctl drain %s, and wait for its pods to end, since they keep the old "
+        "settings; after it: railctl undrain %s\n",
+        target.c_str(), target.c_str());
+  }
 }
 
 int DiffConfig(const Root& root, const DiffArguments& arguments) {

@@ -10,6 +10,7 @@
 #include <utility>
 #include <vector>
 
+#include "deviceplugin/services/fabric_follow/fabric_errors.h"
 #include "deviceplugin/support/help/help.h"
 #include "deviceplugin/tools/fabric_suggest/observe.h"
 #include "deviceplugin/tools/fabric_suggest/report.h"
@@ -99,8 +100,8 @@ int SuggestFabric(const Root& root, const SuggestArguments& arguments) {
     return Complain(observations.error(), StatusOfObserving(observations.error(), arguments));
   fabric_suggest::Suggestion suggestion = Suggest(*observations, *options);
   const bool empty = suggestion.fabric.empty();
-  const auto errors =
-      empty ? std::vector<Error>{} : ErrorsInFabric(suggestion.fabric, "the suggested fabric.json");
+  const auto errors = empty ? std::vector<Error>{}
+                            : fabric_follow::ErrorsInFabric(suggestion.fabric, "the suggested fabric.json");
   if (!errors.empty()) return Refuse(errors, arguments.output, kFailed);
   const fabric_suggest::SuggestReport report{*std::move(observations), std::move(suggestion.fabric),
                                              std::move(suggestion.guesses),

@@ -182,6 +182,18 @@ test_failures() {
     run 2 test gpu-01 gpu-01
     run 2 fabric
     run 2 bundle -o json
+    run 2 exec gpu-01 health
+    complains 'exec NODE -- COMMAND'
+    run 2 exec gpu-01 --
+    run 2 exec -- health
+    run 2 exec gpu-01 gpu-02 -- health
+    run 2 exec gpu-01 --node gpu-02 -- health
+    run 2 status -- gpu-01
+    run 2 -- status
+    run 2 why
+    run 2 why worker-0
+    run 2 why train/worker-0/main
+    run 2 why train/worker-0 -l a=b
     [ ! -f "$PLAYED/calls" ] || fail "kubectl was called for a wrong command line"
     run 0 --help
     has 'Exit status:'
@@ -331,6 +343,67 @@ test_suggest() {
     complains 'gpu-01: no answer in 5 s'
 }
 
+test_exec() {
+    begin
+    printf 'a table\n' >"$PLAYED/answers/gpu-01.health"
+    echo 4 >"$PLAYED/statuses/gpu-01.health"
+    run 4 exec gpu-01 --context other -- health -w --rail 'rail *' ''
+    [ "$out" = 'a table' ] || fail "it prints: $out"
+    grep -Fx -- '--context other exec -n kube-system railheadd-gpu-01 -c railheadd -- railctl health -w --rail rail * ' "$PLAYED/calls" >/dev/null ||
+        fail "not called as expected: $(cat "$PLAYED/calls")"
+    run 3 exec gpu-77 -- health
+    complains 'gpu-77: no railheadd pod is on this node'
+    sed -i 's/^gpu-07|.*/gpu-07|kube-system|railheadd-gpu-07|Pending|||/' "$PLAYED/pods"
+    run 3 exec gpu-07 -- health
+    complains 'gpu-07: pod railheadd-gpu-07 is Pending'
+}
+
+test_why() {
+    begin
+    run 3 why train/worker-0
+    complains 'pods "none" not found'
+    printf '%s\n' 'gpu-01|{"railhead.io/roce":"1"}|' 'Running||' >"$PLAYED/pod"
+    echo 'attached: all devices' >"$PLAYED/answers/gpu-01.why"
+    run 0 why train/worker-0
+    [ "$out" = $'train/worker-0 is on gpu-01: Running\nattached: all devices' ] || fail "it prints: $out"
+    grep -F 'exec -n kube-system railheadd-gpu-01 -c railheadd -- railctl why train/worker-0' "$PLAYED/calls" >/dev/null ||
+        fail "not called as expected: $(cat "$PLAYED/calls")"
+    # kubelet has rejected it; a message may have any character.
+    printf '%s\n' 'gpu-01||' 'Failed|UnexpectedAdmissionError|Allocate failed|: 1 of' ' 2' >"$PLAYED/pod"
+    echo 1 >"$PLAYED/statuses/gpu-01.why"
+    run 1 why train/worker-0
+    has 'train/worker-0 is on gpu-01: Failed, UnexpectedAdmissionError: Allocate failed|: 1 of  2'
+
+    # Pending: of its init containers the largest counts, if it is above the sum of the others.
+    printf '%s\n' '|{"cpu":"1","railhead.io/roce":"1"} {"railhead.io/roce":"3","nvidia.com/gpu":"8"}|{"railhead.io/roce":"2"} {"railhead.io/roce":"5"}' \
+        'Pending||' >"$PLAYED/pod"
+    cat >"$PLAYED/allocatable" <<'END'
+gpu-00||{"cpu":"64","memory":"1Ti","nvidia.com/gpu":"8","railhead.io/roce":"16"}
+gpu-01|[{"effect":"NoSchedule","key":"railhead.io/rails-not-ready"},{"effect":"NoSchedule","key":"other"}]|{"nvidia.com/gpu":"8","railhead.io/roce":"1k"}
+gpu-02||{"cpu":"64","nvidia.com/gpu":"8"}
+END
+    cat >"$PLAYED/requests" <<'END'
+gpu-00|{"railhead.io/roce":"4"} {"cpu":"1"}|
+gpu-00|{"railhead.io/roce":"1"}|{"railhead.io/roce":"2"}
+gpu-01||
+END
+    printf '%s\n' 'an older one' '0/40 nodes are available: 40 Insufficient railhead.io/roce.' >"$PLAYED/event"
+    run 1 why train/worker-0
+    rows 9
+    has 'train/worker-0 is on no node: Pending'
+    row 'NODE +RESOURCE +WANTED +ALLOCATABLE +REQUESTED +FREE +TAINTS'
+    row 'gpu-00 +nvidia.com/gpu +8 +8 +0 +8 +-'
+    row 'gpu-00 +railhead.io/roce +5 +16 +6 +10 +-'
+    row 'gpu-01 +railhead.io/roce +5 +1000 +0 +1000 +railhead.io/rails-not-ready, other'
+    row 'gpu-02 +railhead.io/roce +5 +- +0 +- +-'
+    row 'FailedScheduling: 0/40 nodes are available: 40 Insufficient railhead.io/roce.'
+    printf '%s\n' '|{"cpu":"1"}|' 'Pending||' >"$PLAYED/pod"
+    : >"$PLAYED/event"
+    run 1 why train/worker-0
+    row 'the pod requests no device'
+    row 'FailedScheduling: no such event'
+}
+
 # An end by a signal ends what it started.
 test_interrupt() {
     begin
@@ -373,7 +446,7 @@ for name in dash 'busybox sh' 'bash --posix'; do
         tools=$work/bin:$work/applets:
     fi
     shells+=("$name")
-    for one in failures status no_answer parallel topology doctor rdma bundle suggest interrupt; do "test_$one"; done
+    for one in failures status no_answer parallel topology doctor rdma exec why bundle suggest interrupt; do "test_$one"; done
 done
 [ ${#shells[@]} -gt 0 ] || { echo "kubectl_railhead.sh: no shell" >&2; exit 1; }
 printf 'held with: %s\n' "${shells[*]}"

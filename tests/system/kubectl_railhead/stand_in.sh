@@ -10,6 +10,7 @@
 #   answers/       NODE.COMMAND or COMMAND: what railctl prints there; without a file the real railctl runs
 #   statuses/      the exit status of the same name; without a file 0
 #   wait_for       a number: each exec waits until so many run, or all nodes were asked
+#   pod            a pod as `why` asks for it, requests and allocatable: lines of pods and nodes; event: why it is Pending
 #   root           RAILHEAD_ROOT of the real railctl, $RAILCTL
 # It writes `calls` (command lines), `running/` (an exec each), `began` (a line each), `counts` (how many ran
 # at one time) and `sleepers` (process ids of slow nodes).
@@ -95,6 +96,13 @@ case $verb in
     get)
         case "$*" in *secret*) printf '%s\n' "$PLANTED" "$PROBE_KEY" && exit 0 ;; esac
         case "$*" in
+            *' pod -n '*)
+                [ -f "$PLAYED/pod" ] || fail 'Error from server (NotFound): pods "none" not found'
+                cat "$PLAYED/pod"
+                ;;
+            *' pods -A --field-selector '*) cat "$PLAYED/requests" ;;
+            *' nodes -l '*allocatable*) cat "$PLAYED/allocatable" ;;
+            *' events '*FailedScheduling*) cat "$PLAYED/event" ;;
             *' pods '*hostIP*) cat "$PLAYED/pods" ;;
             *' nodes -l '*) cat "$PLAYED/nodes" ;;
             nodes*labels*) sed 's/$/\n  labels {"zone":"a"}\n  conditions [{"type":"Ready"}]/' "$PLAYED/nodes" ;;

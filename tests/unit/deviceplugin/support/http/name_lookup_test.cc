@@ -18,8 +18,8 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-constexpr std::chrono::seconds kLong{60};
-constexpr std::chrono::milliseconds kShort{200};
+constexpr std::chrono::seconds kLookUpLong{60};
+constexpr std::chrono::milliseconds kLookUpShort{200};
 
 enum class Kind : std::uint8_t { kAnswers, kKnowsNothing, kRefuses, kSilent };
 
@@ -128,7 +128,7 @@ class NameLookupTest : public ::testing::Test {
 
 TEST_F(NameLookupTest, AServerAnswers) {
   const NameServer server(Kind::kAnswers, {"127.0.0.7"});
-  const auto found = LookUp(server.port(), kLong);
+  const auto found = LookUp(server.port(), kLookUpLong);
   EXPECT_EQ(Texts(found), (std::vector<std::string>{"127.0.0.7:2379"}));
   ASSERT_TRUE(found);
   EXPECT_EQ(found->front().length, sizeof(sockaddr_in));
@@ -137,15 +137,15 @@ TEST_F(NameLookupTest, AServerAnswers) {
 TEST_F(NameLookupTest, AddressesThatTheHostCannotReachAreLeftOut) {
   // Only sockets with SO_BROADCAST may be connected to the broadcast address.
   const NameServer server(Kind::kAnswers, {"255.255.255.255", "127.0.0.7"});
-  EXPECT_EQ(Texts(LookUp(server.port(), kLong)), (std::vector<std::string>{"127.0.0.7:2379"}));
+  EXPECT_EQ(Texts(LookUp(server.port(), kLookUpLong)), (std::vector<std::string>{"127.0.0.7:2379"}));
   const NameServer without(Kind::kAnswers, {"255.255.255.255"});
-  EXPECT_EQ(Texts(LookUp(without.port(), kLong)), (std::vector<std::string>{"255.255.255.255:2379"}))
+  EXPECT_EQ(Texts(LookUp(without.port(), kLookUpLong)), (std::vector<std::string>{"255.255.255.255:2379"}))
       << "connecting says why";
 }
 
 TEST_F(NameLookupTest, ASilentServerTakesNoLongerThanTheDeadline) {
   const NameServer server(Kind::kSilent);
-  const auto found = LookUp(server.port(), kShort);
+  const auto found = LookUp(server.port(), kLookUpShort);
   ASSERT_FALSE(found);
   EXPECT_EQ(found.error().code, ErrorCode::kTimeout) << Describe(found.error());
   EXPECT_NE(found.error().message.find("looking up 'store.example'"), std::string::npos);
@@ -155,7 +155,7 @@ TEST_F(NameLookupTest, ASilentServerTakesNoLongerThanTheDeadline) {
 
 TEST_F(NameLookupTest, AfterTheDeadlineNothingIsWaitedFor) {
   const NameServer server(Kind::kAnswers, {"127.0.0.7"});
-  const auto found = LookUp(server.port(), -kShort);
+  const auto found = LookUp(server.port(), -kLookUpShort);
   ASSERT_FALSE(found);
   EXPECT_EQ(found.error().code, ErrorCode::kTimeout) << Describe(found.error());
 }
@@ -178,7 +178,7 @@ TEST_F(NameLookupTest, ServersThatDoNotHelp) {
     nobody = gone.port();
   }
   for (const std::uint16_t port : {refusing.port(), ignorant.port(), nobody}) {
-    const auto found = LookUp(port, kLong);
+    const auto found = LookUp(port, kLookUpLong);
     ASSERT_FALSE(found);
     EXPECT_EQ(found.error().code, ErrorCode::kUnavailable) << Describe(found.error());
     EXPECT_NE(found.error().hint.find("resolv.conf"), std::string::npos);
@@ -190,21 +190,22 @@ TEST_F(NameLookupTest, ServersThatDoNotHelp) {
 TEST_F(NameLookupTest, TheConfigurationIsReadForEachCall) {
   const NameServer silent(Kind::kSilent);
   const NameServer other(Kind::kAnswers, {"127.0.0.7"}, "127.0.0.2", silent.port());
-  EXPECT_FALSE(LookUp(silent.port(), kShort));
-  EXPECT_EQ(Texts(LookUp(silent.port(), kLong, "store.example", "nameserver 127.0.0.2\n")),
+  EXPECT_FALSE(LookUp(silent.port(), kLookUpShort));
+  EXPECT_EQ(Texts(LookUp(silent.port(), kLookUpLong, "store.example", "nameserver 127.0.0.2\n")),
             (std::vector<std::string>{"127.0.0.7:2379"}));
 }
 
 TEST_F(NameLookupTest, NoServerIsAskedForWhatIsKnown) {
   const NameServer server(Kind::kAnswers, {"127.0.0.7"});
-  EXPECT_EQ(Texts(LookUp(server.port(), kLong, "10.1.2.3")), (std::vector<std::string>{"10.1.2.3:2379"}));
-  const auto v6 = LookUp(server.port(), kLong, "fd00::1");
+  EXPECT_EQ(Texts(LookUp(server.port(), kLookUpLong, "10.1.2.3")),
+            (std::vector<std::string>{"10.1.2.3:2379"}));
+  const auto v6 = LookUp(server.port(), kLookUpLong, "fd00::1");
   ASSERT_TRUE(v6);
   EXPECT_EQ(v6->front().length, sizeof(sockaddr_in6));
-  const auto socket = LookUp(server.port(), kLong, "/run/x.sock");
+  const auto socket = LookUp(server.port(), kLookUpLong, "/run/x.sock");
   ASSERT_TRUE(socket);
   EXPECT_EQ(socket->front().address.ss_family, AF_UNIX);
-  EXPECT_TRUE(LookUp(server.port(), kLong, "localhost"));
+  EXPECT_TRUE(LookUp(server.port(), kLookUpLong, "localhost"));
   EXPECT_EQ(server.asked(), 0);
 }
 

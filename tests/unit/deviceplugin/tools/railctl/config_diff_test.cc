@@ -174,6 +174,7 @@ TEST_F(ConfigDiffTest, StatusesAndForms) {
   EXPECT_EQ(text.status, 4) << text.err;
   EXPECT_NE(text.out.find("mtu - -> 4200"), std::string::npos) << text.out;
   EXPECT_NE(text.out.find("before the change: railctl drain rail0,"), std::string::npos) << text.out;
+  EXPECT_NE(text.out.find("after it: railctl undrain rail0\n"), std::string::npos) << text.out;
   const Json json = Json::parse(Run({"/new.json", "-o", "json"}).out, nullptr, false);
   EXPECT_EQ(json["drain"], Json({"rail0"})) << json;
   EXPECT_EQ(json["changes"][0]["kind"], "rail");
