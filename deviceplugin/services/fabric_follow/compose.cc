@@ -197,9 +197,19 @@ class Composer {
     for (Json& pool : text_["pools"]) {
       if (pool.value("resource", "") != before.resource) continue;
       for (const std::string& key : keys) pool[key] = old_keys[key];
+      KeepRails(change.rails, *after, &pool);
     }
     changed_ = true;
     pending_.push_back(std::move(change));
+  }
+
+  // Without a busy rail the pool would not be in use with the next composition, and take its new ids.
+  static void KeepRails(const std::set<std::string>& busy, const Pool& after, Json* pool) {
+    std::vector<std::string> rails = after.rails;
+    for (const std::string& rail : busy) {
+      if (!Contains(rails, rail)) rails.push_back(rail);
+    }
+    if (rails != after.rails) (*pool)["rails"] = rails;
   }
 
   void AddUse(const std::string& rail, PendingChange* change) const {

@@ -58,12 +58,13 @@ class TestNode {
   // All steps of that time.
   IndexClaim::Outcome Pass(std::uint64_t ms) {
     IndexClaim::Outcome all;
-    for (const std::uint64_t end = now_ms + ms; std::max(now_ms, claim_->next_ms()) < end;) {
+    const std::uint64_t end = now_ms + ms;
+    while (std::max(now_ms, claim_->next_ms()) < end) {
       IndexClaim::Outcome one = Step();
       all.events.insert(all.events.end(), one.events.begin(), one.events.end());
       all.problem = std::move(one.problem);
     }
-    now_ms += ms;
+    now_ms = end;
     return all;
   }
   [[nodiscard]] std::optional<int> Index() const {

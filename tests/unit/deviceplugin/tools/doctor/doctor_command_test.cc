@@ -58,11 +58,11 @@ TEST_F(DoctorCommandTest, Json) {
   const auto json = RunJson({});
   ASSERT_TRUE(json.is_object());
   EXPECT_EQ(json["node"], "node0");
-  EXPECT_EQ(json["checks"].size(), 29U);
+  EXPECT_EQ(json["checks"].size(), 30U);
   EXPECT_TRUE(json["elapsedMs"].is_number_float());
   EXPECT_EQ(json["counts"]["failure"], 0);
   EXPECT_EQ(RunJson({"--only", "rdma.port"})["checks"].size(), 1U);
-  EXPECT_EQ(RunJson({"--list"})["checks"].size(), 29U);
+  EXPECT_EQ(RunJson({"--list"})["checks"].size(), 30U);
 }
 
 TEST_F(DoctorCommandTest, Lists) {

@@ -18,6 +18,8 @@
 #include "tests/unit/deviceplugin/tools/fabric_suggest/nodes.h"
 
 namespace railhead::testing {
+// Only its random values are used here.
+GTEST_ALLOW_UNINSTANTIATED_PARAMETERIZED_TEST(RecordTest);
 namespace {
 
 using fabric_suggest::Certainty;
