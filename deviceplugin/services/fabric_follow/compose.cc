@@ -204,7 +204,9 @@ class Composer {
   }
 
   // Without a busy rail the pool would not be in use with the next composition, and take its new ids.
+  // One without `rails` has all of them.
   static void KeepRails(const std::set<std::string>& busy, const Pool& after, Json* pool) {
+    if (!IsWritten(*pool, "rails")) return;
     std::vector<std::string> rails = after.rails;
     for (const std::string& rail : busy) {
       if (!Contains(rails, rail)) rails.push_back(rail);

@@ -11,8 +11,8 @@ PLANTED = [
     ("fabric.md", "| `endpoints` | list of strings | required", "| `endpoints` | list of strings | -", "list of strings | -"),
     ("cni.md", "| `announce` | bool | `true`", "| `announce` | bool | `false`", "bool | `false`"),
     ("fabric.md", "| `fabrics` | list of strings | `[]` | paths that `fabric` may name instead of `/etc/railhead/fabric.json` |",
-     "| `fabrics` | list of strings | `[]` | |", "what it is for"),
-    ("fabric.md", "| `subnet` | string | - |", "| `subnet` | string | |", "what its absence means"),
+     "| `fabrics` | list of strings | `[]` | |", "lacks its purpose"),
+    ("fabric.md", "| `subnet` | string | - |", "| `subnet` | string | |", "the meaning of its absence"),
     ("fabric.md", "| 100 + position |", "| 101 + position |", "`table` is 100"),
     # Lists of the sources.
     ("README.md", "| `GRPC_VERBOSITY` |", "| `GRPC_TRACE` |", "lacks `GRPC_VERBOSITY`"),

@@ -52,7 +52,9 @@ def blocks(text):
             names, said = found[heading][-1]
             found[heading][-1] = (names, f"{said} {line.strip()}".strip())
         elif heading and line.startswith("  "):
-            names, _, said = line.strip().partition("  ")
+            names, gap, said = line.strip().partition("  ")
+            if not gap and line[COLUMN - 1:COLUMN] == " " and not OPTION.fullmatch(names):  # it fills its column
+                names, said = line[:COLUMN].strip(), line[COLUMN:]
             found[heading].append((names, said.strip()))
         elif line:
             heading = ""

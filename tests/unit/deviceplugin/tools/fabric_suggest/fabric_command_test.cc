@@ -60,6 +60,19 @@ TEST_F(FabricCommandTest, JsonIsReadAgain) {
   EXPECT_EQ(there.out, here.out);
 }
 
+TEST_F(FabricCommandTest, SubnetsOfASupernet) {
+  const auto nodes = GpuNodes(2);
+  const ProcessOutput output = Run({Write(nodes[0]), Write(nodes[1]), "--supernet", "10.104.0.0/13",
+                                    "--rail-prefix", "16", "--gateway", "last"});
+  ASSERT_EQ(output.status, 0) << output.err;
+  const auto rails = nlohmann::json::parse(output.out)["rails"];
+  for (std::size_t i = 0; i < rails.size(); ++i) {
+    const std::string network = "10." + std::to_string(104 + i);
+    EXPECT_EQ(rails[i]["subnet"], network + ".0.0/16") << output.out;
+    EXPECT_EQ(rails[i]["gateway"], network + ".255.254") << output.out;
+  }
+}
+
 TEST_F(FabricCommandTest, OfManyNodes) {
   auto nodes = GpuNodes(3);
   nodes[2].pfs[0].mtu = 1500;
