@@ -114,7 +114,7 @@ Result<std::unique_ptr<LeasingLoop>> StartLeasing(const Root& root, const std::s
 // Ownership: borrows the log. Threads: Follow() and Update() on one at a time; all others from any.
 class Leasing {
  public:
-  Leasing(const Root& root, Log* log) : root_(root), log_(log) {}
+  Leasing(Root root, Log* log) : root_(std::move(root)), log_(log) {}
 
   // Waits for the former loop's pending request to its store. After an error the former loop goes on.
   Result<void> Follow(const std::string& fabric_path, const KubeService& service);

@@ -27,8 +27,8 @@ std::set<std::string> NamesOf(const std::optional<FollowState>& state) {
 
 }  // namespace
 
-Follower::Follower(const Root& root, std::string directory, Log* log)
-    : root_(root), directory_(std::move(directory)), log_(log) {}
+Follower::Follower(Root root, std::string directory, Log* log)
+    : root_(std::move(root)), directory_(std::move(directory)), log_(log) {}
 
 void Follower::Step() {
   auto taken = Take();

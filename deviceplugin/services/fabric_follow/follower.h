@@ -50,7 +50,7 @@ inline constexpr StateFile<FollowState> kFollowFile{
 class Follower {
  public:
   // `directory`: of the wanted files; an absolute path.
-  Follower(const Root& root, std::string directory, Log* log);
+  Follower(Root root, std::string directory, Log* log);
 
   // One pass.
   void Step();

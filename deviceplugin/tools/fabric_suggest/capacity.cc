@@ -79,8 +79,8 @@ void SetVfs(const std::vector<AlignedRail>& aligned, const Nodes& nodes, Draft* 
                                      : "a usual number; the PFs have no VFs now",
                                  accelerators > 0 ? Certainty::kMedium : Certainty::kLow});
   }
-  for (std::size_t i = 0; i < aligned.size(); ++i) {
-    const std::string& name = aligned[i].name;
+  for (const AlignedRail& rail : aligned) {
+    const std::string& name = rail.name;
     const auto found = rails.find(name);
     int vfs = 0;
     if (found != rails.end()) vfs = found->second.present.value_or(std::min(*draft->vfs, found->second.most));
