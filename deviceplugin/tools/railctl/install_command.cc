@@ -145,8 +145,11 @@ int InstallConfig(const Root& root, const InstallConfigArguments& arguments) {
   std::vector<install::FileToInstall> files;
   if (wanted->errors.empty()) {
     auto chosen = FilesFor(root, arguments, *directory, *wanted, &done);
-    if (chosen) files = *std::move(chosen);
-    if (!chosen) done.refused.push_back(chosen.error());
+    if (chosen) {
+      files = *std::move(chosen);
+    } else {
+      done.refused.push_back(chosen.error());
+    }
   }
   if (!done.refused.empty() && !(arguments.keep_valid && IsPresentValid(*directory)))
     return Refuse(done.refused, output, wanted->errors.empty() ? kFailed : kBadConfig);
