@@ -49,13 +49,15 @@ std::vector<IpRange> Rail::RangesOf(const std::string& node, std::optional<int> 
   return {IpRange{first, first.Filled(*node_block)}};
 }
 
-bool Fabric::UsesIndices() const {
+bool Rail::UsesIndex() const {
   const auto is_index = [](const auto& range) {
     return range.first.find_first_not_of("0123456789") == std::string::npos;
   };
-  return std::ranges::any_of(rails, [&](const Rail& rail) {
-    return rail.node_block || std::ranges::any_of(rail.node_ranges, is_index);
-  });
+  return node_block || std::ranges::any_of(node_ranges, is_index);
+}
+
+bool Fabric::UsesIndices() const {
+  return std::ranges::any_of(rails, &Rail::UsesIndex);
 }
 
 std::map<std::string, IpAddress> Fabric::ProbeAddressesOf(const Rail& rail) const {

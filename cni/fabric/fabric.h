@@ -123,6 +123,8 @@ struct Rail {
 
   // Addresses that no pod gets: `exclude`, and the probe addresses.
   [[nodiscard]] std::vector<IpRange> Excluded() const;
+  // Whether it gives nodes addresses by their index.
+  [[nodiscard]] bool UsesIndex() const;
   // The addresses that node (`name`, `index`) may hand out; empty: none given.
   [[nodiscard]] std::vector<IpRange> RangesOf(const std::string& node, std::optional<int> index) const;
 

@@ -96,10 +96,14 @@ Result<std::unique_ptr<Daemon>> Daemon::Start(const Root& root, Kernel& kernel, 
     daemon->node_status_.SetPlan(plan);
     daemon->budget_.SetPlan(plan);
     daemon->leasing_.Update(LeasedFabricOf(plan), kubernetes);
+    daemon->index_.Update(LeasedFabricOf(plan), kubernetes);
   };
   const auto leasing = daemon->leasing_.Follow(LeasedFabricOf(node.plan), kubernetes);
   if (!leasing && node.plan.of_fabric) return Fail(leasing.error());
   if (!leasing) log->Warning("leasing addresses failed", leasing.error());
+  const auto claiming = daemon->index_.Follow(LeasedFabricOf(node.plan), kubernetes);
+  if (!claiming && node.plan.of_fabric) return Fail(claiming.error());
+  if (!claiming) log->Warning("claiming the node's index failed", claiming.error());
   daemon->node_watcher_ =
       RH_TRY(NodeWatcher::Start({root, line.source, line.resync_interval, &daemon->activity_}, kernel,
                                 node.plan, std::move(health), std::move(calls)));
@@ -108,8 +112,6 @@ Result<std::unique_ptr<Daemon>> Daemon::Start(const Root& root, Kernel& kernel, 
       [log](const BindRequest& request, const Result<Bindings>& answer) {
         LogBinding(log, request, answer);
       }));
-  if (node.plan.of_fabric)
-    daemon->index_ = RH_TRY(address_leasing::StartIndexService(root, node.plan.config_path, kubernetes, log));
   RH_TRY(daemon->pages_->Serve(
       [daemon = daemon.get()](const http::HttpRequest& request) { return daemon->AnswerHttp(request); }));
   // Started last: their threads call the others.
@@ -158,6 +160,7 @@ Daemon::Daemon(const Root& root, Kernel& kernel, const CommandLine& line,
       node_status_(root, log),
       budget_(root, rails_, log),
       leasing_(root, log),
+      index_(root, log),
       follower_(std::move(interfaces.follower)),
       pages_(std::move(interfaces.pages)) {
   activity_.SetAdvertisement(advertisement);
@@ -285,7 +288,7 @@ int Daemon::AwaitSignal(const sigset_t& signals) {
 bool Daemon::Ended() {
   return (!reconciling_ || reconciling_->AwaitEnd(kLastStep)) &&
          (!watching_ || watching_->AwaitEnd(kLastStep)) && leasing_.AwaitEnd(kLastStep) &&
-         (!index_ || index_->AwaitEnd(kLastStep)) && (!follower_ || follower_->AwaitEnd(kLastStep)) &&
+         index_.AwaitEnd(kLastStep) && (!follower_ || follower_->AwaitEnd(kLastStep)) &&
          (!lldp_ || lldp_->AwaitEnd(kLastStep)) && (!reach_ || reach_->AwaitEnd(kLastStep)) &&
          node_status_.AwaitEnd(kLastStep) && budget_.AwaitEnd(kLastStep) && pages_->AwaitEnd(kLastStep);
 }
@@ -298,7 +301,7 @@ void Daemon::Stop() {
   if (reconciling_) reconciling_->Stop();
   if (watching_) watching_->Stop();
   leasing_.Stop();
-  if (index_) index_->Stop();
+  index_.Stop();
   if (follower_) follower_->Stop();
   if (lldp_) lldp_->Stop();
   if (reach_) reach_->Stop();

@@ -9,7 +9,7 @@
 //   LldpWatch          Finds the switch port of each rail.
 //   ReachabilityWatch  Probes what the node and its pods reach on the rails.
 //   Leasing            Leases addresses from a cluster store, if there is one.
-//   IndexService       Claims the node's index in the Kubernetes API, if nodes need one.
+//   IndexClaiming      Claims the node's index in the Kubernetes API, if nodes need one.
 //   Follower           Takes a changed fabric over, if an option names its directory.
 //   Budget             Takes a place among the nodes that may be out of use at the same time.
 //   NodeStatusService  Reports the node's rails to the cluster, if fabric.json requests it.
@@ -136,8 +136,8 @@ class Daemon {
   Budget budget_;
   std::unique_ptr<reachability::ReachabilityWatch> reach_;
   address_leasing::Leasing leasing_;
+  address_leasing::IndexClaiming index_;
   std::unique_ptr<NodeWatcher> node_watcher_;
-  std::unique_ptr<address_leasing::IndexService> index_;
   std::unique_ptr<fabric_follow::Follower> follower_;
   std::unique_ptr<Pages> pages_;  // last: they show all the others
 };

@@ -94,6 +94,12 @@ Result<void> IndexClaim::Work(const IndexNeeds& needs) {
   RH_TRY(ReadOwn(needs));
   const bool create = own_ ? false : RH_TRY_WRAP(Choose(needs), "claiming an index");
   RH_TRY_WRAP(Confirm(create), "claiming index " + std::to_string(own_->index));
+  if (!own_ && needs.listed) {
+    return Fail(ErrorCode::kConflict,
+                "`nodes` gives this node index " + std::to_string(*needs.listed) +
+                    ", which another node has claimed: both may give pods the same addresses",
+                "kubectl get nodeindices names that node; give this one another index in `nodes`");
+  }
   if (!own_) return {};
   RH_TRY(RemoveSurplus());
   return RemoveGone();

@@ -1,11 +1,13 @@
 #include "deviceplugin/services/address_leasing/index_service.h"
 
 #include <algorithm>
+#include <mutex>
 #include <random>
 #include <utility>
 
 #include "deviceplugin/services/address_leasing/kube_store.h"
 #include "deviceplugin/services/address_leasing/leasing_service.h"
+#include "ipam/store/range.h"
 #include "ipam/store/store.h"
 #include "netns/base/node.h"
 #include "netns/json/record_io.h"
@@ -29,6 +31,18 @@ IndexFile FileBelow(const Root& root) {
           [root](const NodeIndex& index) { return kNodeIndexFile.Write(root, index); }};
 }
 
+// Whether pods of node (`name`, `index`) can get an address of the rail: exclusions may cover its whole
+// range.
+bool HasAddress(const Rail& rail, const std::string& name, int index) {
+  ipam::RangeSpec spec;
+  spec.ranges = rail.RangesOf(name, index);
+  if (spec.ranges.empty() || !rail.subnet) return false;
+  spec.subnet = *rail.subnet;
+  spec.exclusions = rail.Excluded();
+  spec.gateway = rail.gateway;
+  return ipam::RangeSet::Make(spec).has_value();
+}
+
 }  // namespace
 
 std::optional<IndexNeeds> IndexNeedsOf(const Fabric& fabric, const std::string& name) {
@@ -37,9 +51,8 @@ std::optional<IndexNeeds> IndexNeedsOf(const Fabric& fabric, const std::string& 
   needs.listed = fabric.IndexOf(name);
   if (!fabric.nodes.empty() && !needs.listed) return std::nullopt;
   needs.fits = [rails = fabric.rails, name](int index) {
-    return std::ranges::all_of(rails, [&](const Rail& rail) {
-      return (!rail.node_block && rail.node_ranges.empty()) || !rail.RangesOf(name, index).empty();
-    });
+    return std::ranges::all_of(
+        rails, [&](const Rail& rail) { return !rail.UsesIndex() || HasAddress(rail, name, index); });
   };
   return needs;
 }
@@ -112,6 +125,54 @@ Result<std::unique_ptr<IndexService>> StartIndexService(const Root& root, const 
   settings.reclaim = store.reclaim;
   return std::make_unique<IndexService>(root, fabric_path, std::move(settings),
                                         MakeKubeIndexStore(access, config.timeout), log);
+}
+
+Result<void> IndexClaiming::Follow(const std::string& fabric_path, const KubeService& service) {
+  auto followed = Replace(fabric_path, service);
+  known_problem_ = followed ? "" : followed.error().message;
+  return followed;
+}
+
+Result<void> IndexClaiming::Replace(const std::string& fabric_path, const KubeService& service) {
+  const auto fabric = RH_TRY(ReadFabric(root_, fabric_path));
+  std::string part;
+  if (fabric && fabric->keeps_indices && fabric->UsesIndices())
+    part = fabric_path + "\n" + fabric->address_store;
+  if (part == followed_) return {};
+  std::shared_ptr<IndexService> next = RH_TRY(StartIndexService(root_, fabric_path, service, log_));
+  followed_ = std::move(part);
+  {
+    const std::lock_guard lock(mutex_);
+    if (stopped_ && next) next->Stop();
+    next.swap(service_);
+  }
+  // The former service: the next one claims as soon as this one has given its lock back.
+  if (next) next->Stop();
+  return {};
+}
+
+void IndexClaiming::Update(const std::string& fabric_path, const KubeService& service) {
+  const std::string known = known_problem_;
+  const auto followed = Follow(fabric_path, service);
+  if (!followed && known_problem_ != known)
+    log_->Warning("claiming the node's index by the changed fabric failed; it goes on as before",
+                  followed.error());
+}
+
+void IndexClaiming::Stop() {
+  const std::lock_guard lock(mutex_);
+  stopped_ = true;
+  if (service_) service_->Stop();
+}
+
+bool IndexClaiming::AwaitEnd(std::chrono::milliseconds limit) {
+  const auto current = running();
+  return !current || current->AwaitEnd(limit);
+}
+
+std::shared_ptr<IndexService> IndexClaiming::running() const {
+  const std::lock_guard lock(mutex_);
+  return service_;
 }
 
 }  // namespace railhead::address_leasing

@@ -1,17 +1,20 @@
 // The claim of this node's index as railheadd runs it: from configuration to thread and log.
 //
-// With a store of type kubernetes a thread claims an index and confirms it (index_claim.h), if a rail gives
-// addresses by index. Each step reads fabric.json again. A node that `nodes` lists claims its listed index.
-// With `nodes` and without this node in it, the node claims nothing. Only one railheadd of a node claims at a
-// time. During an update, the second one waits until the first has ended.
+// With a store of type kubernetes a thread claims an index and confirms it (index_claim.h), while a rail
+// gives addresses by index. Each step reads fabric.json again. A node that `nodes` lists claims its listed
+// index. With `nodes` and without this node in it, the node claims nothing. Only one railheadd of a node
+// claims at a time. During an update, the second one waits until the first has ended.
+//
 // Ownership: owns the store, borrows the log. Threads: thread-safe. Errors: kInvalid for the store's
 // settings; later failures are logged and retried.
 #pragma once
 
 #include <chrono>
 #include <memory>
+#include <mutex>
 #include <optional>
 #include <string>
+#include <utility>
 
 #include "cni/fabric/fabric.h"
 #include "deviceplugin/services/address_leasing/index_claim.h"
@@ -60,5 +63,36 @@ class IndexService {
 // nullptr: no node claims an index, or fabric.json does not exist.
 Result<std::unique_ptr<IndexService>> StartIndexService(const Root& root, const std::string& fabric_path,
                                                         const KubeService& service, Log* log);
+
+// Claims as the fabric says now. After a change of the store, or of whether rails use indices, another
+// service takes over, as after a restart of railheadd.
+//
+// Ownership: borrows the log. Threads: Follow() and Update() on one at a time; all others from any.
+class IndexClaiming {
+ public:
+  IndexClaiming(Root root, Log* log) : root_(std::move(root)), log_(log) {}
+
+  // Waits for the former service's pending request. After an error the former service goes on.
+  Result<void> Follow(const std::string& fabric_path, const KubeService& service);
+  // The same for a later fabric. An error that stays the same is a warning only once.
+  void Update(const std::string& fabric_path, const KubeService& service);
+  void Stop();
+  // Whether the thread has ended. true also where nothing is claimed.
+  bool AwaitEnd(std::chrono::milliseconds limit);
+  // nullptr: nothing is claimed.
+  [[nodiscard]] std::shared_ptr<IndexService> running() const;
+
+ private:
+  Result<void> Replace(const std::string& fabric_path, const KubeService& service);
+
+  const Root root_;
+  Log* const log_;
+  std::string followed_;       // what the service follows from; "": nothing is claimed
+  std::string known_problem_;  // of the latest call
+
+  mutable std::mutex mutex_;
+  bool stopped_ = false;
+  std::shared_ptr<IndexService> service_;
+};
 
 }  // namespace railhead::address_leasing

@@ -235,6 +235,14 @@ def of_removal(chart):
         yield 'removalCheck: is made although it is not enabled'
 
 
+def of_openshift(chart):
+    """A volume of a kind that the SecurityContextConstraints do not name keeps every pod from being made."""
+    made = {d['kind']: d for d in chart.objects(['kubernetes-store', 'openshift'], {})}
+    kinds = {kind for volume in made['DaemonSet']['spec']['template']['spec']['volumes'] for kind in volume if kind != 'name'}
+    if set(made['SecurityContextConstraints']['volumes']) != kinds:
+        yield f'SecurityContextConstraints: volumes are not those of the DaemonSet: {sorted(kinds)}'
+
+
 def of_refusals(chart):
     for examples, (values, word) in [(['multus'], one) for one in REFUSED] + [([], one) for one in REFUSED_ALONE]:
         try:
@@ -310,7 +318,7 @@ def main():
                 found = str(problem).splitlines()
             problems += [f'{one.name}: {problem}' for problem in found]
         if not problems:
-            for check in (of_rollout, of_existing_fabric, of_namespace, of_monitoring, of_notes, of_removal, of_refusals):
+            for check in (of_rollout, of_existing_fabric, of_namespace, of_monitoring, of_notes, of_removal, of_openshift, of_refusals):
                 problems += check(chart)
             problems += of_images(chart, version)
             problems += of_planted(chart, kustomize, sets)

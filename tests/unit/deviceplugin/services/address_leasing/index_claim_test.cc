@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <chrono>
 #include <cstdint>
 #include <map>
 #include <memory>
@@ -13,6 +14,7 @@
 #include <utility>
 
 #include "deviceplugin/services/address_leasing/index_service.h"
+#include "tests/support/temp_root.h"
 #include "tests/unit/deviceplugin/services/address_leasing/index_support.h"
 
 namespace railhead::address_leasing {
@@ -153,7 +155,10 @@ TEST_F(IndexClaimTest, AListedNodeClaimsItsListedIndex) {
   a_.Step();
   EXPECT_EQ(cluster_.Holders(), (Holders{{2, "a"}}));
   b_.needs.listed = 2;
-  EXPECT_TRUE(HasEvent(b_.Step(), Kind::kConflict));
+  const auto refused = b_.Step();
+  EXPECT_TRUE(HasEvent(refused, Kind::kConflict));
+  ASSERT_TRUE(refused.problem) << "it lasts until somebody changes the list";
+  EXPECT_EQ(refused.problem->code, ErrorCode::kConflict);
   EXPECT_FALSE(b_.Index());
 }
 
@@ -326,6 +331,37 @@ TEST(IndexNeedsTest, AreThoseOfTheFabric) {
   EXPECT_TRUE(needs->fits(3));
   EXPECT_FALSE(needs->fits(4));
   EXPECT_TRUE(needs_of(R"(, "nodeRanges": {"7": "10.0.0.1-10.0.0.9"})", store)->fits(7));
+  const auto excluded = needs_of(block + R"(, "exclude": ["10.0.0.0-10.0.0.63"])", store);
+  EXPECT_FALSE(excluded->fits(0)) << "no pod of this node would get an address";
+  EXPECT_TRUE(excluded->fits(1));
+}
+
+TEST(IndexClaimingTest, FollowsTheFabric) {
+  testing::TempRoot scratch;
+  scratch.Write("/etc/railhead/node-name", "n1\n");
+  scratch.Write("/var/run/secrets/kubernetes.io/serviceaccount/token", "token");
+  scratch.Write("/var/run/secrets/kubernetes.io/serviceaccount/ca.crt", "authority");
+  Log log("error");
+  IndexClaiming claiming(scratch.root(), &log);
+  const auto follow = [&](const std::string& rail, const std::string& store) {
+    scratch.Write("/etc/railhead/fabric.json",
+                  R"({"version": 1, "rails": [{"name": "r", "pf": 0, "subnet": "10.0.0.0/24")" + rail +
+                      R"(}], "addresses": {"store": {"type": ")" + store + R"("}}})");
+    // Nobody answers there: the service retries.
+    const auto followed = claiming.Follow("/etc/railhead/fabric.json", {"127.0.0.1", "1"});
+    EXPECT_TRUE(followed) << Describe(followed.error());
+  };
+  const std::string block = R"(, "nodeBlock": 26)";
+  follow("", "kubernetes");
+  EXPECT_EQ(claiming.running(), nullptr) << "the rail leases blocks";
+  follow(block, "kubernetes");
+  const auto first = claiming.running();
+  ASSERT_NE(first, nullptr) << "without a restart of railheadd";
+  follow(block + R"(, "mtu": 4200)", "kubernetes");
+  EXPECT_EQ(claiming.running(), first) << "the store is the same";
+  follow(block, "node");
+  EXPECT_EQ(claiming.running(), nullptr);
+  EXPECT_TRUE(first->AwaitEnd(std::chrono::seconds(30)));
 }
 
 }  // namespace
