@@ -281,6 +281,12 @@ std::set<std::string> RailsOf(const std::vector<PendingChange>& changes) {
   return rails;
 }
 
+Error ConflictWithUse(Error error, const std::set<std::string>& rails) {
+  error.code = ErrorCode::kConflict;
+  error.hint = "it does not fit the rails in use; drain them: " + Join({rails.begin(), rails.end()}, ", ");
+  return error;
+}
+
 Result<Composition> Compose(const std::string& present, const std::string& wanted, const RailUse& use) {
   const Fabric before = RH_TRY(ParseFabric(present, kPresent));
   const Fabric after = RH_TRY(ParseFabric(wanted, kWanted));
@@ -290,7 +296,13 @@ Result<Composition> Compose(const std::string& present, const std::string& wante
   auto pending = RH_TRY(composer.Run());
   if (!composer.changed()) return Composition{wanted, {}};
   Composition composition{record::Dump(composer.text(), 2) + "\n", std::move(pending)};
-  RH_TRY(ParseFabric(composition.text, "the fabric that keeps busy rails"));
+  if (auto parsed = ParseFabric(composition.text, "the fabric that keeps busy rails"); !parsed) {
+    std::set<std::string> busy;
+    for (const Rail& rail : before.rails) {
+      if (!use.Of(rail.name).empty()) busy.insert(rail.name);
+    }
+    return Fail(ConflictWithUse(std::move(parsed.error()), busy));
+  }
   return composition;
 }
 

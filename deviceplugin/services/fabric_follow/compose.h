@@ -8,7 +8,8 @@
 //
 // Without a busy rail the result is the wanted text itself. A second composition changes nothing.
 // Threads: pure functions over texts. Errors: those of reading the fabrics; kConflict when a rail would get
-// the PF of a busy one. The caller then keeps the present fabric as a whole.
+// the PF of a busy one, or when the others do not fit the busy ones. The caller then keeps the present fabric
+// as a whole.
 #pragma once
 
 #include <array>
@@ -63,6 +64,9 @@ struct PendingChange {
 std::string TextOf(const PendingChange& change);
 // All rails that have to be drained for these changes.
 std::set<std::string> RailsOf(const std::vector<PendingChange>& changes);
+
+// An error of the wanted fabric together with what stays: it ends when those rails are free.
+Error ConflictWithUse(Error error, const std::set<std::string>& rails);
 
 struct Composition {
   std::string text;

@@ -76,10 +76,10 @@ Result<FollowState> Follower::Take() {
 void Follower::Report(const FollowState& now) {
   const auto before = State();
   if (!now.refused.empty() && (!before || before->refused != now.refused)) {
-    log_->Warning(
-        "the changed fabric is refused; the last valid one stays in force",
-        Error{ErrorCode::kInvalid, Join(now.refused, "; "), "correct it; see railctl config check", 0},
-        {{"file", now.file}});
+    log_->Warning("the changed fabric is refused; the last valid one stays in force",
+                  Error{ErrorCode::kInvalid, Join(now.refused, "; "),
+                        "see railctl config check and railctl config diff", 0},
+                  {{"file", now.file}});
   }
   if (now.refused.empty() && before && !before->refused.empty()) log_->Info("the fabric is accepted again");
   const auto known = NamesOf(before);

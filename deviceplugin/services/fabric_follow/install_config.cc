@@ -51,8 +51,9 @@ Result<std::vector<PendingChange>> KeepBusyRails(const Root& root, const install
   Composition composition = RH_TRY(Compose(*present, fabric->content, RailsInUse(scan)));
   // The objects that services read name rails, too.
   if (composition.text != fabric->content) {
-    const auto errors = ErrorsInFabric(composition.text, "the fabric that keeps rails in use");
-    if (!errors.empty()) return Fail(errors.front());
+    auto errors = ErrorsInFabric(composition.text, "the fabric that keeps rails in use");
+    if (!errors.empty())
+      return Fail(ConflictWithUse(std::move(errors.front()), RailsOf(composition.pending)));
   }
   fabric->content = std::move(composition.text);
   return std::move(composition.pending);

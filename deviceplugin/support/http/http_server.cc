@@ -118,7 +118,8 @@ Result<std::string> HttpServer::Listen() {
   const std::string what = "serving HTTP at " + ToString(address_);
   UniqueFd fd(::socket(address_.address.ss_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
   if (!fd.valid()) return FailSys(errno, what);
-  if (const std::string path = SocketPath(address_); !path.empty()) (void)::unlink(path.c_str());
+  const std::string path = SocketPath(address_);
+  if (!path.empty()) (void)::unlink(path.c_str());
   const int yes = 1;
   // Connections that the last process left behind do not keep the address.
   (void)::setsockopt(fd.get(), SOL_SOCKET, SO_REUSEADDR, &yes, sizeof yes);
@@ -128,6 +129,7 @@ Result<std::string> HttpServer::Listen() {
     error.hint = error.sys_errno == EADDRINUSE
                      ? "another process has it; it is taken when it is free (or give another --http-address)"
                      : "give another --http-address, or \"\" for none";
+    if (!path.empty()) error.hint = "give another --http-socket, in a directory that exists";
     return Fail(std::move(error));
   }
   HttpAddress taken;

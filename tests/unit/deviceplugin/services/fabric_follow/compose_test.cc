@@ -304,6 +304,23 @@ TEST(ComposeErrorTest, ATableThatABusyRailHasIsRefused) {
   const auto refused = Compose(present, wanted, UseOf("a"));
   ASSERT_FALSE(refused) << refused->text;
   EXPECT_NE(refused.error().message.find("/table"), std::string::npos) << refused.error().message;
+  EXPECT_EQ(refused.error().code, ErrorCode::kConflict);
+  EXPECT_EQ(refused.error().hint, "it does not fit the rails in use; drain them: a");
+}
+
+// The wanted rails and pools are valid, but not with the pool's `device` that stays.
+TEST(ComposeErrorTest, APoolThatDoesNotFitTheRestIsRefusedUntilItsRailIsFree) {
+  const auto with_pool = [](const std::string& rails, const std::string& device) {
+    return R"({"version": 1, "rails": [)" + rails +
+           R"(], "pools": [{"resource": "railhead.io/roce", "device": ")" + device + R"("}]})";
+  };
+  const std::string present = with_pool(RailText("a", "pf0") + "," + RailText("b", "pf1"), "pf");
+  const std::string wanted =
+      with_pool(RailText("a", "pf0") + "," + RailText("b", "pf1", R"(, "vlan": 5)"), "vf");
+  const auto refused = Compose(present, wanted, UseOf("a"));
+  ASSERT_FALSE(refused) << refused->text;
+  EXPECT_NE(refused.error().hint.find("drain them: a"), std::string::npos) << refused.error().hint;
+  EXPECT_EQ(Compose(present, wanted, {})->text, wanted);
 }
 
 TEST(ComposeErrorTest, AnInvalidFabricIsRefused) {
