@@ -12,7 +12,6 @@
 #include <functional>
 #include <map>
 #include <memory>
-#include <optional>
 
 #include "netns/base/addresses.h"
 #include "netns/base/text.h"
@@ -24,6 +23,9 @@ namespace {
 using Clock = std::chrono::steady_clock;
 using std::chrono::milliseconds;
 
+// After the addresses of one family, for those of the other: some name servers do not answer to AAAA at all
+// (RFC 8305, section 3).
+constexpr milliseconds kOtherFamily{200};
 constexpr const char* kHint = "see the node's /etc/resolv.conf, or name the host by its address";
 
 SocketAddress Packed(const void* address, std::size_t size) {
@@ -72,6 +74,13 @@ struct Answer {
   bool done = false;
   int status = ARES_SUCCESS;
   std::unique_ptr<ares_addrinfo, FreeAddresses> list;
+
+  [[nodiscard]] bool good() const { return done && status == ARES_SUCCESS && list != nullptr; }
+};
+
+struct Answers {
+  Answer v4;
+  Answer v6;
 };
 
 void Keep(void* answer, int status, int /*timeouts*/, ares_addrinfo* list) {
@@ -148,29 +157,48 @@ Result<void> Step(ares_channel channel, const Sockets& sockets, milliseconds lef
   return {};
 }
 
-// nullopt: no answer by the deadline.
-Result<std::optional<Answer>> Ask(const std::string& host, Deadline deadline, const NameServers& servers) {
-  const auto left = [&] { return std::chrono::ceil<milliseconds>(deadline - Clock::now()); };
-  Answer answer;
-  Sockets sockets;
-  const Channel channel = RH_TRY(OpenChannel(servers, left(), &sockets));
+// It answers at once if no name server has to be asked. Else it answers in a Step, or when the channel ends.
+void Request(ares_channel channel, const std::string& host, int family, Answer* answer) {
   ares_addrinfo_hints hints{};
-  hints.ai_family = AF_UNSPEC;
+  hints.ai_family = family;
   hints.ai_socktype = SOCK_STREAM;
-  // It answers at once if no name server has to be asked. Else it answers in a Step, or when the channel
-  // ends.
-  ::ares_getaddrinfo(channel.get(), host.c_str(), nullptr, &hints, Keep, &answer);
-  while (!answer.done) {
-    const milliseconds more = left();
-    if (more.count() <= 0) return std::nullopt;
-    RH_TRY(Step(channel.get(), sockets, more));
-  }
-  if (answer.status == ARES_ETIMEOUT) return std::nullopt;
-  return std::optional(std::move(answer));
+  ::ares_getaddrinfo(channel, host.c_str(), nullptr, &hints, Keep, answer);
 }
 
-std::vector<SocketAddress> AddressesOf(const ares_addrinfo& list, in_port_t port) {
-  std::vector<SocketAddress> addresses;
+// What came by the deadline.
+Result<Answers> Ask(const std::string& host, Deadline deadline, const NameServers& servers) {
+  const auto left = [&] { return std::chrono::ceil<milliseconds>(deadline - Clock::now()); };
+  Answers answers;
+  Sockets sockets;
+  const Channel channel = RH_TRY(OpenChannel(servers, left(), &sockets));
+  Request(channel.get(), host, AF_INET, &answers.v4);
+  if (!answers.v4.good()) Request(channel.get(), host, AF_INET6, &answers.v6);
+  const bool is_in_file = answers.v4.good() || answers.v6.good();
+  bool has_one = false;
+  while (!is_in_file && !(answers.v4.done && answers.v6.done)) {
+    if (!has_one && (answers.v4.good() || answers.v6.good())) {
+      has_one = true;
+      deadline = std::min(deadline, Clock::now() + kOtherFamily);
+    }
+    const milliseconds more = left();
+    if (more.count() <= 0) break;
+    RH_TRY(Step(channel.get(), sockets, more));
+  }
+  // The channel's end answers what is open: not to be taken for an answer.
+  Answers kept;
+  if (answers.v4.done) kept.v4 = std::move(answers.v4);
+  if (answers.v6.done) kept.v6 = std::move(answers.v6);
+  return kept;
+}
+
+// ARES_ETIMEOUT: no answer by the deadline. The name may have addresses of one family only.
+int StatusOf(const Answers& answers) {
+  if (answers.v4.good() || answers.v6.good()) return ARES_SUCCESS;
+  if (!answers.v4.done || !answers.v6.done) return ARES_ETIMEOUT;
+  return answers.v4.status;
+}
+
+void AddAddresses(const ares_addrinfo& list, in_port_t port, std::vector<SocketAddress>& addresses) {
   for (const ares_addrinfo_node* node = list.nodes; node != nullptr; node = node->ai_next) {
     if (node->ai_family == AF_INET && node->ai_addrlen >= sizeof(sockaddr_in)) {
       sockaddr_in address{};
@@ -183,6 +211,14 @@ std::vector<SocketAddress> AddressesOf(const ares_addrinfo& list, in_port_t port
       address.sin6_port = port;
       addresses.push_back(Packed(&address, sizeof address));
     }
+  }
+}
+
+// IPv6 first (RFC 6724).
+std::vector<SocketAddress> AddressesOf(const Answers& answers, in_port_t port) {
+  std::vector<SocketAddress> addresses;
+  for (const Answer* answer : {&answers.v6, &answers.v4}) {
+    if (answer->good()) AddAddresses(*answer->list, port, addresses);
   }
   if (std::ranges::any_of(addresses, HasRoute)) std::erase_if(addresses, std::not_fn(HasRoute));
   return addresses;
@@ -198,11 +234,13 @@ Result<std::vector<SocketAddress>> LookUp(const std::string& host, const std::st
   const in_port_t in_order = htons(static_cast<std::uint16_t>(*number));
   if (const auto ip = IpAddress::Parse(host); ip) return std::vector{NumericAddress(*ip, in_order)};
   const std::string what = "looking up '" + host + "'";
-  const auto answer = RH_TRY_WRAP(Ask(host, deadline, servers), what);
-  if (!answer) return Fail(ErrorCode::kTimeout, what + ": no name server answered in time", kHint);
-  if (answer->status != ARES_SUCCESS || answer->list == nullptr)
-    return Fail(ErrorCode::kUnavailable, what + ": " + ::ares_strerror(answer->status), kHint);
-  return AddressesOf(*answer->list, in_order);
+  const auto answers = RH_TRY_WRAP(Ask(host, deadline, servers), what);
+  const int status = StatusOf(answers);
+  if (status == ARES_ETIMEOUT)
+    return Fail(ErrorCode::kTimeout, what + ": no name server answered in time", kHint);
+  if (status != ARES_SUCCESS)
+    return Fail(ErrorCode::kUnavailable, what + ": " + ::ares_strerror(status), kHint);
+  return AddressesOf(answers, in_order);
 }
 
 }  // namespace railhead::http

@@ -21,7 +21,8 @@ using Clock = std::chrono::steady_clock;
 constexpr std::chrono::seconds kLookUpLong{60};
 constexpr std::chrono::milliseconds kLookUpShort{200};
 
-enum class Kind : std::uint8_t { kAnswers, kKnowsNothing, kRefuses, kSilent };
+// kAnswersToA: it drops other queries.
+enum class Kind : std::uint8_t { kAnswers, kAnswersToA, kKnowsNothing, kRefuses, kSilent };
 
 // A name server on a loopback address. It gives every name its A records, and no AAAA records.
 class NameServer {
@@ -68,16 +69,21 @@ class NameServer {
       const ssize_t got = ::recvfrom(fd_.get(), buffer.data(), buffer.size(), 0, peer, &size);
       if (got <= static_cast<ssize_t>(kHeader)) return;
       ++asked_;
-      if (kind_ == Kind::kSilent) continue;
-      const std::string answer = AnswerTo({buffer.data(), static_cast<std::size_t>(got)});
+      const std::string query(buffer.data(), static_cast<std::size_t>(got));
+      if (kind_ == Kind::kSilent || (kind_ == Kind::kAnswersToA && !IsA(query))) continue;
+      const std::string answer = AnswerTo(query);
       (void)::sendto(fd_.get(), answer.data(), answer.size(), 0, peer, size);
     }
   }
 
+  // Type and class follow the name.
+  static std::size_t EndOfQuestion(const std::string& query) { return query.find('\0', kHeader) + 5; }
+  static bool IsA(const std::string& query) { return query.at(EndOfQuestion(query) - 3) == 1; }
+
   [[nodiscard]] std::string AnswerTo(const std::string& query) const {
-    const std::size_t end = query.find('\0', kHeader) + 5;  // type and class follow the name
-    const bool is_a = query.at(end - 3) == 1;
-    const std::size_t records = kind_ == Kind::kAnswers && is_a ? addresses_.size() : 0;
+    const std::size_t end = EndOfQuestion(query);
+    const bool knows = kind_ == Kind::kAnswers || kind_ == Kind::kAnswersToA;
+    const std::size_t records = knows && IsA(query) ? addresses_.size() : 0;
     const char code = kind_ == Kind::kRefuses ? kRefused : kind_ == Kind::kKnowsNothing ? kNameError : '\0';
     std::string answer = query.substr(0, 2);
     answer += {'\x81', static_cast<char>('\x80' | code), 0, 1, 0, static_cast<char>(records), 0, 0, 0, 0};
@@ -132,6 +138,12 @@ TEST_F(NameLookupTest, AServerAnswers) {
   EXPECT_EQ(Texts(found), (std::vector<std::string>{"127.0.0.7:2379"}));
   ASSERT_TRUE(found);
   EXPECT_EQ(found->front().length, sizeof(sockaddr_in));
+}
+
+TEST_F(NameLookupTest, AServerThatDropsOtherQueriesHoldsNothingUp) {
+  const NameServer server(Kind::kAnswersToA, {"127.0.0.7"});
+  EXPECT_EQ(Texts(LookUp(server.port(), std::chrono::seconds(9))),
+            (std::vector<std::string>{"127.0.0.7:2379"}));
 }
 
 TEST_F(NameLookupTest, AddressesThatTheHostCannotReachAreLeftOut) {
