@@ -18,16 +18,19 @@ constexpr int kMostBlockBits = 24;  // blocks that are tried for the nodes
 
 // The VFs that the rail's PFs have, or could have; nullopt: none of them has SR-IOV.
 struct RailVfs {
-  std::optional<int> present;  // on most nodes
-  int most = 0;                // on the PF that can have the fewest
+  std::optional<int> present;   // on most nodes
+  int most = 0;                 // on the PF that can have the fewest
+  bool some_have_none = false;  // others have VFs
 };
 
 std::optional<RailVfs> VfsOf(const AlignedRail& aligned, Findings* findings) {
   Votes<int> present;
   std::optional<int> most;
   std::vector<std::string> without;
+  bool some_have_none = false;
   for (const RailMember& member : aligned.members) {
     if (member.pf->vfs > 0) present.Add(member.pf->vfs, member.node->node);
+    some_have_none = some_have_none || member.pf->vfs == 0;
     const int possible = std::max(member.pf->most_vfs, member.pf->vfs);
     if (possible == 0) {
       without.push_back(member.node->node);
@@ -40,7 +43,7 @@ std::optional<RailVfs> VfsOf(const AlignedRail& aligned, Findings* findings) {
     findings->Contradict(aligned.name, "vfs", node, "the PF has no SR-IOV, on other nodes it has");
   ContradictOthers(
       present, aligned.name, "vfs", "number of VFs", [](int vfs) { return std::to_string(vfs); }, findings);
-  if (present.empty()) return RailVfs{std::nullopt, *most};
+  if (present.empty()) return RailVfs{std::nullopt, *most, false};
   for (const RailMember& member : aligned.members) {
     const int possible = std::max(member.pf->most_vfs, member.pf->vfs);
     if (possible == 0 || possible >= present.Winner()) continue;
@@ -48,7 +51,7 @@ std::optional<RailVfs> VfsOf(const AlignedRail& aligned, Findings* findings) {
                          "the PF can have " + std::to_string(possible) + " VFs, on other nodes it has " +
                              std::to_string(present.Winner()));
   }
-  return RailVfs{present.Winner(), *most};
+  return RailVfs{present.Winner(), *most, some_have_none};
 }
 
 int AcceleratorsOf(const Nodes& nodes) {
@@ -70,12 +73,18 @@ void SetVfs(const std::vector<AlignedRail>& aligned, const Nodes& nodes, Draft* 
   if (rails.empty()) return;
   const int accelerators = AcceleratorsOf(nodes);
   int possible = 0;
-  for (const auto& [name, vfs] : rails) possible = std::max(possible, vfs.most);
+  bool some_have_none = false;
+  for (const auto& [name, vfs] : rails) {
+    possible = std::max(possible, vfs.most);
+    some_have_none = some_have_none || vfs.some_have_none;
+  }
   const int wanted = std::min(accelerators > 0 ? accelerators : kUsualVfs, possible);
   draft->vfs = present.empty() ? wanted : present.Winner();
   if (!present.empty()) {
     findings->guesses.push_back(
-        {"/provision/vfs", "", "VFs", std::to_string(*draft->vfs), "PFs have as many now", Certainty::kHigh});
+        {"/provision/vfs", "", "VFs", std::to_string(*draft->vfs),
+         some_have_none ? "PFs have as many now, and other PFs have none" : "PFs have as many now",
+         some_have_none ? Certainty::kLow : Certainty::kHigh});
   } else {
     findings->guesses.push_back({"/provision/vfs", "", "VFs", std::to_string(*draft->vfs),
                                  accelerators > 0

@@ -279,6 +279,17 @@ TEST(SuggestTest, HostsLeaveTooFewBlocks) {
   EXPECT_EQ(Parsed(suggestion).nodes, (std::map<std::string, int>{{"gpu-000", 1}, {"gpu-001", 0}}));
 }
 
+TEST(SuggestTest, VfsOfSomeNodesShowLittle) {
+  auto nodes = GpuNodes(3);
+  for (auto& pf : nodes[0].pfs) pf.vfs = 1;
+  for (auto& pf : nodes[1].pfs) pf.vfs = 0;
+  for (auto& pf : nodes[2].pfs) pf.vfs = 0;
+  const auto guesses = GuessesOf(Suggest(nodes), "/provision/vfs");
+  ASSERT_EQ(guesses.size(), 1U);
+  EXPECT_EQ(guesses[0].value, "1");
+  EXPECT_EQ(guesses[0].certainty, Certainty::kLow);
+}
+
 TEST(SuggestTest, WrongOptions) {
   const auto is_right = [](const SuggestOptions& options) { return CheckOptions(options).has_value(); };
   EXPECT_TRUE(is_right({}));
