@@ -1,5 +1,6 @@
 #include "deviceplugin/tools/fabric_suggest/capacity.h"
 
+#include <cstdint>
 #include <utility>
 
 #include "deviceplugin/services/reachability/reachability_settings.h"
@@ -11,19 +12,25 @@ namespace {
 constexpr const char* kPfResource = "railhead.io/roce-pf";
 constexpr int kUsualVfs = 8;
 constexpr int kSmallestBlock = 16;  // addresses
+// A subnet has two addresses that no host can have, and perhaps a gateway.
+constexpr int kNoHosts = 3;
+constexpr int kMostBlockBits = 24;  // blocks that are tried for the nodes
 
 // The VFs that the rail's PFs have, or could have; nullopt: none of them has SR-IOV.
 struct RailVfs {
-  std::optional<int> present;  // on most nodes
-  int most = 0;                // on the PF that can have the fewest
+  std::optional<int> present;   // on most nodes
+  int most = 0;                 // on the PF that can have the fewest
+  bool some_have_none = false;  // others have VFs
 };
 
 std::optional<RailVfs> VfsOf(const AlignedRail& aligned, Findings* findings) {
   Votes<int> present;
   std::optional<int> most;
   std::vector<std::string> without;
+  bool some_have_none = false;
   for (const RailMember& member : aligned.members) {
     if (member.pf->vfs > 0) present.Add(member.pf->vfs, member.node->node);
+    some_have_none = some_have_none || member.pf->vfs == 0;
     const int possible = std::max(member.pf->most_vfs, member.pf->vfs);
     if (possible == 0) {
       without.push_back(member.node->node);
@@ -36,7 +43,7 @@ std::optional<RailVfs> VfsOf(const AlignedRail& aligned, Findings* findings) {
     findings->Contradict(aligned.name, "vfs", node, "the PF has no SR-IOV, on other nodes it has");
   ContradictOthers(
       present, aligned.name, "vfs", "number of VFs", [](int vfs) { return std::to_string(vfs); }, findings);
-  if (present.empty()) return RailVfs{std::nullopt, *most};
+  if (present.empty()) return RailVfs{std::nullopt, *most, false};
   for (const RailMember& member : aligned.members) {
     const int possible = std::max(member.pf->most_vfs, member.pf->vfs);
     if (possible == 0 || possible >= present.Winner()) continue;
@@ -44,7 +51,7 @@ std::optional<RailVfs> VfsOf(const AlignedRail& aligned, Findings* findings) {
                          "the PF can have " + std::to_string(possible) + " VFs, on other nodes it has " +
                              std::to_string(present.Winner()));
   }
-  return RailVfs{present.Winner(), *most};
+  return RailVfs{present.Winner(), *most, some_have_none};
 }
 
 int AcceleratorsOf(const Nodes& nodes) {
@@ -66,12 +73,18 @@ void SetVfs(const std::vector<AlignedRail>& aligned, const Nodes& nodes, Draft* 
   if (rails.empty()) return;
   const int accelerators = AcceleratorsOf(nodes);
   int possible = 0;
-  for (const auto& [name, vfs] : rails) possible = std::max(possible, vfs.most);
+  bool some_have_none = false;
+  for (const auto& [name, vfs] : rails) {
+    possible = std::max(possible, vfs.most);
+    some_have_none = some_have_none || vfs.some_have_none;
+  }
   const int wanted = std::min(accelerators > 0 ? accelerators : kUsualVfs, possible);
   draft->vfs = present.empty() ? wanted : present.Winner();
   if (!present.empty()) {
     findings->guesses.push_back(
-        {"/provision/vfs", "", "VFs", std::to_string(*draft->vfs), "PFs have as many now", Certainty::kHigh});
+        {"/provision/vfs", "", "VFs", std::to_string(*draft->vfs),
+         some_have_none ? "PFs have as many now, and other PFs have none" : "PFs have as many now",
+         some_have_none ? Certainty::kLow : Certainty::kHigh});
   } else {
     findings->guesses.push_back({"/provision/vfs", "", "VFs", std::to_string(*draft->vfs),
                                  accelerators > 0
@@ -141,10 +154,71 @@ std::optional<int> BlockLength(const IpPrefix& subnet, std::size_t nodes, int vf
   for (const std::size_t count : {2 * nodes, nodes}) {
     if (host - BitsFor(count) >= wanted) return bits - wanted;
   }
-  // A subnet has two addresses that no host can have, and perhaps a gateway.
   const int left = host - BitsFor(nodes);
-  if (left < BitsFor(static_cast<std::size_t>(vfs) + 3)) return std::nullopt;
+  if (left < BitsFor(static_cast<std::size_t>(vfs + kNoHosts))) return std::nullopt;
   return bits - left;
+}
+
+// How many devices of the rail a node has.
+int DevicesOf(const Draft& draft, const Rail& rail) {
+  const auto own = draft.own.find(rail.name);
+  return std::max(own == draft.own.end() ? draft.vfs.value_or(1) : own->second, 1);
+}
+
+// Addresses of the node's block that are not excluded.
+std::uint64_t UsableOf(const Rail& rail, int index) {
+  const auto ranges = rail.RangesOf("", index);
+  if (ranges.empty()) return 0;
+  const IpRange& block = ranges.front();
+  std::uint64_t usable = block.last.Minus(block.first).value_or(0) + 1;
+  for (const IpRange& taken : rail.exclude) {
+    const IpAddress& first = std::max(taken.first, block.first);
+    const IpAddress& last = std::min(taken.last, block.last);
+    if (first <= last) usable -= last.Minus(first).value_or(0) + 1;
+  }
+  return usable;
+}
+
+// Whether the hosts leave enough addresses of the block of each rail.
+bool HasRoom(const Draft& draft, int index) {
+  return std::ranges::all_of(draft.fabric.rails, [&](const Rail& rail) {
+    const auto needed = static_cast<std::uint64_t>(DevicesOf(draft, rail) + kNoHosts);
+    return !rail.node_block || UsableOf(rail, index) >= needed;
+  });
+}
+
+// How many blocks each rail has.
+int BlocksOf(const Draft& draft) {
+  int bits = kMostBlockBits;
+  for (const Rail& rail : draft.fabric.rails) {
+    if (rail.subnet && rail.node_block) bits = std::min(bits, *rail.node_block - rail.subnet->length);
+  }
+  return 1 << bits;
+}
+
+// A block that the hosts' addresses fill is for a node only if there is no other.
+void NumberNodes(const Nodes& nodes, Draft* draft, Findings* findings) {
+  const int blocks = BlocksOf(*draft);
+  std::vector<int> passed_over;
+  std::size_t reused = 0;
+  int next = 0;
+  for (const NodeObservation* node : nodes) {
+    if (node->node.empty()) continue;
+    for (; next < blocks && !HasRoom(*draft, next); ++next) passed_over.push_back(next);
+    if (next < blocks) {
+      draft->fabric.nodes.emplace(node->node, next++);
+      continue;
+    }
+    findings->Contradict("", "subnet", node->node,
+                         "the hosts' addresses leave it no block with an address for each device");
+    if (reused < passed_over.size()) draft->fabric.nodes.emplace(node->node, passed_over[reused++]);
+  }
+  findings->guesses.push_back(
+      {"/nodes", "", "nodes", std::to_string(draft->fabric.nodes.size()),
+       std::string("numbered in the order of their names") +
+           (passed_over.empty() ? "" : ", without blocks that the hosts' addresses fill") +
+           "; a number decides a node's block and must not change afterwards",
+       Certainty::kMedium});
 }
 
 void SetBlocks(const Nodes& nodes, Draft* draft, Findings* findings) {
@@ -152,8 +226,7 @@ void SetBlocks(const Nodes& nodes, Draft* draft, Findings* findings) {
   for (std::size_t i = 0; i < draft->fabric.rails.size(); ++i) {
     Rail& rail = draft->fabric.rails[i];
     if (!rail.subnet) continue;
-    const auto own = draft->own.find(rail.name);
-    const int vfs = std::max(own == draft->own.end() ? draft->vfs.value_or(1) : own->second, 1);
+    const int vfs = DevicesOf(*draft, rail);
     rail.node_block = BlockLength(*rail.subnet, nodes.size(), vfs);
     if (!rail.node_block) {
       findings->Contradict(rail.name, "subnet", "",
@@ -169,16 +242,7 @@ void SetBlocks(const Nodes& nodes, Draft* draft, Findings* findings) {
                                      std::to_string(*rail.node_block - rail.subnet->length) + " such blocks",
                                  Certainty::kMedium});
   }
-  if (!any) return;
-  for (const NodeObservation* node : nodes) {
-    if (!node->node.empty())
-      draft->fabric.nodes.emplace(node->node, static_cast<int>(draft->fabric.nodes.size()));
-  }
-  findings->guesses.push_back(
-      {"/nodes", "", "nodes", std::to_string(draft->fabric.nodes.size()),
-       "numbered in the order of their names; a number decides a node's block and must "
-       "not change afterwards",
-       Certainty::kMedium});
+  if (any) NumberNodes(nodes, draft, findings);
 }
 
 }  // namespace

@@ -93,14 +93,12 @@ struct RangeUse {
   std::uint64_t cooling_down = 0;
 };
 
-std::optional<RangeUse> UseOf(const Rail& rail, const std::vector<IpRange>& ranges,
-                              const AddressReport& report) {
-  const auto set = ipam::RangeSet::Make({*rail.subnet, ranges, rail.Excluded(), rail.gateway});
-  if (!set) return std::nullopt;
+Result<RangeUse> UseOf(const Rail& rail, const std::vector<IpRange>& ranges, const AddressReport& report) {
+  const auto set = RH_TRY(ipam::RangeSet::Make({*rail.subnet, ranges, rail.Excluded(), rail.gateway}));
   RangeUse use;
-  use.size = set->Size();
+  use.size = set.Size();
   for (const KnownAddress& known : report.addresses) {
-    if (!set->Contains(known.record.address)) continue;
+    if (!set.Contains(known.record.address)) continue;
     ++use.taken;
     if (known.record.state == ipam::AddressState::kCoolingDown) ++use.cooling_down;
   }
@@ -258,7 +256,12 @@ SummaryFinding CheckRanges(const Fabric& fabric, const std::string& node, std::o
     const auto ranges = rail.RangesOf(node, index);
     if (!rail.subnet || ranges.empty()) continue;
     const auto use = UseOf(rail, ranges, report);
-    if (!use || static_cast<double>(use->taken) < kNearlyFull * static_cast<double>(use->size)) continue;
+    if (!use) {
+      finding.Add(Severity::kBroken, rail.name + ": " + use.error().message,
+                  "the rail's exclude in fabric.json, or another index of the node in nodes");
+      continue;
+    }
+    if (static_cast<double>(use->taken) < kNearlyFull * static_cast<double>(use->size)) continue;
     const bool none = use->taken >= use->size && use->cooling_down == 0;
     finding.Add(none ? Severity::kBroken : Severity::kDegraded,
                 rail.name + ": " + std::to_string(use->taken) + " of " + std::to_string(use->size) +

@@ -68,6 +68,31 @@ make_node() {
     write /etc/railhead/fabric.json '{"version": 1, "rails": [{"name": "rail0", "pf": "ens1f0", "vlan": 100}]}'
 }
 
+# What railctl fabric suggest -o json prints on a node with one rail.
+observed() { # NODE MTU
+    cat <<END
+{
+  "version": 1,
+  "observations": [
+    {
+      "node": "$1",
+      "time": "2026-01-01T00:00:00Z",
+      "accelerators": 0,
+      "pfs": [
+        {
+          "device": "0000:43:00.0", "netdev": "ens1f0", "rdmaDevice": "mlx5_0", "rdma": true, "linkType": "ether",
+          "vfs": 4, "mostVfs": 8, "inHostNetns": true, "up": true, "carrier": true, "mtu": $2,
+          "networks": [ { "netdev": "ens1f0", "addresses": [ "10.100.0.1${1#gpu-}/16" ] } ]
+        }
+      ]
+    }
+  ],
+  "guesses": [],
+  "contradictions": []
+}
+END
+}
+
 pod() { printf '%s|kube-system|railheadd-%s|%s|%s|%s|10.0.0.%d\n' "$1" "${5:-$1}" "${2:-Running}" "${3:-true}" "${4:-}" 7; }
 # 40 nodes: all are healthy but the real one, gpu-00.
 begin() {
@@ -331,16 +356,41 @@ test_bundle() {
     rm -rf "$work/unpacked" "$work/a.tar.gz"
 }
 
+# What the nodes print goes to the real railctl, with the options that are behind `--`.
 test_suggest() {
     begin
     sed -i '4,$d' "$PLAYED/nodes" "$PLAYED/pods"
-    echo '{"node": "gpu-00"}' >"$PLAYED/answers/gpu-00.fabric-suggest"
-    echo '{"node": "gpu-02"}' >"$PLAYED/answers/gpu-02.fabric-suggest"
+    observed gpu-00 9000 >"$PLAYED/answers/gpu-00.fabric-suggest"
+    observed gpu-02 9000 >"$PLAYED/answers/gpu-02.fabric-suggest"
     echo gpu-01 >"$PLAYED/slow"
     run 0 fabric suggest --timeout 5
-    [ "$out" = 'suggested by gpu-02: fabric suggest --of-nodes -' ] || fail "not the suggestion: $out"
-    [ "$(cat "$PLAYED/given")" = $'{"node": "gpu-00"}\n{"node": "gpu-02"}' ] || fail "railctl got: $(cat "$PLAYED/given")"
+    valid_json
+    has '"gpu-00": 0'
+    has '"gpu-02": 1'
+    hasnt gpu-01
+    complains 'guess: rail0: mtu 9000 (high): the PFs of the nodes have it'
     complains 'gpu-01: no answer in 5 s'
+    complains '1 of 3 nodes did not answer: the fabric does not have them'
+    run 1 fabric suggest --timeout 1 --strict
+    : >"$PLAYED/slow"
+    observed gpu-01 1500 >"$PLAYED/answers/gpu-01.fabric-suggest"
+    # A node's own status counts for nothing: its report says why.
+    echo 1 >"$PLAYED/statuses/gpu-00.fabric-suggest"
+    run 1 fabric suggest
+    complains 'contradiction: rail0: gpu-01: the MTU of the PF is 1500, on other nodes 9000'
+    run 1 fabric suggest -- --supernet 10.104.0.0/13 --rail-prefix 16 --gateway last
+    has '"subnet": "10.104.0.0/16"'
+    has '"gateway": "10.104.255.254"'
+    run 2 fabric suggest -- --supernet 10.104.0.0
+    complains 'is not an address with prefix length'
+    run 2 fabric suggest extra
+    run 2 fabric suggest --supernet 10.104.0.0/13
+    rm "$PLAYED/answers/gpu-01.fabric-suggest"
+    write /etc/railhead/topology.json '{'
+    run 1 fabric suggest --node gpu-01
+    complains 'gpu-01: '
+    complains topology.json
+    [ -z "$out" ] || fail "it suggests a fabric: $out"
 }
 
 test_exec() {

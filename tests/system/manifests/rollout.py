@@ -69,6 +69,8 @@ def surge_of(value):
 def main():
     with open(sys.argv[1], encoding='utf-8') as file:
         spec, = (one['spec'] for one in yaml.safe_load_all(file) if one['kind'] == 'DaemonSet')
+    # The model keeps each old pod until the new one is available, as the controller does with 0 only.
+    assert spec['updateStrategy']['rollingUpdate']['maxUnavailable'] == 0, 'a node may be without a ready pod'
     surge, min_ready = surge_of(spec['updateStrategy']['rollingUpdate']['maxSurge']), spec['minReadySeconds']
     period = spec['template']['spec']['containers'][0]['readinessProbe']['periodSeconds']
     assert Rollout(1, 60, period).seconds(LIMIT) is None, 'one node after the other cannot end that soon'

@@ -257,6 +257,39 @@ TEST(SuggestTest, ASupernetThatIsTooSmall) {
   EXPECT_EQ(lines[0], "rail0: 10.0.0.0/25 is too small for 20 nodes with 8 devices each");
 }
 
+TEST(SuggestTest, NoNodeHasABlockThatHostsFill) {
+  const Suggestion suggestion = Suggest(GpuNodes(40));  // .1 to .40, and blocks of 16
+  EXPECT_EQ(Contradictions(suggestion), Texts{});
+  const Fabric fabric = Parsed(suggestion);
+  EXPECT_EQ(fabric.nodes.size(), 40U);
+  EXPECT_EQ(fabric.nodes.at("gpu-000"), 3);
+  EXPECT_EQ(fabric.nodes.at("gpu-039"), 42);
+}
+
+TEST(SuggestTest, HostsLeaveTooFewBlocks) {
+  auto nodes = GpuNodes(2);
+  auto& addresses = nodes[0].pfs[0].networks[0].addresses;
+  addresses.clear();
+  for (const char* address : {"1", "2", "3", "4", "5", "6"})
+    addresses.push_back(*IpPrefix::Parse(std::string("10.100.0.") + address + "/27"));
+  nodes[1].pfs[0].networks[0].addresses = {*IpPrefix::Parse("10.100.0.30/27")};
+  const Suggestion suggestion = Suggest(nodes);
+  EXPECT_EQ(Contradictions(suggestion),
+            Texts{"gpu-001: the hosts' addresses leave it no block with an address for each device"});
+  EXPECT_EQ(Parsed(suggestion).nodes, (std::map<std::string, int>{{"gpu-000", 1}, {"gpu-001", 0}}));
+}
+
+TEST(SuggestTest, VfsOfSomeNodesShowLittle) {
+  auto nodes = GpuNodes(3);
+  for (auto& pf : nodes[0].pfs) pf.vfs = 1;
+  for (auto& pf : nodes[1].pfs) pf.vfs = 0;
+  for (auto& pf : nodes[2].pfs) pf.vfs = 0;
+  const auto guesses = GuessesOf(Suggest(nodes), "/provision/vfs");
+  ASSERT_EQ(guesses.size(), 1U);
+  EXPECT_EQ(guesses[0].value, "1");
+  EXPECT_EQ(guesses[0].certainty, Certainty::kLow);
+}
+
 TEST(SuggestTest, WrongOptions) {
   const auto is_right = [](const SuggestOptions& options) { return CheckOptions(options).has_value(); };
   EXPECT_TRUE(is_right({}));

@@ -236,6 +236,18 @@ TEST(SummaryTest, RangesThatAreNearlyExhausted) {
       << "it has no range here";
 }
 
+TEST(SummaryTest, ARangeThatIsExcluded) {
+  const auto fabric =
+      ParseFabric(R"({"version": 1, "nodes": {"n": 1}, "rails": [{"name": "rail0", "pf": "pf0",
+      "subnet": "10.100.0.0/24", "nodeBlock": 28, "exclude": ["10.100.0.10-10.100.0.40"]}]})",
+                  "fabric.json");
+  ASSERT_TRUE(fabric) << Describe(fabric.error());
+  EXPECT_EQ(railctl::CheckRanges(*fabric, "n", 1, railctl::AddressReport()).severity,
+            railctl::Severity::kBroken);
+  EXPECT_EQ(railctl::CheckRanges(*fabric, "n", 2, railctl::AddressReport()).severity,
+            railctl::Severity::kFine);
+}
+
 TEST(SummaryTest, DamageAndLeaks) {
   railctl::AddressReport report;
   EXPECT_EQ(railctl::CheckAddresses(std::optional(report)).severity, railctl::Severity::kFine);
