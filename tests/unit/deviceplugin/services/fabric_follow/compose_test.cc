@@ -300,7 +300,7 @@ TEST(ComposeErrorTest, ARailThatTakesABusyRailsPfIsRefused) {
 TEST(ComposeErrorTest, ATableThatABusyRailHasIsRefused) {
   const std::string present = FabricText({RailText("a", "pf0"), RailText("b", "pf1")});
   const std::string wanted =
-      FabricText({RailText("a", "pf0", R"(, "vlan": 5)"), RailText("b", "pf1", R"(, "table": 100)")});
+      FabricText({RailText("a", "pf0", R"(, "table": 200)"), RailText("b", "pf1", R"(, "table": 100)")});
   const auto refused = Compose(present, wanted, UseOf("a"));
   ASSERT_FALSE(refused) << refused->text;
   EXPECT_NE(refused.error().message.find("/table"), std::string::npos) << refused.error().message;
