@@ -165,7 +165,7 @@ void IndexClaiming::Stop() {
   if (service_) service_->Stop();
 }
 
-bool IndexClaiming::AwaitEnd(std::chrono::milliseconds limit) {
+bool IndexClaiming::AwaitEnd(std::chrono::milliseconds limit) const {
   const auto current = running();
   return !current || current->AwaitEnd(limit);
 }

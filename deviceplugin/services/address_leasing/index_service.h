@@ -78,7 +78,7 @@ class IndexClaiming {
   void Update(const std::string& fabric_path, const KubeService& service);
   void Stop();
   // Whether the thread has ended. true also where nothing is claimed.
-  bool AwaitEnd(std::chrono::milliseconds limit);
+  bool AwaitEnd(std::chrono::milliseconds limit) const;
   // nullptr: nothing is claimed.
   [[nodiscard]] std::shared_ptr<IndexService> running() const;
 

@@ -127,7 +127,7 @@ void Leasing::Stop() {
   if (loop_) loop_->Stop();
 }
 
-bool Leasing::AwaitEnd(std::chrono::milliseconds limit) {
+bool Leasing::AwaitEnd(std::chrono::milliseconds limit) const {
   const auto running = loop();
   return !running || running->AwaitEnd(limit);
 }

@@ -122,7 +122,7 @@ class Leasing {
   void Update(const std::string& fabric_path, const KubeService& service);
   void Stop();
   // Whether the thread has ended. true also where nothing is leased.
-  bool AwaitEnd(std::chrono::milliseconds limit);
+  bool AwaitEnd(std::chrono::milliseconds limit) const;
   // nullptr: nothing is leased.
   [[nodiscard]] std::shared_ptr<LeasingLoop> loop() const;
 

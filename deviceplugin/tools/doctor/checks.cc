@@ -212,6 +212,7 @@ Report RunChecks(const NodeFacts& facts, const std::vector<const Check*>& checks
 
 std::vector<std::pair<std::string, int>> Report::Counts() const {
   std::vector<std::pair<std::string, int>> counts;
+  counts.reserve(kWorstFirst.size());
   for (const Status status : kWorstFirst) counts.emplace_back(WordOf(status), Count(status));
   return counts;
 }

@@ -42,7 +42,7 @@ std::optional<Error> UnknownCommand(const CLI::App& app, const std::vector<std::
         std::ranges::find_if(commands, [&](const CLI::App* one) { return one->check_name(word); });
     if (named != commands.end()) {
       parent = *named;
-      path += " " + word;
+      path.append(" ").append(word);
       continue;
     }
     std::vector<std::string> names;

@@ -58,7 +58,7 @@ SummaryFinding CheckRailPfs(const Root& root, const NodeRecords& records) {
   auto pfs = ReadRailPfs(root, kFabricPath);
   if (!pfs) return OfPreflight(preflight::CheckRails(pfs), "railctl topology");
   const bool any =
-      std::ranges::any_of(*pfs, [](const auto& pf) { return !pf.pf.empty() && pf.carrier != false; });
+      std::ranges::any_of(*pfs, [](const auto& pf) { return !pf.pf.empty() && pf.carrier.value_or(true); });
   std::erase_if(*pfs, [&](const preflight::RailPf& pf) {
     const auto device = records.pf_of_rail.find(pf.rail);
     return !pf.pf.empty() && !pf.carrier && device != records.pf_of_rail.end() &&
