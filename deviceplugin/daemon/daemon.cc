@@ -177,8 +177,9 @@ void Daemon::StartPasses(std::chrono::seconds reconcile_interval) {
     activity_.Reconciled(report);
     report_log_.Write(report);
   };
-  reconciling_ =
-      std::make_unique<PassLoop>(reconcile_interval, PassLoop::Pass{pass, [this] { reconciler_.Stop(); }});
+  reconciling_ = std::make_unique<PassLoop>(
+      reconcile_interval,
+      PassLoop::Pass{pass, [this] { reconciler_.Stop(); }, [this] { return reconciler_.IsUnfinished(); }});
   const auto check = [this] {
     const reconcile::DriftReport report = drift_.Check();
     activity_.Watched(report);

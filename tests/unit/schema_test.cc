@@ -371,7 +371,7 @@ TEST_P(SchemaTest, DocumentsHaveEveryKey) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Of, SchemaTest, ::testing::ValuesIn(Subjects()),
-                         [](const auto& info) { return std::string(info.param.name); });
+                         [](const auto& of) { return std::string(of.param.name); });
 
 // A fabric reads back as it was written.
 TEST(SchemaRoundTripTest, Fabric) {

@@ -74,10 +74,13 @@ bool Same(const JournalEntry& a, const JournalEntry& b) {
          attachment::DevicesOf(a) == attachment::DevicesOf(b);
 }
 
-// false: another attachment replaced it, or it must not be ended now.
+// false: a process has its devices locked, another attachment replaced it, or it must not be ended now.
 Result<bool> End(const ReconcilePass& pass, const JournalEntry& seen) {
   const auto locks = RH_TRY(TryLock(pass.root, attachment::DevicesOf(seen)));
-  if (!locks) return false;
+  if (!locks) {
+    pass.report.unfinished = true;
+    return false;
+  }
   const auto entry = RH_TRY(pass.journal.Find(seen.key));
   if (!entry || !Same(*entry, seen)) return false;
   if (RH_TRY(Judge(pass, *entry)).reason.empty()) return false;
@@ -90,7 +93,10 @@ Result<bool> End(const ReconcilePass& pass, const JournalEntry& seen) {
 // The reboot has removed its kernel state. A file or an address may remain.
 Result<bool> EndEarlier(const ReconcilePass& pass, const JournalEntry& seen) {
   const auto locks = RH_TRY(TryLock(pass.root, attachment::DevicesOf(seen)));
-  if (!locks) return false;
+  if (!locks) {
+    pass.report.unfinished = true;
+    return false;
+  }
   const auto entry = RH_TRY(pass.journal.FindOfAnyBoot(seen.key));
   if (!entry || entry->boot_id != seen.boot_id) return false;
   RH_TRY_WRAP(attachment::IpamRelease(CniRequest{}, *entry),

@@ -26,6 +26,7 @@ bool ReconcileReport::Failed() const {
 
 ReconcileReport Reconciler::Run(Clock::time_point now) {
   ReconcileReport report;
+  unfinished_ = false;
   const Journal journal(root_);
   ReconcilePass pass{root_, kernel_, journal, options_, stopped_, report};
   // Check it before removing anything: a folder may lead elsewhere.
@@ -43,6 +44,7 @@ ReconcileReport Reconciler::Run(Clock::time_point now) {
   for (const auto& entry : scan->unreadable)
     pass.Add("journal", entry.path, "cannot be read", Fail(entry.error));
   ReconcileAttachments(pass, *scan, now, pods_gone_);
+  unfinished_ = report.unfinished;
   // Their remains have lost their owner now.
   if (!report.actions.empty()) {
     if (auto again = journal.Scan(); again) scan = std::move(again);

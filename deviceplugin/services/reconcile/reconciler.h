@@ -104,6 +104,7 @@ struct ReconcileReport {
   std::size_t attachments = 0;  // of this boot, when the pass began
   std::size_t unreadable = 0;   // entries of the journal
   std::size_t displaced = 0;    // devices under substitute names at the end of the pass
+  bool unfinished = false;      // an ended attachment is left to a pass soon
   std::vector<ReconcileAction> actions;
   // nullopt: they could not be read. The actions have the error.
   std::optional<AddressFacts> addresses;
@@ -127,6 +128,9 @@ class Reconciler {
       : root_(std::move(root)), kernel_(kernel), options_(options) {}
 
   ReconcileReport Run(Clock::time_point now = Clock::now());
+  // The last pass left an attachment that has ended, because a process has its devices locked: a running ADD
+  // or DEL, or the IPAM plugin that a killed one has left.
+  [[nodiscard]] bool IsUnfinished() const { return unfinished_; }
   // A running pass ends before its next step, later ones at once.
   void Stop() { stopped_ = true; }
 
@@ -138,6 +142,7 @@ class Reconciler {
   Kernel& kernel_;
   const ReconcileOptions options_;
   std::atomic<bool> stopped_{false};
+  std::atomic<bool> unfinished_{false};
   bool earlier_boots_ = true;                                       // addresses of theirs may be held
   std::chrono::milliseconds conflicts_read_until_ = BoottimeNow();  // when the last one was
   std::optional<std::uint64_t> events_known_;   // number of the last one; nullopt: no pass yet

@@ -88,10 +88,17 @@ void NodeEvents::Wake() const {
   [[maybe_unused]] const ssize_t written = ::write(wake_.get(), &one, sizeof one);
 }
 
+namespace {
+
+constexpr std::chrono::milliseconds kFirstRetry{1000};
+
+}  // namespace
+
 PassLoop::PassLoop(std::chrono::seconds interval, Pass pass)
     : interval_(interval),
       pass_(std::move(pass)),
       random_(std::random_device{}()),
+      retry_(kFirstRetry),
       thread_([this] { Loop(); }) {}
 
 PassLoop::~PassLoop() {
@@ -100,7 +107,13 @@ PassLoop::~PassLoop() {
 }
 
 std::chrono::milliseconds PassLoop::Pause() {
-  const std::chrono::milliseconds whole = interval_;
+  std::chrono::milliseconds whole = interval_;
+  if (pass_.unfinished && pass_.unfinished()) {
+    whole = std::min(whole, retry_);
+    retry_ = whole * 2;
+  } else {
+    retry_ = kFirstRetry;
+  }
   std::uniform_int_distribution<std::chrono::milliseconds::rep> jitter(whole.count() * 4 / 5,
                                                                        whole.count() * 6 / 5);
   return std::chrono::milliseconds(jitter(random_));
@@ -111,10 +124,11 @@ void PassLoop::Loop() {
   while (!stopped_) {
     lock.unlock();
     pass_.run();
+    const auto pause = Pause();
     lock.lock();
     first_over_ = true;
     changed_.notify_all();
-    changed_.wait_for(lock, Pause(), [this] { return stopped_; });
+    changed_.wait_for(lock, pause, [this] { return stopped_; });
   }
   ended_ = true;
   changed_.notify_all();

@@ -100,7 +100,8 @@ class NodeEvents {
 };
 
 // A thread of passes: one at once, then one every interval. The interval varies by up to a fifth, so that the
-// nodes of a cluster do not all run at the same moment.
+// nodes of a cluster do not all run at the same moment. After an unfinished pass the next one comes within a
+// second; further ones in a row come after twice the time each, up to the interval.
 //
 // Threads: its own one calls `run`; Stop() and the waits from any other.
 
@@ -109,6 +110,8 @@ class PassLoop {
   struct Pass {
     std::function<void()> run;
     std::function<void()> stop;  // a pass that runs ends before its next step, later ones at once
+    // After each pass: whether it left something that may be possible soon. Empty: never.
+    std::function<bool()> unfinished = nullptr;
   };
 
   PassLoop(std::chrono::seconds interval, Pass pass);
@@ -131,6 +134,7 @@ class PassLoop {
   const std::chrono::seconds interval_;
   const Pass pass_;
   std::minstd_rand random_;
+  std::chrono::milliseconds retry_;  // the pause after an unfinished pass
 
   std::mutex mutex_;
   std::condition_variable changed_;

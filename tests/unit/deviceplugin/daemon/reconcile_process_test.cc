@@ -1,8 +1,11 @@
 // The reconciler in railheadd: by --reconcile-once, at the start, and while it serves.
 #include <csignal>
 #include <nlohmann/json.hpp>
+#include <optional>
 
+#include "cni/attachment/acquire.h"
 #include "cni/attachment/announcement_resend.h"
+#include "cni/attachment/release.h"
 #include "cni/state/attach_log.h"
 #include "cni/state/journal.h"
 #include "cni/state/paths.h"
@@ -146,6 +149,20 @@ TEST_F(ReconcileProcessTest, ReconcilesAgainAndAgain) {
     EXPECT_TRUE(Eventually([&] { return daemon->err().find(entry.key.ToString()) != std::string::npos; }))
         << daemon->err();
   }
+  EXPECT_EQ(daemon->Stop(), 0) << daemon->err();
+}
+
+// The IPAM plugin of a killed railheadd still has the device locked when the next railheadd begins.
+TEST_F(ReconcileProcessTest, ALockedDeviceDoesNotWaitForAnInterval) {
+  const auto entry = WriteKilledAdd();
+  std::optional<attachment::DeviceLocks> locks =
+      attachment::DeviceLocks::Acquire(root_, attachment::DevicesOf(entry), std::chrono::milliseconds(0))
+          .value();
+  const auto daemon = RunDaemon({"--reconcile-interval", "3600"});
+  ASSERT_TRUE(Eventually([&] { return OurSockets() == 1; })) << daemon->err();
+  EXPECT_TRUE(IsOnRecord(entry)) << "its device was locked";
+  locks.reset();
+  EXPECT_TRUE(Eventually([&] { return !IsOnRecord(entry); })) << daemon->err();
   EXPECT_EQ(daemon->Stop(), 0) << daemon->err();
 }
 
