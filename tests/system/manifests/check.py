@@ -73,9 +73,9 @@ def of_example(models, path, renderings):
     if problems := list(of_types(models, documents)):
         yield from problems
         return
-    overlay = re.search(r'^# Goes with overlays/([\w-]+)\.', path.read_text(encoding='utf-8'), re.M)
+    overlay = re.search(r'^# Goes with the values of ([\w-]+)\.yaml', path.read_text(encoding='utf-8'), re.M)
     if not overlay or not (path.parent.parent / 'overlays' / overlay[1]).is_dir():
-        yield 'does not say with which overlay it goes'
+        yield 'does not say with which values it goes'
         return
     if overlay[1] not in renderings:
         return

@@ -1,22 +1,25 @@
 #!/bin/bash
-# check.sh BIN [MANIFESTS [OVERLAY...]] - base and every overlay of manifests/ can be built, are objects that Kubernetes
-# takes, refer to what is there, and all JSON in them is what our own programs take; so are the examples.
-# MANIFESTS: of this copy. OVERLAY: these alone, and the examples that go with them.
+# check.sh BIN [MANIFESTS OVERLAY...] - base, every overlay of manifests/, and an overlay for every example of the chart (overlays.py)
+# can be built, are objects that Kubernetes takes, refer to what is there, and all JSON in them is what our own programs take; so are
+# the examples of pods.
+# MANIFESTS: of this copy, which has the overlays. OVERLAY: these alone, and the examples that go with them.
 # BIN: directory of railhead, railheadd and railctl.
 set -euo pipefail
 bin=$1
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 repo=$(cd "$here/../../.." && pwd)
-manifests=${2:-$repo/manifests}
 tools=$("$here/tools.sh")
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
+manifests=${2:-$work/manifests}
 failed=0
 problem() { echo "check.sh: $*" >&2; failed=1; }
 
 # ---- what Kubernetes would say -------------------------------------------------------
 renderings=()
 if [ $# -gt 2 ]; then overlays=("${@:3}"); else
+    cp -r "$repo/manifests" "$manifests"
+    "$here/overlays.py" "$manifests"
     mapfile -t overlays < <(cd "$manifests/overlays" && printf '%s\n' *)
     "$tools/bin/kustomize" build "$manifests/base" >"$work/base.yaml" || exit
     renderings+=("base=$work/base.yaml")

@@ -129,27 +129,30 @@ class Kustomize:
         if one.name not in self.cache:
             folder = self.manifests / 'overlays' / (one.overlay or f'of-{one.name}')
             if not one.overlay:
-                self.make(one, values, folder)
+                make_overlay(one, values, folder)
             done = subprocess.run([self.program, 'build', folder], capture_output=True, text=True, check=False)
             if done.returncode:
                 raise Problem(done.stderr.strip())
             self.cache[one.name] = load(done.stdout)
         return self.cache[one.name]
 
-    @staticmethod
-    def make(one, values, folder):
-        folder.mkdir()
-        given = copy.deepcopy(one.kustomization)
-        files = {f'{key}.json': values[key] for key in EMBEDDED if key in values}
-        for name, content in {**files, **one.files}.items():
-            (folder / name).write_text(json.dumps(content), encoding='utf-8')
-        if one.patch:
-            given.setdefault('patches', []).append({'target': {'kind': 'DaemonSet', 'name': 'railheadd'}, 'patch': json.dumps(one.patch)})
-        given['resources'] = ['../../base', *given.get('resources', [])]
-        given['components'] = [f'../../components/{name}' for name in one.components]
-        given['configMapGenerator'] = [{'name': 'railhead-fabric', 'namespace': 'kube-system', 'behavior': 'replace', 'files': sorted(files),
-                                        'options': {'disableNameSuffixHash': True}}]
-        (folder / 'kustomization.yaml').write_text(json.dumps(given), encoding='utf-8')
+
+def make_overlay(one, values, folder):
+    """What kustomize's users write themselves (manifests/README.md)."""
+    folder.mkdir()
+    given = copy.deepcopy(one.kustomization)
+    files = {f'{key}.json': without_null(values[key]) for key in EMBEDDED if key in values}
+    for name, content in {**files, **one.files}.items():
+        (folder / name).write_text(json.dumps(content, indent=1), encoding='utf-8')
+    if one.patch:
+        given.setdefault('patches', []).append({'target': {'kind': 'DaemonSet', 'name': 'railheadd'}, 'patch': json.dumps(one.patch)})
+    given['resources'] = ['../../base', *given.get('resources', [])]
+    given['components'] = [f'../../components/{name}' for name in one.components]
+    given['configMapGenerator'] = [*given.get('configMapGenerator', []), {
+        'name': 'railhead-fabric', 'namespace': 'kube-system', 'behavior': 'replace', 'files': sorted(files),
+        'options': {'disableNameSuffixHash': True}}]
+    (folder / 'kustomization.yaml').write_text(json.dumps(given, indent=1), encoding='utf-8')
+
 
 
 def drift(chart, kustomize, one):

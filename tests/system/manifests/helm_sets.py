@@ -1,13 +1,18 @@
 """Sets of values of manifests/helm/railhead, each with what kustomize makes of the same wishes.
 
 A set has examples of the chart, further values, and a kustomization: an overlay of manifests/, or one of base, components and
-patches for which the test writes fabric.json (and topology.json) as the values have it.
+patches for which the test writes fabric.json (and topology.json) as the values have it (`helm_compare.make_overlay`).
 """
 import dataclasses
+import pathlib
+
+import yaml
 
 FIRST = '/spec/template/spec/containers/0'
 INIT = '/spec/template/spec/initContainers'
 TOPOLOGY = {'paths': [{'nic': '0000:43:00.0', 'accelerator': '0000:41:00.0', 'path': 'PIX'}]}
+REPO = pathlib.Path(__file__).resolve().parents[3]
+RUNBOOKS = 'https://wiki.example/runbooks'
 FIVE = [f'{INIT}/0', f'{INIT}/1', f'{INIT}/2', FIRST]   # the containers without list of system calls
 
 
@@ -45,6 +50,13 @@ def local(name, **data):
             'metadata': {'name': name, 'annotations': {'config.kubernetes.io/local-config': 'true'}}}
 
 
+def runbooks():
+    """The recipe of components/monitoring/kustomization.yaml."""
+    text = (REPO / 'manifests/components/monitoring/kustomization.yaml').read_text(encoding='utf-8')
+    recipe = ''.join(line[4:] for line in text.splitlines(True) if line.startswith('#   '))
+    return yaml.safe_load(recipe)
+
+
 def network(name, namespace, resource=None):
     annotations = {'annotations': {'k8s.v1.cni.cncf.io/resourceName': resource}} if resource else {}
     return {'apiVersion': 'k8s.cni.cncf.io/v1', 'kind': 'NetworkAttachmentDefinition',
@@ -52,11 +64,19 @@ def network(name, namespace, resource=None):
             'spec': {'config': f'{{"cniVersion": "1.0.0", "name": "{name}", "type": "railhead"}}'}}
 
 
-def of_overlays():
-    after_multus = 'chained', 'multus-per-rail', 'late-binding', 'exclusive', 'node-status', 'confined', 'labelled', 'kubelet-root', 'monitored'
-    yield from (Set(name, ['multus', name], overlay=name) for name in after_multus)
-    yield from (Set(name, [name], overlay=name) for name in ('minimal', 'multus', 'soft-roce', 'kubernetes-store'))
-    yield Set('etcd-store', ['kubernetes-store', 'etcd-store'], overlay='etcd-store')
+def of_examples():
+    """Each example of the chart that kustomize has a counterpart of."""
+    yield from (Set(name, [name], overlay=name) for name in ('minimal', 'multus'))
+    yield Set('soft-roce', ['soft-roce'], components=['networks'])
+    yield Set('kubernetes-store', ['kubernetes-store'], components=['networks', 'kubernetes-store'])
+    yield Set('etcd-store', ['kubernetes-store', 'etcd-store'], components=['networks', 'etcd-store'])
+    yield Set('chained', ['multus', 'chained'])
+    yield Set('multus-per-rail', ['multus', 'multus-per-rail'], components=['networks-per-rail'])
+    yield from (Set(name, ['multus', name], components=['networks']) for name in ('late-binding', 'exclusive'))
+    more = {'node-status': 'node-conditions', 'confined': 'seccomp', 'labelled': 'node-features', 'monitored': 'monitoring'}
+    yield from (Set(name, ['multus', name], components=['networks', component]) for name, component in more.items())
+    yield Set('kubelet-root', ['multus', 'kubelet-root'], components=['networks', 'kubelet-root'],
+              files={'kubelet.yaml': local('railhead-kubelet', root='/var/lib/k0s/kubelet')}, kustomization={'resources': ['kubelet.yaml']})
 
 
 def of_directories():
@@ -81,7 +101,8 @@ def of_mixtures():
     yield Set('store-status-confined', ['kubernetes-store', 'node-status', 'confined'],
               components=['networks', 'kubernetes-store', 'node-conditions', 'seccomp'])
     yield Set('monitored-labelled-confined', ['multus', 'monitored', 'labelled', 'confined'],
-              components=['networks', 'monitoring', 'node-features', 'seccomp'])
+              values={'monitoring': {'rules': {'runbookUrl': RUNBOOKS}}}, components=['networks', 'monitoring', 'node-features', 'seccomp'],
+              kustomization=runbooks())
     yield Set('etcd-monitored', ['kubernetes-store', 'etcd-store', 'monitored'], components=['networks', 'monitoring', 'etcd-store'])
     yield Set('claimed-indices', ['minimal'], components=['networks', 'kubernetes-store'],
               values={'fabric': {'nodes': None, 'addresses': {'store': {'type': 'kubernetes', 'kubernetes': {}}}}})
@@ -114,7 +135,7 @@ def of_mixtures():
 
 
 def all_sets():
-    return [*of_overlays(), *of_directories(), *of_mixtures()]
+    return [*of_examples(), *of_directories(), *of_mixtures()]
 
 
 # Values that the schema or the chart refuses, with a word of what is said. Example `multus` goes before them.

@@ -6,15 +6,17 @@ bin=$1
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
+cp -r "$here/../../../manifests" "$work/good"
+"$here/overlays.py" "$work/good"
 failed=0 planted=0
 # plant OVERLAY FILE SED-SCRIPT WORD: with the script done to the file, checking the overlay fails and says WORD.
 plant() {
     local overlay=$1 file=$2 script=$3 word=$4 said=''
     rm -rf "$work/copy"
-    cp -r "$here/../../../manifests" "$work/copy"
+    cp -r "$work/good" "$work/copy"
     sed -i -E "$script" "$work/copy/$file"
     planted=$((planted + 1))
-    if cmp -s "$work/copy/$file" "$here/../../../manifests/$file"; then
+    if cmp -s "$work/copy/$file" "$work/good/$file"; then
         echo "planted.sh: nothing planted into $file by $script" >&2
         failed=1
         return
@@ -48,7 +50,7 @@ plant minimal $daemonset 's/--follow-config=.config/--follow-config=\/configs/' 
 plant minimal $daemonset 's/(kubelet.pods, type: Directory)/\1OrCreate/' 'is made where kubelet has none'
 plant minimal $daemonset 's/path: .var.lib.kubelet.pods,/path: \/data\/pods,/' 'of several kubelets'
 plant minimal $daemonset 's/path: .var.lib.kubelet.device-plugins/path: \/data\/device-plugins/' 'kubelet has it in'
-plant kubelet-root overlays/kubelet-root/kubelet.yaml 's/root: .*/root: data/' 'is no /pods of kubelet'
+plant kubelet-root overlays/kubelet-root/kubelet.yaml 's/"root": .*/"root": "data"/' 'is no /pods of kubelet'
 plant kubelet-root components/kubelet-root/kustomization.yaml 's/name=pod-resources/name=pods/; s/delimiter: .pod-resources/delimiter: \/pods/' 'of several kubelets'
 plant minimal base/kustomization.yaml 's/newTag: .*/newTag: 0.0.1/' 'is not railhead:'
 plant kubernetes-store $store/role.yaml 's/addressblocks, nodeaddresses/addressblocks, nodes/' 'no resource nodes'
@@ -87,6 +89,6 @@ plant multus examples/whole-node.yaml 's/networks: roce-all/networks: roce-every
 plant multus examples/one-gpu-one-vf.yaml 's/railhead.io.roce: 1/railhead.io\/roce: 2/' 'names networks for'
 plant multus examples/mpijob-nccl-tests.yaml 's/slotsPerWorker/slots/' 'no such field'
 plant multus examples/pytorchjob.yaml 's/containers:/container:/' 'no such field'
-plant multus examples/whole-node.yaml 's/Goes with overlays.multus/Goes with overlays\/multas/' 'with which overlay'
+plant multus examples/whole-node.yaml 's/Goes with the values of multus/Goes with the values of multas/' 'with which values'
 [ "$failed" = 0 ] || exit 1
 echo "all $planted planted errors are found"
