@@ -232,8 +232,9 @@ Result<void> NetlinkRoute::AddAltName(int index, const std::string& name) {
   nl::Message message = nl::AddAltNameMessage(index, name);
   auto done = socket_.Request(message);
   if (done) return done;
-  return Fail(Wrap(WithLinkHint(std::move(done.error()), name),
-                   "giving " + LinkText(index) + " the alternative name " + name));
+  Error error = WithLinkHint(std::move(done.error()), name);
+  if (error.sys_errno == EOPNOTSUPP) error.hint = "alternative names need Linux 5.5 or later";
+  return Fail(Wrap(std::move(error), "giving " + LinkText(index) + " the alternative name " + name));
 }
 
 Result<bool> NetlinkRoute::DeleteAltName(int index, const std::string& name) {

@@ -88,6 +88,40 @@ DeviceState AllSettings() {
   return state;
 }
 
+// Sources: include/uapi/linux/ethtool_netlink.h and if_link.h of the releases.
+FakeRelease ReleaseOf(std::string_view field) {
+  static constexpr std::pair<std::string_view, FakeRelease> kSince[] = {
+      {"tcx.", {6, 6}},
+      {"link.gso-ipv4-max-size", {6, 3}},
+      {"link.gro-ipv4-max-size", {6, 3}},
+      {"link.gro-max-size", {5, 17}},
+      {"rings.rx-buf-len", {5, 16}},
+      {"rings.cqe-size", {5, 17}},
+      {"rings.tx-push", {5, 17}},
+      {"rings.rx-push", {6, 3}},
+      {"rings.tcp-data-split", {5, 18}},
+      {"rings.hds-threshold", {6, 14}},
+      {"coalesce.cqe-mode", {5, 15}},
+      {"coalesce.tx-aggr", {6, 3}},
+      {"coalesce.rx-profile", {6, 11}},
+      {"coalesce.tx-profile", {6, 11}},
+      {"fec.", {5, 12}},
+      {"eee.", {5, 8}},
+      {"pause.", {5, 8}},
+      {"coalesce.", {5, 8}},
+      {"channels.", {5, 8}},
+      {"rings.", {5, 8}},
+      {"features.", {5, 8}},
+      {"private-flags.", {5, 8}},
+      {"wake-on-lan.", {5, 7}},
+      {"debug.", {5, 7}},
+  };
+  for (const auto& [name, release] : kSince) {
+    if (field.starts_with(name)) return release;
+  }
+  return {0, 0};
+}
+
 int FakeState::WriteDevice(FakeNetdev& netdev, DeviceSource source, const DeviceState& values) {
   for (const DeviceField& field : DeviceFields()) {
     const std::string* wanted = field.source == source ? values.Find(field.name) : nullptr;

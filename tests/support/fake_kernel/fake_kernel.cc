@@ -76,6 +76,12 @@ std::string FakeKernel::AddNamespace(const std::string& name) {
   return path;
 }
 
+void FakeKernel::SetRelease(FakeRelease release) {
+  state_.release = release;
+  for (FakeNetdev& netdev : state_.netdevs) state_.ForgetNewer(netdev);
+  Sync();
+}
+
 void FakeKernel::RemoveNamespace(const std::string& path) {
   FakeNamespace* ns = state_.Namespace(path);
   if (ns == nullptr) Die("no namespace " + path);

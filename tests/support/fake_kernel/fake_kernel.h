@@ -100,6 +100,8 @@ class FakeKernel final : public Kernel {
 
   FakeState& state() { return state_; }
   void SetRdmaMode(RdmaNetnsMode mode) { state_.mode = mode; }
+  // The kernel is of this release from now on: links say no more, and requests fail, as that kernel has them.
+  void SetRelease(FakeRelease release);
   // Call it after changes made through state().
   void Sync() { mirror_.Sync(state_); }
 

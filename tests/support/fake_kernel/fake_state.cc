@@ -164,11 +164,18 @@ void FakeState::Bind(FakeFunction& function) {
   netdev.link.mac = mac;
   netdev.link.permanent_mac = mac;
   netdev.device = function.driver.settings;
+  ForgetNewer(netdev);
   if (function.rdma_name.empty()) return;
   FakeRdma rdma{next_rdma_index_++, function.rdma_name,         kHost, netdev.id, false, false,
                 LowestUverbs(),     FakeGidTable(function.roce)};
   rdma.gids.AddDefaults(netdev.id, mac);
   rdmas.push_back(std::move(rdma));
+}
+
+void FakeState::ForgetNewer(FakeNetdev& netdev) const {
+  if (release < kParentNames) netdev.link.parent_device.clear();
+  if (release < kAltNames) netdev.link.alt_names.clear();
+  std::erase_if(netdev.device.values, [&](const auto& value) { return release < ReleaseOf(value.first); });
 }
 
 void FakeState::Unbind(FakeFunction& function) {

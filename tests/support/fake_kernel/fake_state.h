@@ -144,6 +144,11 @@ struct FakeRdma {
   std::vector<RdmaUser> users = {};  // the users that unbinding the driver disassociates
 };
 
+// Linux major and minor.
+using FakeRelease = std::pair<int, int>;
+inline constexpr FakeRelease kParentNames{5, 14};  // IFLA_PARENT_DEV_NAME
+inline constexpr FakeRelease kAltNames{5, 5};      // RTM_NEWLINKPROP
+
 class FakeState {
  public:
   FakeNamespace* Namespace(const std::string& name);
@@ -163,6 +168,8 @@ class FakeState {
   // Makes the netdev and RDMA device of a function whose driver binds.
   void Bind(FakeFunction& function);
   void Unbind(FakeFunction& function);
+  // Takes from the netdev what its kernel does not say.
+  void ForgetNewer(FakeNetdev& netdev) const;
   FakeNetdev& AddNetdev(const std::string& ns, const std::string& name);
   // Also removes everything that depends on it.
   void RemoveNetdev(int id);
@@ -206,6 +213,8 @@ class FakeState {
   bool has_rxe = true;
   AddrGenMode default_addr_gen_mode = AddrGenMode::kEui64;
   int gid_delay = 0;  // reads until a new GID is seen
+  // It refuses, or does not say, what came later (FakeKernel::SetRelease).
+  FakeRelease release{7, 3};
   // BPF programs that a process holds, by number. Other programs cannot be attached again.
   std::set<std::string> programs;
 
@@ -235,6 +244,9 @@ class FakeState {
   std::uint32_t next_rdma_index_ = 0;
   std::uint8_t next_random_ = 1;
 };
+
+// The first release that has this field of DeviceFields(); 0.0: all that matter here.
+FakeRelease ReleaseOf(std::string_view field);
 
 // A value for every field of DeviceFields(), as of a device with four queues to which nothing is attached.
 DeviceState AllSettings();

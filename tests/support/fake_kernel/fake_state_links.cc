@@ -106,6 +106,7 @@ int FakeState::Change(FakeNetdev& netdev, const LinkChange& change) {
 
 // Of any length below ALTIFNAMSIZ and of any form.
 int FakeState::AddAltName(FakeNetdev& netdev, const std::string& name) {
+  if (release < kAltNames) return EOPNOTSUPP;  // rtnetlink_rcv_msg(): nobody has this message
   if (name.empty() || name.size() >= 128) return ERANGE;
   if (Find(netdev.ns, name) != nullptr) return EEXIST;
   netdev.link.alt_names.push_back(name);
@@ -113,6 +114,7 @@ int FakeState::AddAltName(FakeNetdev& netdev, const std::string& name) {
 }
 
 int FakeState::DeleteAltName(FakeNetdev& netdev, const std::string& name) {
+  if (release < kAltNames) return EOPNOTSUPP;
   const FakeNetdev* owner = Find(netdev.ns, name);
   if (owner == nullptr) return ENOENT;
   if (owner->id != netdev.id || name == netdev.link.name) return EINVAL;

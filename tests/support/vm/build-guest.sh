@@ -2,9 +2,10 @@
 # build-guest.sh - make the guest of the test bed (kernel and initramfs) from
 # Debian packages, once, and print the directory that holds it.
 #
-# usage: build-guest.sh [--force] [--quiet]
+# usage: build-guest.sh [--force] [--quiet] [--kernel SUITE]
 #   --force   build anew even if the cache has it
 #   --quiet   no progress on stderr
+#   --kernel  of this suite of Debian (trixie-backports); bullseye has 5.10, the oldest that Railhead is for
 # stdout: one line, the directory with kernel-image, initrd.cpio, release; runtime/, a
 # container runtime for scripts that share it (run-guest.sh -s runtime=DIR/runtime); switch/,
 # what a leaf switch runs, likewise; and system/, what makes a host with systemd and dpkg of
@@ -19,14 +20,13 @@
 #
 # Nothing of the guest is installed on this machine.  apt resolves the packages
 # against an empty system in a state directory of its own; dpkg -x unpacks them.
-# The guest's suite is independent of the host's.  The kernel has to be a 7.x:
+# The guest's suite is independent of the host's.  The kernel has to be a 7.x for all but VFs, VLANs and addresses:
 # before, soft RoCE (rdma_rxe) did not work outside the initial network namespace.
 # Mirrors keep only the newest kernel, so the release is not pinned; the cache is
 # what makes runs repeatable.
 set -euo pipefail
 
 readonly GUEST_SUITE=trixie
-readonly KERNEL_SUITE=trixie-backports
 readonly PACKAGES=(busybox-static bash kmod iproute2 iputils-ping iputils-arping ethtool tcpdump
     pciutils ibverbs-providers ibverbs-utils perftest jq strace libstdc++6 libseccomp2 dmsetup e2fsprogs)
 # Not in the initramfs, which every guest unpacks into its memory: only these programs.
@@ -40,25 +40,29 @@ readonly SYSTEM_FILES=(usr/bin/{systemctl,systemd-tmpfiles,dpkg,dpkg-deb,dpkg-qu
     usr/lib/systemd/{systemd,systemd-executor} 'usr/lib/systemd/system/*.target' 'usr/lib/systemd/system/*.slice')
 # Dependencies of maintainer scripts or of features nobody uses in the guest.
 readonly SKIP='^(perl|perl-base|perl-modules-.*|libperl.*|debconf|adduser|passwd|dpkg|tar|libc-bin|init-system-helpers|debianutils|base-passwd|libpam-modules|libpam-modules-bin|libdb5.3.*|libsemanage.*|libsepol.*|login.defs|openssl-provider-legacy)$'
-readonly MODULES=(9p 9pnet_virtio overlay virtio_net igb igbvf 8021q veth bridge dummy macvlan ipvlan
+readonly MODULES=(virtio_pci virtio_console virtio_rng 9p 9pnet_virtio overlay virtio_net igb igbvf 8021q veth bridge dummy macvlan ipvlan
     vrf ib_core ib_uverbs rdma_rxe rdma_ucm rdma_cm ib_umad af_packet vfio vfio_pci vfio_iommu_type1
     sch_ingress sch_tbf cls_flower act_gact act_mirred nf_conntrack brd ext4 dm-log-writes dm-flakey)
 
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
-force='' quiet=''
-for arg in "$@"; do
-    case $arg in
+force='' quiet='' KERNEL_SUITE=trixie-backports
+while [ $# != 0 ]; do
+    case $1 in
         --force) force=1 ;;
         --quiet) quiet=1 ;;
-        *) sed -n '2,/^set /p' "$0" | sed '$d; s/^# \?//' >&2; exit 1 ;;
+        --kernel) KERNEL_SUITE=${2:-} && shift ;;
+        *) KERNEL_SUITE='' ;;
     esac
+    [ -n "$KERNEL_SUITE" ] || { sed -n '2,/^set /p' "$0" | sed '$d; s/^# \?//' >&2; exit 1; }
+    shift
 done
+readonly KERNEL_SUITE
 
 say() { [ -n "$quiet" ] || echo "guest: $*" >&2; }
 die() { echo "build-guest.sh: $*" >&2; exit 1; }
 
 cache=${XDG_CACHE_HOME:-$HOME/.cache}/railhead/guest
-key=$(cat "$here/build-guest.sh" "$here/guest-init.sh" | sha256sum | cut -c1-16)
+key=$({ cat "$here/build-guest.sh" "$here/guest-init.sh" && echo "$KERNEL_SUITE"; } | sha256sum | cut -c1-16)
 final=$cache/$key
 complete() {
     [ -s "$final/initrd.cpio" ] && [ -s "$final/kernel-image" ] && [ -s "$final/release" ] && [ -x "$final/runtime/runc" ] &&

@@ -36,7 +36,7 @@ done
 echo "$name" >/proc/sys/kernel/hostname
 ip link set lo up
 # There is no udev: the drivers of the PFs, and of the VFs to come, are named here.
-modprobe -a 9pnet_virtio 9p virtio_net igb igbvf 8021q 2>/dev/null
+modprobe -a virtio_pci virtio_console virtio_rng 9pnet_virtio 9p virtio_net igb igbvf 8021q 2>/dev/null
 o=trans=virtio,version=9p2000.L,msize=524288
 mount -t 9p -o "$o,cache=none" job /mnt/job || { echo "guest: no job directory"; poweroff -f; }
 # While this goes on, the guest has not stopped altogether (run-guest.sh).

@@ -13,6 +13,7 @@
 #   -i N         number of the node, 0..255 (default 0): $NODE; its host name is nodeN
 #   -w NETDEV    join the guest's Ethernet hub to another one (see run-pair.sh)
 #   -m MB -c N   memory (default 512), CPUs (default 2)
+#   -k SUITE     the kernel of this suite of Debian (build-guest.sh)
 #   -I           process 1 is systemd, and dpkg is there: a host that packages are installed on
 #   -a ARGS      more arguments for the kernel
 #   -v           print the kernel's console at the end, on stderr
@@ -32,8 +33,8 @@ die() { echo "run-guest.sh: $*" >&2; exit 125; }
 
 silence=${RAILHEAD_GUEST_SILENCE:-120} # looks, of 2 s
 names=(src) dirs=("$repo")
-out='' limit=180 topology=rail node=0 mem=512 cpus=2 wire='' append='' verbose='' system=''
-while getopts b:s:S:o:t:T:i:w:m:c:a:Iv flag; do
+out='' limit=180 topology=rail node=0 mem=512 cpus=2 wire='' append='' verbose='' system='' kernel=()
+while getopts b:s:S:o:t:T:i:w:m:c:a:k:Iv flag; do
     case $flag in
         b) names+=(build) dirs+=("$OPTARG") ;;
         s) names+=("${OPTARG%%=*}") dirs+=("${OPTARG#*=}") ;;
@@ -46,6 +47,7 @@ while getopts b:s:S:o:t:T:i:w:m:c:a:Iv flag; do
         m) mem=$OPTARG ;;
         c) cpus=$OPTARG ;;
         a) append+=" $OPTARG" ;;
+        k) kernel=(--kernel "$OPTARG") ;;
         I) system=1 append+=' guest.init=systemd' ;;
         v) verbose=1 ;;
         *) usage ;;
@@ -58,7 +60,7 @@ shift $((OPTIND - 1))
 [ -r "$topology" ] || die "no topology '$topology'"
 command -v qemu-system-x86_64 >/dev/null || die "no qemu-system-x86_64 (8.0 or later): run tests/setup.sh"
 for dir in "${dirs[@]}"; do [ -d "$dir" ] || die "cannot share '$dir': no such directory"; done
-guest=$("$here/build-guest.sh")
+guest=$("$here/build-guest.sh" "${kernel[@]}")
 [ -z "$system" ] || { names+=(system) && dirs+=("$guest/system"); }
 
 # ---- job directory ---------------------------------------------------------------

@@ -1,0 +1,68 @@
+// One attachment from ADD to DEL, and its restore after a kill, on the oldest kernels that Railhead is for.
+#include <gtest/gtest.h>
+
+#include "tests/support/daemon/reconciler_fixture.h"
+
+namespace railhead::testing {
+namespace {
+
+class OldKernelTest : public ReconcilerFixture, public ::testing::WithParamInterface<FakeRelease> {
+ protected:
+  void SetUp() override {
+    ReconcilerFixture::SetUp();
+    kernel_.SetRelease(GetParam());
+  }
+};
+
+TEST_P(OldKernelTest, LinksSayNeitherParentNorNewSettings) {
+  const auto route = kernel_.OpenRoute(kernel_.HostNetns().value()).value();
+  for (const Link& link : route->ListLinks().value()) EXPECT_EQ(link.parent_device, "") << link.name;
+}
+
+TEST_P(OldKernelTest, AddCheckDel) {
+  const auto before = World();
+  for (const Call& call : {AllRails(), Call{.network = "one", .container = "c2", .config = Usual(1)}}) {
+    const auto added = Add(call);
+    ASSERT_TRUE(added) << Describe(added.error());
+    const auto checked = Check(call);
+    EXPECT_TRUE(checked) << Describe(checked.error());
+    EXPECT_EQ(Did(), "") << "the attachment is well";
+    const auto deleted = Del(call);
+    ASSERT_TRUE(deleted) << Describe(deleted.error());
+    EXPECT_EQ(ChangedSince(before), "") << kernel_.Log();
+  }
+  EXPECT_EQ(HeldAddresses(), "");
+}
+
+TEST_P(OldKernelTest, DelAfterThePodsNamespace) {
+  const auto before = World();
+  Call call = AllRails();
+  call.netns = MakePod("pod2");
+  ASSERT_TRUE(Add(call));
+  kernel_.RemoveNamespace(call.netns);
+  const auto deleted = Del(call);
+  ASSERT_TRUE(deleted) << Describe(deleted.error());
+  EXPECT_EQ(ChangedSince(before), "") << kernel_.Log();
+}
+
+TEST_P(OldKernelTest, AnAddKilledAtEveryCallIsRestored) {
+  const Call call = AllRails();
+  const auto before = World();
+  int nth = 1;
+  for (; Kill(call, nth); ++nth) {
+    SCOPED_TRACE("call " + std::to_string(nth));
+    (void)Did();
+    ASSERT_EQ(ChangedSince(before), "") << kernel_.Log();
+    ASSERT_EQ(HeldAddresses(), "");
+  }
+  EXPECT_GT(nth, 30);
+}
+
+INSTANTIATE_TEST_SUITE_P(Of, OldKernelTest, ::testing::Values(FakeRelease{5, 4}, FakeRelease{5, 10}),
+                         [](const auto& of) {
+                           return "Linux" + std::to_string(of.param.first) + "_" +
+                                  std::to_string(of.param.second);
+                         });
+
+}  // namespace
+}  // namespace railhead::testing
