@@ -155,7 +155,7 @@ std::optional<int> BlockLength(const IpPrefix& subnet, std::size_t nodes, int vf
     if (host - BitsFor(count) >= wanted) return bits - wanted;
   }
   const int left = host - BitsFor(nodes);
-  if (left < BitsFor(static_cast<std::size_t>(vfs + kNoHosts))) return std::nullopt;
+  if (left < BitsFor(static_cast<std::size_t>(vfs) + kNoHosts)) return std::nullopt;
   return bits - left;
 }
 
@@ -182,7 +182,7 @@ std::uint64_t UsableOf(const Rail& rail, int index) {
 // Whether the hosts leave enough addresses of the block of each rail.
 bool HasRoom(const Draft& draft, int index) {
   return std::ranges::all_of(draft.fabric.rails, [&](const Rail& rail) {
-    const auto needed = static_cast<std::uint64_t>(DevicesOf(draft, rail) + kNoHosts);
+    const auto needed = static_cast<std::uint64_t>(DevicesOf(draft, rail)) + kNoHosts;
     return !rail.node_block || UsableOf(rail, index) >= needed;
   });
 }

@@ -10,13 +10,25 @@ class OldKernelTest : public ReconcilerFixture, public ::testing::WithParamInter
  protected:
   void SetUp() override {
     ReconcilerFixture::SetUp();
+    for (FakeNetdev& netdev : kernel_.state().netdevs) {
+      if (!netdev.bdf.empty()) netdev.device = AllSettings();
+    }
     kernel_.SetRelease(GetParam());
   }
 };
 
 TEST_P(OldKernelTest, LinksSayNeitherParentNorNewSettings) {
   const auto route = kernel_.OpenRoute(kernel_.HostNetns().value()).value();
-  for (const Link& link : route->ListLinks().value()) EXPECT_EQ(link.parent_device, "") << link.name;
+  const auto links = route->ListLinks().value();
+  EXPECT_GT(links.size(), 3U);
+  const auto pf0 = route->FindLink("pf0").value();
+  ASSERT_TRUE(pf0);
+  for (const Link& link : links) EXPECT_EQ(link.parent_device, "") << link.name;
+  EXPECT_EQ(route->AddAltName(pf0->index, "other").has_value(), GetParam() >= kAltNames);
+  const auto devices = kernel_.OpenDevices(kernel_.HostNetns().value()).value();
+  const DeviceState state = devices->Read(*pf0).value();
+  EXPECT_EQ(state.Find("tcx.ingress"), nullptr);
+  EXPECT_EQ(state.Find("features.wanted") != nullptr, GetParam() >= FakeRelease(5, 8));
 }
 
 TEST_P(OldKernelTest, AddCheckDel) {
