@@ -60,6 +60,8 @@ constexpr std::array kChecks = {
           CheckVfOrder},
     Check{"sriov.bandwidth", "whether VFs share the bandwidth of their PF",
           "NCCL takes each VF for a whole port", CheckBandwidth},
+    Check{"node.kernel", "the kernel has what Railhead asks of it",
+          "an older one refuses settings, or does not say what a pod has changed", CheckKernel},
     Check{"node.memlock", "container runtimes may lock memory without limit",
           "containers inherit the limit, and ibv_reg_mr fails with ENOMEM beyond it", CheckMemlock},
     Check{"node.modules", "the kernel modules that RDMA needs are loaded",

@@ -12,6 +12,7 @@
 #include "ipam/store/store.h"
 #include "netns/base/files.h"
 #include "netns/base/node.h"
+#include "netns/base/text.h"
 #include "netns/nl/devlink.h"
 #include "netns/nl/rdma.h"
 #include "netns/nl/vf_messages.h"
@@ -20,6 +21,15 @@ namespace railhead::doctor {
 
 std::string PfFacts::Name() const {
   return netdev.empty() ? address.ToString() : netdev + " (" + address.ToString() + ")";
+}
+
+std::optional<LinuxRelease> NodeFacts::Release() const {
+  const auto parts = Split(kernel, '.');
+  if (parts.size() < 2) return std::nullopt;
+  const auto major = ParseInt(parts[0]);
+  const auto minor = ParseInt(parts[1].substr(0, parts[1].find_first_not_of("0123456789")));
+  if (!major || !minor) return std::nullopt;
+  return LinuxRelease(static_cast<int>(*major), static_cast<int>(*minor));
 }
 
 std::string NodeFacts::WhyNoPf() const {
@@ -117,6 +127,7 @@ KernelQuestions QuestionsFor(const Root& root) {
 NodeFacts ReadFacts(const Root& root, const KernelQuestions& kernel) {
   NodeFacts facts;
   facts.node = NodeName(root).value_or("");
+  facts.kernel = ReadAttribute(root.Path("/proc/sys/kernel/osrelease")).value_or(std::nullopt).value_or("");
   ReadTheFabric(root, &facts);
   ReadRdma(root, kernel, &facts);
   ReadPfs(root, kernel, &facts);

@@ -149,7 +149,6 @@ struct GpuDriverFacts {
   bool nvidia = false;   // the module is loaded
   bool peermem = false;  // nvidia_peermem is loaded
   Fact<bool> open;       // the open kernel modules, which can do dma-buf
-  std::string kernel;    // release; "" unknown
   Fact<bool> nvml;       // the running railheadd has railhead-nvml
 };
 
@@ -170,8 +169,11 @@ struct RecordFacts {
   std::set<std::string> tenants;                 // Kubernetes namespaces of pods that have devices
 };
 
+using LinuxRelease = std::pair<int, int>;  // major and minor number
+
 struct NodeFacts {
   std::string node;
+  std::string kernel;  // release of Linux, "5.10.0-32-amd64"; "": unknown
   Fact<Fabric> fabric;
   bool sriovdp_config = false;        // there is a config.json instead
   std::optional<Error> fabric_error;  // the file exists, but is invalid
@@ -198,6 +200,8 @@ struct NodeFacts {
   bool rdma_cm = false;  // rdma_ucm is loaded
   bool rxe = false;      // rdma_rxe is loaded
 
+  // nullopt: unknown.
+  [[nodiscard]] std::optional<LinuxRelease> Release() const;
   // Why the node has no PF to check.
   [[nodiscard]] std::string WhyNoPf() const;
   // The rail of a PF; nullptr without one.

@@ -57,6 +57,11 @@ void JudgeRdmaDevice(const NodeFacts& facts, const PfFacts& pf, Verdict* verdict
   }
 }
 
+// docs/reference/kernel-interfaces.md lists what each release brought.
+constexpr LinuxRelease kOldest{5, 4};
+constexpr LinuxRelease kFloor{5, 10};
+constexpr LinuxRelease kRxeInPods{7, 0};
+
 std::string Hex(std::uint16_t number) {
   constexpr std::string_view kDigits = "0123456789abcdef";
   std::string text;
@@ -69,6 +74,27 @@ std::string WhyDisplaced(const std::string& device, const std::string& name) {
 }
 
 }  // namespace
+
+Verdict CheckKernel(const NodeFacts& facts) {
+  Verdict verdict;
+  const auto release = facts.Release();
+  if (!release) return verdict.Skip("the release of the kernel is not known");
+  const std::string name = "Linux " + facts.kernel;
+  if (*release < kOldest) return verdict.Fail(name + " is older than 5.4", "Linux 5.10 or later");
+  if (*release < kFloor) {
+    verdict.Warn(
+        name +
+            " is older than 5.10: \"altNames\" need 5.5, and DEL does not undo a pod's ethtool settings "
+            "before 5.8",
+        "Linux 5.10 or later");
+  }
+  const bool soft = facts.fabric && Contains(facts.fabric->rails, true, &Rail::soft_roce);
+  if (soft && *release < kRxeInPods)
+    verdict.Warn(name + " has soft RoCE in the host's namespace only, and pods need it",
+                 "Linux 7.0 or later");
+  if (verdict.observations().empty()) verdict.Ok(name);
+  return verdict;
+}
 
 Verdict CheckMemlock(const NodeFacts& facts) {
   Verdict verdict;

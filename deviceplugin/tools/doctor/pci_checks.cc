@@ -39,15 +39,8 @@ void JudgeGroup(const std::string& name, const Fact<std::string>& iommu, Verdict
   }
 }
 
-// dma-buf export needs the open kernel modules and, in the kernel, ib_umem_dmabuf (5.12).
-bool KernelHasDmabuf(const std::string& release) {
-  const auto parts = Split(release, '.');
-  if (parts.size() < 2) return false;
-  const auto major = ParseInt(parts[0]);
-  const auto digits = parts[1].find_first_not_of("0123456789");
-  const auto minor = ParseInt(parts[1].substr(0, digits));
-  return major && minor && (*major > 5 || (*major == 5 && *minor >= 12));
-}
+// dma-buf export needs the open kernel modules and, in the kernel, ib_umem_dmabuf.
+constexpr LinuxRelease kDmabuf{5, 12};
 
 }  // namespace
 
@@ -100,9 +93,9 @@ Verdict CheckGpuDirect(const NodeFacts& facts) {
                             facts.gpu.open.why() + ")",
                         "modprobe nvidia_peermem");
   }
-  if (*facts.gpu.open && KernelHasDmabuf(facts.gpu.kernel))
-    return verdict.Ok("NVIDIA's open modules on Linux " + facts.gpu.kernel + ": dma-buf");
-  const std::string open = *facts.gpu.open ? "Linux " + facts.gpu.kernel + " is older than 5.12"
+  if (*facts.gpu.open && facts.Release() >= kDmabuf)
+    return verdict.Ok("NVIDIA's open modules on Linux " + facts.kernel + ": dma-buf");
+  const std::string open = *facts.gpu.open ? "Linux " + facts.kernel + " is older than 5.12"
                                            : "the driver is not of the open modules";
   return verdict.Fail("nvidia_peermem is not loaded, and dma-buf is not available: " + open,
                       "modprobe nvidia_peermem");

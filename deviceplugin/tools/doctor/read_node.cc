@@ -155,8 +155,6 @@ Fact<bool> ReadNvmlProgram(const Root& root) {
 void ReadGpuDriver(const Root& root, NodeFacts* facts) {
   facts->gpu.nvidia = Exists(root.Path("/sys/module/nvidia"));
   facts->gpu.peermem = Exists(root.Path("/sys/module/nvidia_peermem"));
-  facts->gpu.kernel =
-      ReadAttribute(root.Path("/proc/sys/kernel/osrelease")).value_or(std::nullopt).value_or("");
   facts->gpu.nvml = ReadNvmlProgram(root);
   constexpr const char* kVersion = "/proc/driver/nvidia/version";
   const auto text = ReadFile(root.Path(kVersion));

@@ -37,6 +37,7 @@ inline void MakeDoctorNode(FakeSysfs& sysfs, int vfs = 2) {
         {.address = pf, .netdev = "pf" + n, .rdma = "mlx5_" + n, .total_vfs = 128, .bridges = to_nic});
     sysfs.AddAccelerator({.address = "0000:" + bus + "7:00.0", .bridges = to_gpu});
     sysfs.AddVfs(pf, vfs, {.rdma = "mlx5_" + n + "v{n}"});
+    sysfs.Write("/proc/sys/kernel/osrelease", "6.1.0-44-amd64\n");
     sysfs.Write("/sys/class/net/pf" + n + "/mtu", "9000\n");
     sysfs.Write("/sys/class/infiniband/mlx5_" + n + "/fw_ver", "28.41.1000\n");
     sysfs.AddGid("mlx5_" + n, 0, "fe80:0000:0000:0000:0000:0000:0000:0001", "IB/RoCE v1", "pf" + n);

@@ -177,6 +177,37 @@ TEST(MemlockTest, ALimit) {
   Expect(doctor::CheckMemlock(node), Status::kSkipped, "hostPID");
 }
 
+TEST(KernelTest, WhatAnOldOneLacks) {
+  doctor::NodeFacts node = GoodNode();
+  for (const char* enough : {"5.10.0-32-amd64", "5.14.0-427.el9", "6.1.0-44-amd64", "7.0"}) {
+    node.kernel = enough;
+    Expect(doctor::CheckKernel(node), Status::kOk, enough);
+  }
+  for (const char* old : {"5.4.0-216-generic", "5.9"}) {
+    node.kernel = old;
+    Expect(doctor::CheckKernel(node), Status::kWarning, "older than 5.10");
+  }
+  for (const char* ancient : {"4.18.0-553.el8", "5.3.18-150300"}) {
+    node.kernel = ancient;
+    Expect(doctor::CheckKernel(node), Status::kFailure, "older than 5.4");
+  }
+  for (const char* unknown : {"", "5", "five.ten", "5."}) {
+    node.kernel = unknown;
+    Expect(doctor::CheckKernel(node), Status::kSkipped, "not known");
+  }
+}
+
+TEST(KernelTest, SoftRoceInPods) {
+  doctor::NodeFacts node = GoodNode();
+  Fabric fabric = *node.fabric;
+  fabric.rails[0].soft_roce = true;
+  node.fabric = fabric;
+  node.kernel = "6.12.0";
+  Expect(doctor::CheckKernel(node), Status::kWarning, "soft RoCE");
+  node.kernel = "7.0.1";
+  EXPECT_EQ(doctor::CheckKernel(node).status(), Status::kOk);
+}
+
 TEST(ModulesTest, WhatIsMissing) {
   doctor::NodeFacts node = GoodNode();
   node.rdma_cm = false;

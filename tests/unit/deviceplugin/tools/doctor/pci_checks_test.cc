@@ -51,11 +51,11 @@ TEST(GpuDirectTest, PeermemOrDmabuf) {
   node.gpu.open = true;
   Expect(doctor::CheckGpuDirect(node), Status::kOk, "dma-buf");
   for (const char* old : {"5.11.0-generic", "4.18.0-553.el8"}) {
-    node.gpu.kernel = old;
+    node.kernel = old;
     Expect(doctor::CheckGpuDirect(node), Status::kFailure, "older than 5.12");
   }
   for (const char* enough : {"5.12.1", "6.1.0-44-amd64", "7.0"}) {
-    node.gpu.kernel = enough;
+    node.kernel = enough;
     EXPECT_EQ(doctor::CheckGpuDirect(node).status(), Status::kOk) << enough;
   }
   node.gpu.open = doctor::Fact<bool>::Unknown("no permission");

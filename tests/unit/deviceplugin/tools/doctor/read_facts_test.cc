@@ -225,6 +225,7 @@ TEST_F(ReadFactsTest, NodeSettings) {
                "NVRM version: NVIDIA UNIX Open Kernel Module for x86_64  550.54\n");
   sysfs_.Write("/proc/sys/kernel/osrelease", "6.1.0-44-amd64\n");
   Expect(Judge("gpu.direct"), Status::kOk, "dma-buf");
+  Expect(Judge("node.kernel"), Status::kOk, "Linux 6.1.0-44-amd64");
 }
 
 // railheadd looks where its own root is, which may be a container's.

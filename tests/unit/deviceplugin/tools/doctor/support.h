@@ -120,7 +120,7 @@ inline doctor::NodeFacts GoodNode() {
   node.gpu.nvidia = true;
   node.gpu.peermem = true;
   node.gpu.open = false;
-  node.gpu.kernel = "6.1.0-44-amd64";
+  node.kernel = "6.1.0-44-amd64";
   node.gpu.nvml = true;
   node.verbs = true;
   node.rdma_cm = true;
