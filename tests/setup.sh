@@ -22,7 +22,7 @@ RAILHEAD_PACKAGES=(
     libboost-dev libssl-dev libyaml-cpp-dev libtomlplusplus-dev libvalijson-dev
     # tests, guests, demo
     containernetworking-plugins kmod cpio xz-utils zstd tcpdump iproute2 iputils-ping jq shellcheck
-    strace python3 python3-yaml python3-jsonschema util-linux openssl etcd-server prometheus ucx-utils openmpi-bin help2man zsh fish file lldpd
+    strace python3 python3-yaml python3-jsonschema util-linux openssl busybox-static rpm etcd-server prometheus ucx-utils openmpi-bin help2man zsh fish file lldpd
 )
 RAILHEAD_QEMU=qemu-system-x86
 RAILHEAD_QEMU_MIN=1:8

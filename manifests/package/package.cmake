@@ -51,7 +51,7 @@ set(CPACK_DEBIAN_PACKAGE_CONTROL_EXTRA ${package_dir}/postinst ${package_dir}/pr
 # Reproducible with SOURCE_DATE_EPOCH. The programs are stripped, and their debug information is not packed.
 set(CPACK_RPM_PACKAGE_LICENSE Apache-2.0)
 set(CPACK_RPM_FILE_NAME RPM-DEFAULT)
-set(CPACK_RPM_COMPRESSION_TYPE xz)
+set(CPACK_RPM_COMPRESSION_TYPE zstd)
 set(CPACK_RPM_PACKAGE_DESCRIPTION ${CPACK_PACKAGE_DESCRIPTION_SUMMARY})
 set(CPACK_RPM_POST_INSTALL_SCRIPT_FILE ${package_dir}/rpm/post)
 set(CPACK_RPM_PRE_UNINSTALL_SCRIPT_FILE ${package_dir}/rpm/preun)

@@ -1,14 +1,14 @@
 #!/bin/bash
-# pack.sh - the Debian package of a release build, its path on stdout.
+# pack.sh - the package of a release build, its path on stdout.
 #
-# usage: pack.sh BUILD DIRECTORY [VERSION]
+# usage: pack.sh BUILD DIRECTORY [VERSION [DEB|RPM]]
 # exit status: 0; 1 with cpack's reasons on stderr
 set -euo pipefail
-build=$1 directory=$2
+build=$1 directory=$2 generator=${4:-DEB}
 version=()
 [ $# -lt 3 ] || version=(-D "CPACK_PACKAGE_VERSION=$3")
 mkdir -p "$directory"
-said=$(cpack --config "$build/CPackConfig.cmake" -B "$directory" "${version[@]}" 2>&1) ||
+said=$(cpack -G "$generator" --config "$build/CPackConfig.cmake" -B "$directory" "${version[@]}" 2>&1) ||
     { echo "$said" >&2; echo "pack.sh: cpack failed" >&2; exit 1; }
 rm -rf "$directory/_CPack_Packages"
-find "$directory" -maxdepth 1 -name '*.deb'
+find "$directory" -maxdepth 1 -name "*.${generator,,}"
