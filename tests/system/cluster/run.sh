@@ -4,8 +4,9 @@
 #
 # usage: run.sh DIR [-a] [-o DIR]
 #   DIR      has Kubernetes' kube-apiserver, kube-controller-manager, kube-scheduler, kubelet and kubectl, all static
-#            or of this machine's libraries (kubelet: static); and multus, if pods are to get NICs by it, too
-#   -a       admission alone: what needs the control plane and no node
+#            or of this machine's libraries (kubelet: static); multus, if pods are to get NICs by it, too; and helm 4, if
+#            the chart is to be installed
+#   -a       admission and chart alone: what needs the control plane and no node
 #   -o DIR   keep logs and the guest's job directory there
 # No test of ctest's: Debian has none of these programs. Wants root, and a build tree (tests/setup.sh --build; and the
 # targets of tests/system/cri: tests/run.sh -N). All of it is in a network and a process namespace of its own, and ends with it.
@@ -53,6 +54,8 @@ mkdir -p "$LOGS" "$work"/{sync,node,pki}
 . "$here/control_plane.sh"
 # shellcheck source=tests/system/cluster/admission.sh
 . "$here/admission.sh"
+# shellcheck source=tests/system/cluster/helm.sh
+. "$here/helm.sh"
 
 # ---- the node ------------------------------------------------------------------------------
 node_start() {
@@ -61,8 +64,9 @@ node_start() {
     "$repo/tests/system/cri/run.sh" -b "$repo/build/release" -D 2 -s "node=$work/node" -S "$work/sync" -m 2040 -t 7000 -T "$here/nat.sh" \
         -o "$LOGS/guest" "$here/node_guest.sh" >"$LOGS/guest.log" 2>&1 &
     guest=$!
-    within 600 kubectl get node node0
+    within 600 node_known_or_over && kubectl get node node0 || { tail -n 5 "$LOGS/guest.log"; return 1; }
 }
+node_known_or_over() { kubectl get node node0 || ! kill -0 "$guest"; }
 # node COMMAND: in the guest, by its loop over orders (node_guest.sh); its output and its status.
 node() {
     local name=$BASHPID-$EPOCHREALTIME answer
@@ -172,6 +176,7 @@ need 'certificates, etcd, Kubernetes'\''s control plane' control_plane_start
 check '... knows the kinds of Multus and prometheus-operator' foreign_kinds
 for path in "$repo"/manifests/overlays/*/; do check "... takes all of overlays/$(basename "$path")" within 30 accepted "$path"; done
 admission_checks
+[ ! -x "$BIN/helm" ] || helm_checks
 [ -z "$alone" ] || finish
 
 need 'a node with two PFs, kubelet and containerd' node_start

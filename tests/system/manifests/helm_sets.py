@@ -176,7 +176,8 @@ REFUSED = [
 REFUSED_ALONE = [
     ({}, 'set fabric'),
     ({'fabric': {'version': 1}}, 'rails'),
-    ({'fabricConfigMap': 'mine'}, 'addressStore.type'),
+    ({'fabricConfigMap': 'mine'}, 'set nodeConditions'),
+    ({'fabricConfigMap': 'mine', 'nodeConditions': False}, 'addressStore.type'),
     ({'fabricConfigMap': 'mine', 'addressStore': {'type': 'none'}}, 'nodeConditions'),
     ({'fabricConfigMap': 'mine', 'topology': {'paths': []}}, 'exclude each other'),
 ]

@@ -270,7 +270,8 @@ func render(r request, out io.Writer) error {
 			names = append(names, name)
 		}
 	}
-	sort.Strings(names)
+	// Helm's order: of several templates that fail, the last by name says so.
+	sort.Sort(sort.Reverse(sort.StringSlice(names)))
 	document := regexp.MustCompile(`(?m)^---\s*$`)
 	for _, name := range names {
 		data["Template"] = object{"Name": name, "BasePath": "templates"}
