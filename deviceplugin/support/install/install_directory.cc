@@ -57,8 +57,10 @@ Result<std::vector<InstalledFile>> InstallDirectory::Put(const std::vector<FileT
     if (done.back().outcome != InstallOutcome::kUnchanged) {
       changed.push_back({PathOf(file.name), file.content});
     } else {
-      // A killed installer may have made it. Other installers wait for this one.
-      RH_TRY(RemoveFile(PathOf(file.name) + std::string(kTemporarySuffix)));
+      // A killed installer may have made it. Other installers wait for this one. A read-only directory
+      // refuses the removal also of what is not there.
+      const std::string temporary = PathOf(file.name) + std::string(kTemporarySuffix);
+      if (Exists(temporary)) RH_TRY(RemoveFile(temporary));
     }
   }
   if (!changed.empty()) RH_TRY(WriteAllAtomic(std::move(changed), Sync::kDurable, mode));

@@ -1,10 +1,10 @@
 // Puts programs of ours into a directory of the host: those that the container runtime starts, or railctl.
 //
-// Without `force`, a newer program on the host stays. A node may be updated in two ways. During an update of
-// the DaemonSet the older of two pods may start last. Either both programs are replaced, or none. A running
-// program keeps its old file; the next ADD runs the new one. Threads: one; waits for children. Errors:
-// kNotFound for a missing directory or program of `from`, kInvalid for a program that does not run, kConflict
-// when the host's is newer.
+// Without `allow_downgrade`, a newer program on the host stays. A node may be updated in two ways. During an
+// update of the DaemonSet the older of two pods may start last. Either both programs are replaced, or none. A
+// running program keeps its old file; the next ADD runs the new one. Threads: one; waits for children.
+// Errors: kNotFound for a missing directory or program of `from`, kInvalid for a program that does not run,
+// or is for another machine, kConflict when the host's is newer.
 #pragma once
 
 #include <array>
@@ -26,7 +26,7 @@ struct ProgramOrder {
   std::string from;  // directory
   std::string to;    // directory
   std::vector<std::string> names{"railhead", "railhead-ipam"};
-  bool force = false;
+  bool allow_downgrade = false;
 };
 
 struct InstalledProgram {
@@ -34,12 +34,14 @@ struct InstalledProgram {
   InstallOutcome outcome = InstallOutcome::kUnchanged;
   std::string version;
   std::optional<std::string> previous;  // nullopt: none before, or without a version
+  std::string warning;                  // why the one before did not run; "": it ran, or there was none
 
   static void List(auto& f) {
     f("name", &InstalledProgram::name, {.column = "PROGRAM"});
     f("outcome", &InstalledProgram::outcome, {.column = "WHAT"});
     f("version", &InstalledProgram::version, {.column = "VERSION"});
     f("previous", &InstalledProgram::previous, {.column = "BEFORE"});
+    f("warning", &InstalledProgram::warning, kSparseField);
   }
 };
 

@@ -26,7 +26,7 @@ struct ProgramArguments {
   std::vector<std::string> programs;
   std::string from;
   std::string to;
-  bool force = false;
+  bool allow_downgrade = false;
   Output output;
 };
 
@@ -62,9 +62,12 @@ int InstallProgramsOf(const Root& root, const ProgramArguments& arguments) {
   if (!from) return Refuse({from.error()}, arguments.output, kFailed);
   order.from = std::move(*from);
   order.to = root.Path(arguments.to);
-  order.force = arguments.force;
+  order.allow_downgrade = arguments.allow_downgrade;
   const auto programs = InstallPrograms(order);
   if (!programs) return Refuse({programs.error()}, arguments.output, kFailed);
+  for (const auto& program : *programs) {
+    if (!program.warning.empty()) (void)std::fprintf(stderr, "warning: %s\n", program.warning.c_str());
+  }
   arguments.output.PrintList("programs", *programs, {{"ok", true}, {"to", arguments.to}});
   return kDone;
 }
@@ -172,7 +175,7 @@ void AddProgramOptions(CLI::App* command, const std::shared_ptr<ProgramArguments
   command->add_option("--to", arguments->to, "Directory to put it into")
       ->check(IsAbsolute)
       ->capture_default_str();
-  command->add_flag("--force", arguments->force, "Replace a newer version, too");
+  command->add_flag("--allow-downgrade", arguments->allow_downgrade, "Replace a newer version, too");
   arguments->output.AddTo(command);
   command->callback([&root, status, arguments] { *status = InstallProgramsOf(root, *arguments); });
 }
@@ -183,12 +186,13 @@ void AddCli(CLI::App* install, const Root& root, int* status) {
   arguments->to = "/usr/local/bin";
   CLI::App* cli = install->add_subcommand("cli", "Put railctl itself on the host");
   AddProgramOptions(cli, arguments, root, status);
-  help::Set(cli,
-            {.examples = {{"railctl install cli", "into /usr/local/bin"},
-                          {"railctl install cli --to /opt/bin --force", "also over a newer version"}},
-             .columns = ColumnsOf<install::InstalledProgram>(),
-             .statuses = {{kDone, "railctl is there"},
-                          {kFailed, "it is not: the directory is missing, or a newer version is there"}}});
+  help::Set(
+      cli,
+      {.examples = {{"railctl install cli", "into /usr/local/bin"},
+                    {"railctl install cli --to /opt/bin --allow-downgrade", "also over a newer version"}},
+       .columns = ColumnsOf<install::InstalledProgram>(),
+       .statuses = {{kDone, "railctl is there"},
+                    {kFailed, "it is not: the directory is missing, or a newer version is there"}}});
 }
 
 void AddCni(CLI::App* install, const Root& root, int* status) {
@@ -201,7 +205,7 @@ void AddCni(CLI::App* install, const Root& root, int* status) {
   help::Set(cni,
             {.more = "It puts both or none.",
              .examples = {{"railctl install cni", "into /opt/cni/bin"},
-                          {"railctl install cni --to /usr/lib/cni --force",
+                          {"railctl install cni --to /usr/lib/cni --allow-downgrade",
                            "for Debian's containerd, in any case"}},
              .columns = ColumnsOf<install::InstalledProgram>(),
              .statuses = {{kDone, "both are there"},

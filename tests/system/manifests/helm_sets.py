@@ -122,14 +122,14 @@ def of_mixtures():
               values={'updateStrategy': {'rollingUpdate': {'maxSurge': '20%'}}, 'minReadySeconds': 15, 'resources': {'railheadd': amounts},
                       'tolerations': [toleration], 'nodeSelector': {'railhead.io/nics': None, 'pool': 'gpu'},
                       'priorityClassName': 'system-cluster-critical', 'podLabels': {'team': 'net'}, 'podAnnotations': {'note': '1'},
-                      'cniInstall': {'force': True, 'dacOverride': True}, 'extraArgs': ['--log-level=debug'],
+                      'cniInstall': {'allowDowngrade': True, 'dacOverride': True}, 'extraArgs': ['--log-level=debug'],
                       'monitoring': {'listenAddress': '[::1]', 'port': 9000}},
               patch=[replace('/spec/updateStrategy/rollingUpdate/maxSurge', '20%'), replace('/spec/minReadySeconds', 15),
                      replace(f'{FIRST}/resources', amounts), replace('/spec/template/spec/tolerations', [toleration]),
                      replace('/spec/template/spec/nodeSelector', {'pool': 'gpu'}),
                      replace('/spec/template/spec/priorityClassName', 'system-cluster-critical'),
                      add('/spec/template/metadata/labels/team', 'net'), add('/spec/template/metadata/annotations', {'note': '1'}),
-                     replace(f'{INIT}/0/command', ['railctl', 'install', 'cni', '--force', '--to', '/host/opt/cni/bin']),
+                     replace(f'{INIT}/0/command', ['railctl', 'install', 'cni', '--allow-downgrade', '--to', '/host/opt/cni/bin']),
                      add(f'{INIT}/0/securityContext/capabilities/add', ['DAC_OVERRIDE']),
                      replace(f'{FIRST}/args', ['--http-address=[::1]:9000', '--log-level=debug'])])
 

@@ -1,6 +1,7 @@
 #!/bin/bash
 # durable.sh RAILCTL - whatever a loss of power leaves of `railctl install` is a whole program: each new
 # file is on the disk before it gets its name, and the names are before railctl says that it is done.
+# And programs that are there already are no reason to write: the directory may be read-only.
 set -euo pipefail
 railctl=$1
 work=$(mktemp -d)
@@ -20,3 +21,10 @@ rename to/railhead
 rename to/railhead-ipam
 fsync to'
 [ "$calls" = "$expected" ] || { printf 'durable.sh: it did:\n%s\nnot:\n%s\n' "$calls" "$expected" >&2; exit 1; }
+
+# As a read-only file system answers, also for a name that is not there.
+readonly_calls=unlink,unlinkat,rename,renameat,renameat2,mkdir,chmod,fchmod
+ASAN_OPTIONS=detect_leaks=0 strace -o "$work/trace" -e trace="$readonly_calls" -e inject="$readonly_calls:error=EROFS" \
+    "$railctl" install cni --from "$work/from" --to "$work/to" >"$work/answer" 2>&1 ||
+    { printf 'durable.sh: the same programs in a read-only directory:\n%s\n' "$(<"$work/answer")" >&2; exit 1; }
+[ "$(grep -c unchanged "$work/answer")" = 2 ] || { printf 'durable.sh: not unchanged:\n%s\n' "$(<"$work/answer")" >&2; exit 1; }

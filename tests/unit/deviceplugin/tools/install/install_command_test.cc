@@ -59,12 +59,13 @@ TEST_F(InstallCommandTest, ANewerProgramIsNotReplaced) {
   const ProcessOutput output = Run({"cni", "--from", "/image"});
   EXPECT_EQ(output.status, 1);
   EXPECT_NE(output.err.find("version 99.0.0, newer than"), std::string::npos) << output.err;
-  EXPECT_NE(output.err.find("--force"), std::string::npos) << output.err;
+  EXPECT_NE(output.err.find("--allow-downgrade"), std::string::npos) << output.err;
+  EXPECT_NE(output.err.find("cniInstall.allowDowngrade"), std::string::npos) << output.err;
   EXPECT_EQ(temp_.Read("/opt/cni/bin/railhead"), newer);
   const json refused = RunJson({"cni", "--from", "/image"});
   EXPECT_EQ(refused["ok"], false);
   EXPECT_EQ(refused["error"]["code"], "conflict");
-  EXPECT_EQ(Run({"cni", "--from", "/image", "--force"}).status, 0);
+  EXPECT_EQ(Run({"cni", "--from", "/image", "--allow-downgrade"}).status, 0);
   EXPECT_NE(temp_.Read("/opt/cni/bin/railhead"), newer);
 }
 
@@ -81,7 +82,7 @@ TEST_F(InstallCommandTest, RailctlItself) {
   temp_.Write("/usr/local/bin/railctl", newer, true);
   EXPECT_NE(Run({"cli"}).err.find("version 99.0.0, newer than"), std::string::npos);
   EXPECT_EQ(temp_.Read("/usr/local/bin/railctl"), newer);
-  EXPECT_EQ(RunJson({"cli", "--force"})["programs"][0]["outcome"], "replaced");
+  EXPECT_EQ(RunJson({"cli", "--allow-downgrade"})["programs"][0]["outcome"], "replaced");
 }
 
 TEST_F(InstallCommandTest, TheListOfSystemCalls) {

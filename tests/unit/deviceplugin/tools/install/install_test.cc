@@ -1,10 +1,12 @@
 #include "deviceplugin/tools/install/install.h"
 
+#include <elf.h>
 #include <gtest/gtest.h>
 #include <sys/file.h>
 #include <sys/stat.h>
 
 #include <atomic>
+#include <cstring>
 #include <map>
 #include <thread>
 
@@ -16,6 +18,21 @@ namespace {
 
 std::string Program(const std::string& name, const std::string& version, const std::string& more = "") {
   return "#!/bin/sh\n" + more + "echo " + name + " " + version + "\n";
+}
+
+// The beginning of a program for a 64-bit ARM machine, which does not run on others.
+std::string ArmProgram() {
+  Elf64_Ehdr header{};
+  std::memcpy(header.e_ident, ELFMAG, SELFMAG);
+  header.e_ident[EI_CLASS] = ELFCLASS64;
+  header.e_ident[EI_DATA] = ELFDATA2LSB;
+  header.e_ident[EI_VERSION] = EV_CURRENT;
+  header.e_type = ET_DYN;
+  header.e_machine = EM_AARCH64;
+  header.e_version = EV_CURRENT;
+  std::string content(sizeof header, '\0');
+  std::memcpy(content.data(), &header, sizeof header);
+  return content;
 }
 
 class InstallProgramsTest : public ::testing::Test {
@@ -106,6 +123,24 @@ TEST_F(InstallProgramsTest, TheSameButNotExecutable) {
   EXPECT_EQ(ModeOf(Host("railhead-ipam")), 0755U);
 }
 
+TEST_F(InstallProgramsTest, AnImageForAnotherMachine) {
+  Give(order_.to, "1.1.0");
+  Write(order_.from + "/railhead-ipam", ArmProgram());
+  ExpectRefused(ErrorCode::kInvalid, "is a program for aarch64, and this node is x86_64");
+}
+
+TEST_F(InstallProgramsTest, ProgramsOfAnotherMachineAreReplaced) {
+  for (const char* name : {"railhead", "railhead-ipam"}) Write(Host(name), ArmProgram());
+  const auto programs = InstallPrograms(order_);
+  ASSERT_TRUE(programs) << Describe(programs.error());
+  for (const auto& program : *programs) {
+    EXPECT_EQ(program.outcome, install::InstallOutcome::kReplaced);
+    EXPECT_EQ(program.warning,
+              Host(program.name) + " is a program for aarch64, and this node is x86_64; it is replaced");
+  }
+  EXPECT_EQ(There()["railhead"], Program("railhead", "1.2.0"));
+}
+
 TEST_F(InstallProgramsTest, DamagedOnesAreReplaced) {
   for (const char* name : {"railhead", "railhead-ipam"})
     Write(Host(name),
@@ -117,7 +152,7 @@ TEST_F(InstallProgramsTest, DamagedOnesAreReplaced) {
 TEST_F(InstallProgramsTest, NewerOnesStay) {
   Give(order_.to, "1.10.0");
   ExpectRefused(ErrorCode::kConflict, "1.10.0");
-  order_.force = true;
+  order_.allow_downgrade = true;
   ExpectAll(install::InstallOutcome::kReplaced, "1.10.0");
 }
 
@@ -166,7 +201,7 @@ TEST_F(InstallProgramsTest, AFailureLeavesWhatWas) {
 // A reader always finds a complete program, and an installation does not disturb a running program.
 TEST_F(InstallProgramsTest, ThereIsAlwaysOne) {
   Give(order_.to, "1.0.0");
-  order_.force = true;
+  order_.allow_downgrade = true;
   const install::ProgramOrder other{root_.directory() + "/other", order_.to, order_.names, true};
   ASSERT_TRUE(MakeDirectories(other.from));
   Give(other.from, "1.1.0");
