@@ -26,6 +26,7 @@ from references import Rendering
 
 CHART = REPO / 'manifests/helm/railhead'
 PAGE = REPO / 'docs/reference/helm-values.md'
+QUICK_START = REPO / 'docs/start/quick-start.md'
 
 
 def of_types(models, documents):
@@ -207,6 +208,37 @@ def of_notes(chart):
             yield from (f'NOTES.txt with {examples}: {problem}' for problem in Rendering(chart.objects(examples, values), '').of_pods(pod))
 
 
+def of_quick_start(chart):
+    """The cluster part of the quick start: its files exist, and what it installs has the objects, label and resource that it names."""
+    text = QUICK_START.read_text(encoding='utf-8')
+    commands = [line.strip() for line in text.splitlines() if line.startswith('    ')]
+    for name in sorted(set(re.findall(r'(?<![\w/])(?:manifests|tests)/[\w./-]+', '\n'.join(commands)))):
+        if not (REPO / name).exists():
+            yield f'quick-start.md: there is no {name}'
+    example = re.search(r'cp manifests/helm/railhead/examples/([\w-]+)\.yaml values\.yaml', text)
+    install = next((line.split() for line in commands if line.startswith('helm install ')), [])
+    if not example or '--set' not in install or '-n' not in install:
+        yield 'quick-start.md: no example is copied to values.yaml, or helm install has no -n or --set'
+        return
+    key, value = install[install.index('--set') + 1].split('=')
+    for part in reversed(key.split('.')):
+        value = {part: value}
+    try:
+        documents = chart.objects([example[1]], value)
+    except Problem as problem:
+        yield from (f'quick-start.md: helm install: {line}' for line in str(problem).splitlines())
+        return
+    daemonset = fabric_and_daemonset(documents)[1]
+    namespace, selector = install[install.index('-n') + 1], daemonset['spec']['template']['spec']['nodeSelector']
+    wanted = [f'kubectl label node NODE {" ".join(f"{label}={to}" for label, to in selector.items())}',
+              f'kubectl -n {namespace} rollout status daemonset {daemonset["metadata"]["name"]}']
+    yield from (f'quick-start.md: the command is missing: {command}' for command in wanted if command not in commands)
+    for name in sorted(set(re.findall(r'kubectl apply -f (manifests/[\w./-]+)', text))):
+        if (REPO / name).is_file():
+            pod = load((REPO / name).read_text(encoding='utf-8'))
+            yield from (f'quick-start.md: {name}: {problem}' for problem in Rendering(documents, '').of_pods(pod))
+
+
 def of_removal(chart):
     """The check before `helm uninstall`: in the release's image, with the resources of the fabric. unit.install.removal has what it finds."""
     more = {'image': {'registry': 'a.example'}, 'networks': [{'namespace': 'default', 'resource': 'example.com/nic'}]}
@@ -318,7 +350,7 @@ def main():
                 found = str(problem).splitlines()
             problems += [f'{one.name}: {problem}' for problem in found]
         if not problems:
-            for check in (of_rollout, of_existing_fabric, of_namespace, of_monitoring, of_notes, of_removal, of_openshift, of_refusals):
+            for check in (of_rollout, of_existing_fabric, of_namespace, of_monitoring, of_notes, of_quick_start, of_removal, of_openshift, of_refusals):
                 problems += check(chart)
             problems += of_images(chart, version)
             problems += of_planted(chart, kustomize, sets)
