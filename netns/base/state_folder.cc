@@ -228,7 +228,7 @@ class Interrupter {
 //
 // The kernel's queue (fs/locks.c) is first come, first served and wakes one. A process that polls instead
 // gets the lock by luck: of 32 at once the last waited ten times as long as most.
-bool LockWithin(int fd, milliseconds limit) {
+bool WaitForLock(int fd, milliseconds limit) {
   const auto deadline = Clock::now() + limit;
   const Interrupter interrupter(limit);
   for (;;) {
@@ -244,6 +244,17 @@ bool LockWithin(int fd, milliseconds limit) {
 
 }  // namespace
 
+Result<void> LockWithin(int fd, const std::string& path, milliseconds limit) {
+  if (::flock(fd, LOCK_EX | LOCK_NB) == 0) return {};
+  if (errno != EWOULDBLOCK && errno != EINTR) return FailSys(errno, "locking " + path);
+  if (limit > milliseconds::zero()) {
+    if (WaitForLock(fd, limit)) return {};
+    if (errno != EINTR) return FailSys(errno, "locking " + path);
+  }
+  return Fail(ErrorCode::kTimeout,
+              "locking " + path + ": still held after " + std::to_string(limit.count()) + " ms");
+}
+
 Result<FileLock> FileLock::Acquire(const std::string& path, std::chrono::milliseconds limit) {
   // Read-only: each close of a file open for writing would wake the processes that watch lock files.
   auto opened = OpenOwnFile(path, O_RDONLY | O_CREAT);
@@ -252,14 +263,8 @@ Result<FileLock> FileLock::Acquire(const std::string& path, std::chrono::millise
     opened = OpenOwnFile(path, O_RDONLY | O_CREAT);
   }
   UniqueFd fd = RH_TRY_WRAP(std::move(opened), "opening the lock");
-  if (::flock(fd.get(), LOCK_EX | LOCK_NB) == 0) return FileLock(std::move(fd));
-  if (errno != EWOULDBLOCK && errno != EINTR) return FailSys(errno, "locking " + path);
-  if (limit > milliseconds::zero()) {
-    if (LockWithin(fd.get(), limit)) return FileLock(std::move(fd));
-    if (errno != EINTR) return FailSys(errno, "locking " + path);
-  }
-  return Fail(ErrorCode::kTimeout,
-              "locking " + path + ": still held after " + std::to_string(limit.count()) + " ms");
+  RH_TRY(LockWithin(fd.get(), path, limit));
+  return FileLock(std::move(fd));
 }
 
 }  // namespace railhead

@@ -64,6 +64,10 @@ Result<void> MakeStateFolderOf(const Root& root, const std::string& file);
 // exist.
 Result<void> WriteStateFile(const Root& root, const std::string& file, std::string_view content);
 
+// Takes an exclusive flock(2) on the open file `path`, as FileLock does. kTimeout when someone else still
+// holds it after `limit`.
+Result<void> LockWithin(int fd, const std::string& path, std::chrono::milliseconds limit);
+
 // An exclusive flock(2) on a file, held while the object lives.
 //
 // The kernel drops it when the last descriptor of the open file description is closed. A killed holder

@@ -17,6 +17,7 @@ using Json = nlohmann::ordered_json;
 
 constexpr const char* kPresent = "the present fabric";
 constexpr const char* kWanted = "the wanted fabric";
+const std::string kUnreadable = "the unreadable attachment ";
 constexpr std::size_t kShownContainer = 12;
 
 template <typename T>
@@ -52,12 +53,13 @@ bool IsKeyChanged(const Json& before, const Json& after, const std::string& key)
 class Composer {
  public:
   Composer(const Fabric& present, const Fabric& wanted, Json present_text, Json wanted_text,
-           const RailUse& use)
+           const RailUse& use, const PfIdOf& pf_id)
       : present_(present),
         wanted_(wanted),
         present_text_(std::move(present_text)),
         text_(std::move(wanted_text)),
-        use_(use) {}
+        use_(use),
+        pf_id_(pf_id) {}
 
   Result<std::vector<PendingChange>> Run() {
     for (const Rail& rail : present_.rails) KeepIfBusy(rail);
@@ -81,10 +83,18 @@ class Composer {
     for (const Json* keys : {&old_keys, &new_keys}) {
       for (const auto& [key, value] : keys->items()) {
         const bool implied = key == "table" && written != nullptr && !IsWritten(*written, "table");
-        if (!implied && !IsForNewPodsOnly(key) && IsKeyChanged(old_keys, new_keys, key)) return true;
+        if (implied || IsForNewPodsOnly(key) || !IsKeyChanged(old_keys, new_keys, key)) continue;
+        if (key != "pf" || IdsOf(before) != IdsOf(after)) return true;
       }
     }
     return false;
+  }
+
+  // A PF may have its netdev's name in one fabric and its PCI address in the other.
+  [[nodiscard]] std::vector<std::string> IdsOf(const Rail& rail) const {
+    std::vector<std::string> ids = rail.pfs;
+    if (pf_id_) std::ranges::transform(ids, ids.begin(), pf_id_);
+    return ids;
   }
 
   void KeepIfBusy(const Rail& rail) {
@@ -126,9 +136,10 @@ class Composer {
 
   [[nodiscard]] bool MovesTo(const Rail& kept, const Rail& other) const {
     const Rail* before = present_.FindRail(other.name);
-    if (before != nullptr && before->pfs == other.pfs && before->position == other.position) return false;
+    const auto others = IdsOf(other);
+    if (before != nullptr && IdsOf(*before) == others && before->position == other.position) return false;
     return (kept.position && kept.position == other.position) ||
-           std::ranges::any_of(kept.pfs, [&](const std::string& pf) { return Contains(other.pfs, pf); });
+           std::ranges::any_of(IdsOf(kept), [&](const std::string& pf) { return Contains(others, pf); });
   }
 
   // Busy rails keep their tables. Where that gives two rails one table, the one that states none gets
@@ -226,6 +237,7 @@ class Composer {
   const Json present_text_;
   Json text_;
   const RailUse& use_;
+  const PfIdOf& pf_id_;
   std::set<std::string> kept_;
   std::vector<PendingChange> pending_;
   bool changed_ = false;
@@ -264,7 +276,7 @@ RailUse RailsInUse(const JournalScan& scan) {
     }
   }
   for (const UnreadableEntry& entry : scan.unreadable)
-    use.unreadable.insert("the unreadable attachment " + entry.key.ToString());
+    use.unreadable.insert(kUnreadable + entry.key.ToString());
   return use;
 }
 
@@ -272,7 +284,14 @@ std::string TextOf(const PendingChange& change) {
   std::string text = change.kind == PendingKind::kRail ? std::string() : change.name + ": ";
   text += Join({change.rails.begin(), change.rails.end()}, ", ");
   text += change.rails.size() == 1 ? " is in use by " : " are in use by ";
-  return text + std::to_string(change.pods.size()) + (change.pods.size() == 1 ? " pod" : " pods");
+  // What an unreadable attachment is of is unknown; its name says how to find it.
+  std::vector<std::string> users;
+  for (const std::string& pod : change.pods) {
+    if (pod.starts_with(kUnreadable)) users.push_back(pod);
+  }
+  const std::size_t pods = change.pods.size() - users.size();
+  if (pods > 0) users.insert(users.begin(), std::to_string(pods) + (pods == 1 ? " pod" : " pods"));
+  return text + Join(users, ", ");
 }
 
 std::set<std::string> RailsOf(const std::vector<PendingChange>& changes) {
@@ -287,12 +306,13 @@ Error ConflictWithUse(Error error, const std::set<std::string>& rails) {
   return error;
 }
 
-Result<Composition> Compose(const std::string& present, const std::string& wanted, const RailUse& use) {
+Result<Composition> Compose(const std::string& present, const std::string& wanted, const RailUse& use,
+                            const PfIdOf& pf_id) {
   const Fabric before = RH_TRY(ParseFabric(present, kPresent));
   const Fabric after = RH_TRY(ParseFabric(wanted, kWanted));
   // What has been read is JSON.
   Composer composer(before, after, Json::parse(present, nullptr, false), Json::parse(wanted, nullptr, false),
-                    use);
+                    use, pf_id);
   auto pending = RH_TRY(composer.Run());
   if (!composer.changed()) return Composition{wanted, {}};
   Composition composition{record::Dump(composer.text(), 2) + "\n", std::move(pending)};

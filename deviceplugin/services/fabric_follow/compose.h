@@ -15,6 +15,7 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <set>
 #include <string>
@@ -60,7 +61,7 @@ struct PendingChange {
   bool operator==(const PendingChange&) const = default;
 };
 
-// "rail3 is in use by 2 pods"
+// "rail3 is in use by 2 pods", "rail3 is in use by 1 pod, the unreadable attachment c1/rails@net1"
 std::string TextOf(const PendingChange& change);
 // All rails that have to be drained for these changes.
 std::set<std::string> RailsOf(const std::vector<PendingChange>& changes);
@@ -73,8 +74,12 @@ struct Composition {
   std::vector<PendingChange> pending;  // rails first, in the present fabric's order
 };
 
-// `present` and `wanted`: the texts of two valid fabrics.
-Result<Composition> Compose(const std::string& present, const std::string& wanted, const RailUse& use);
+// The id of the PF that a fabric names: the same for its netdev's name and its PCI address.
+using PfIdOf = std::function<std::string(const std::string& pf)>;
+
+// `present` and `wanted`: the texts of two valid fabrics. Without `pf_id` each name is a PF of its own.
+Result<Composition> Compose(const std::string& present, const std::string& wanted, const RailUse& use,
+                            const PfIdOf& pf_id = {});
 
 }  // namespace railhead::fabric_follow
 

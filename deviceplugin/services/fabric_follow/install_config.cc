@@ -7,6 +7,7 @@
 #include "cni/state/journal.h"
 #include "deviceplugin/node/topology/topology.h"
 #include "deviceplugin/services/fabric_follow/fabric_errors.h"
+#include "netns/sys/pci.h"
 
 namespace railhead::fabric_follow {
 namespace {
@@ -26,6 +27,13 @@ Result<bool> AddFile(const std::string& directory, const char* name, const Error
 std::vector<Error> ErrorsInTopology(const std::string& text, const std::string& what) {
   const auto parsed = topology::ParseTopologyConfig(text, what);
   return parsed ? std::vector<Error>{} : std::vector<Error>{parsed.error()};
+}
+
+// A PF that this node lacks keeps its name.
+std::string IdOfPf(const Root& root, const std::string& pf) {
+  if (const auto address = PciAddress::Parse(pf)) return address->ToString();
+  const auto found = PciAddressOfNetdev(root, pf);
+  return found && *found ? (*found)->ToString() : pf;
 }
 
 }  // namespace
@@ -48,7 +56,8 @@ Result<std::vector<PendingChange>> KeepBusyRails(const Root& root, const install
   if (!present || *present == fabric->content || !ParseFabric(*present, kFabricName))
     return std::vector<PendingChange>{};
   const JournalScan scan = RH_TRY(Journal(root).Scan());
-  Composition composition = RH_TRY(Compose(*present, fabric->content, RailsInUse(scan)));
+  Composition composition = RH_TRY(Compose(*present, fabric->content, RailsInUse(scan),
+                                           [&root](const std::string& pf) { return IdOfPf(root, pf); }));
   // The objects that services read name rails, too.
   if (composition.text != fabric->content) {
     auto errors = ErrorsInFabric(composition.text, "the fabric that keeps rails in use");

@@ -1,13 +1,13 @@
 #include "deviceplugin/support/install/install_directory.h"
 
 #include <fcntl.h>
-#include <sys/file.h>
 #include <sys/stat.h>
 
 #include <cerrno>
 #include <utility>
 
 #include "netns/base/files.h"
+#include "netns/base/state_folder.h"
 
 namespace railhead::install {
 namespace {
@@ -22,15 +22,17 @@ bool HasMode(const std::string& path, mode_t mode) {
 
 }  // namespace
 
-Result<InstallDirectory> InstallDirectory::Open(const std::string& path) {
+Result<InstallDirectory> InstallDirectory::Open(const std::string& path, std::chrono::milliseconds limit) {
   UniqueFd fd(::open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
   if (!fd.valid()) {
     Error error = SysError(errno, "opening directory " + path);
     error.hint = "make the directory, or name the one that is meant";
     return Fail(std::move(error));
   }
-  while (::flock(fd.get(), LOCK_EX) != 0) {
-    if (errno != EINTR) return FailSys(errno, "locking directory " + path);
+  if (auto locked = LockWithin(fd.get(), path, limit); !locked) {
+    if (locked.error().code == ErrorCode::kTimeout)
+      locked.error().hint = "another installer has the directory: railctl install or railheadd";
+    return Fail(std::move(locked.error()));
   }
   return InstallDirectory(path, std::move(fd));
 }

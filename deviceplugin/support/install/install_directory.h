@@ -11,6 +11,7 @@
 #include <sys/types.h>
 
 #include <array>
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <string>
@@ -23,6 +24,9 @@
 #include "netns/json/record.h"
 
 namespace railhead::install {
+
+// An installer needs a second or two, mostly for fsync(2).
+inline constexpr std::chrono::seconds kInstallerLimit{30};
 
 struct FileToInstall {
   std::string name;
@@ -47,8 +51,9 @@ struct InstalledFile {
 
 class InstallDirectory {
  public:
-  // Waits for another installer.
-  static Result<InstallDirectory> Open(const std::string& path);
+  // Waits for another installer. kTimeout when it still works after `limit`.
+  static Result<InstallDirectory> Open(const std::string& path,
+                                       std::chrono::milliseconds limit = kInstallerLimit);
 
   [[nodiscard]] std::string PathOf(std::string_view name) const;
   // Replaces each file in one step, once all of them are on the disk. A file with the same content and mode

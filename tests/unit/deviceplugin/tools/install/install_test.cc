@@ -238,6 +238,15 @@ TEST_F(InstallProgramsTest, OneAfterTheOther) {
   EXPECT_EQ(older->error().code, ErrorCode::kConflict);
 }
 
+TEST_F(InstallProgramsTest, TheWaitForAnotherInstallerEnds) {
+  const auto first = install::InstallDirectory::Open(order_.to);
+  ASSERT_TRUE(first);
+  const auto second = install::InstallDirectory::Open(order_.to, std::chrono::milliseconds(20));
+  ASSERT_FALSE(second);
+  EXPECT_EQ(second.error().code, ErrorCode::kTimeout);
+  EXPECT_NE(second.error().message.find(order_.to), std::string::npos) << second.error().message;
+}
+
 constexpr std::chrono::seconds kLong{60};
 
 // semver.org, section 11, and what lies around it.
