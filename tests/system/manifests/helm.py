@@ -294,6 +294,8 @@ PLANTED = [    # set, file, what is replaced, by what, a word of what is said
     ('multus', 'templates/daemonset.yaml', '--keep-valid, ', '', '/command'),
     ('multus', 'templates/daemonset.yaml', ', "--follow-config=/config"', '', '/command'),
     ('multus', 'templates/_helpers.tpl', '  railhead-fabric\n', '  railhead-fabric-{{ .Values.fabric | toJson | sha256sum | trunc 10 }}\n', 'only the chart'),
+    ('k3s', 'templates/_helpers.tpl', '"/var/lib/rancher/k3s/data/cni"', '"/opt/cni/bin"', '/hostPath/path'),
+    ('openshift', 'templates/_helpers.tpl', '"/var/lib/cni/bin"', '"/opt/cni/bin"', '/hostPath/path'),
     ('confined', 'templates/daemonset.yaml', 'railhead/railheadd.json', 'railheadd.json', 'localhostProfile'),
     ('kubernetes-store', 'templates/kubernetes-store.yaml', 'role.yaml', 'none.yaml', 'lacks files/kubernetes-store/none.yaml'),
     ('node-status', 'templates/node-conditions.yaml', 'files/node-conditions/role.yaml', 'files/kubernetes-store/role.yaml', 'only kustomize'),
