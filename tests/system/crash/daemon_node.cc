@@ -24,6 +24,8 @@ constexpr std::chrono::milliseconds kPoll{5};
 constexpr std::size_t kShown = 3000;  // bytes of the log
 constexpr const char* kCarrier = "/sys/class/net/pf0/carrier";
 constexpr const char* kFabric = "/etc/railhead/fabric.json";
+constexpr const char* kWantedDirectory = "/config";
+constexpr const char* kWanted = "/config/fabric.json";
 constexpr const char* kConfig = "/etc/railhead/config.json";
 constexpr const char* kStateDirectories[] = {"/run", "/var"};
 
@@ -70,7 +72,7 @@ Result<void> DaemonNode::Reset() {
   directory_ = "/kubelet" + std::to_string(++kubelets_);
   given_.clear();
   expected_.clear();
-  named_ = false;
+  named_ = follows_ = false;
   std::error_code error;
   for (const char* directory : kStateDirectories) fs::remove_all(root_.Path(directory), error);
   fs::remove(LogPath(), error);
@@ -121,7 +123,13 @@ Result<void> DaemonNode::Configure(const std::string& late) {
   for (auto& [resource, expected] : expected_) expected = {};
   expected_[kEarly] = {count, count};
   expected_[late] = {count, count};
-  return WriteAtomic(root_.Path(kFabric), text, Sync::kVolatile, 0644);
+  return WriteAtomic(root_.Path(follows_ ? kWanted : kFabric), text, Sync::kVolatile, 0644);
+}
+
+Result<void> DaemonNode::Follow() {
+  follows_ = true;
+  RH_TRY(MakeDirectories(root_.Path(kWantedDirectory)));
+  return Configure(kLate);
 }
 
 Result<void> DaemonNode::ConfigureNamed() {
@@ -144,6 +152,7 @@ Result<void> DaemonNode::StartDaemon(std::function<bool(const Change&)> kill_bef
   command.arguments = {
       setting_.programs + "/railheadd", "--kubelet-dir", directory_,          "--log-level", "debug",
       "--reconcile-interval",           "3600",          "--resync-interval", "3600"};
+  if (follows_) command.arguments.insert(command.arguments.end(), {"--follow-config", kWantedDirectory});
   if (named_) command.arguments.insert(command.arguments.end(), {"--config-file", kConfig, "--use-cdi"});
   command.environment = {"RAILHEAD_ROOT=" + root_.prefix(), "PATH=/usr/sbin:/usr/bin:/sbin:/bin"};
   command.input = "";

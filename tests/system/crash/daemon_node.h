@@ -62,6 +62,8 @@ class DaemonNode {
 
   // Writes fabric.json. `late` is the name of the resource with slots.
   Result<void> Configure(const std::string& late);
+  // From now on railheadd follows a directory (--follow-config), and Configure() writes there.
+  Result<void> Follow();
   // Writes config.json instead, for --use-cdi.
   Result<void> ConfigureNamed();
   void SetCarrier(bool on);
@@ -120,6 +122,7 @@ class DaemonNode {
   std::vector<Given> given_;
   std::map<std::string, Expected> expected_;
   bool named_ = false;
+  bool follows_ = false;
   std::thread daemon_;
   std::atomic<bool> ended_{false};
   std::atomic<pid_t> pid_{0};

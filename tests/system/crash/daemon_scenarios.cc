@@ -166,6 +166,13 @@ Result<void> Reload(DaemonNode& node) {
   node.Signal(SIGHUP);
   return node.AwaitReady();
 }
+Result<void> Follow(DaemonNode& node) {
+  return node.Follow();
+}
+Result<void> FollowMore(DaemonNode& node) {
+  RH_TRY(node.Configure(kMore));
+  return node.AwaitReady();
+}
 Result<void> GiveMore(DaemonNode& node) {
   RH_TRY(node.Allocate(kMore, 2));
   return node.Allocate(kEarly, 2);
@@ -191,6 +198,7 @@ const std::vector<Scenario>& DaemonScenarios() {
       {"health", false, Nothing, LoseCarrier, RegainCarrier},
       {"reconcile", true, KillAdd, AwaitRestore, AddAndDel},
       {"reload", false, Nothing, Reload, GiveMore},
+      {"follow", false, Follow, FollowMore, GiveMore},
       {"stop", false, Nothing, Stop, GiveOfBoth},
   };
   return scenarios;

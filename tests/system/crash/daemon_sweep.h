@@ -9,6 +9,7 @@
 //   `health`: a PF loses its carrier.
 //   `reconcile`: an ADD was killed, and railheadd restores its devices.
 //   `reload`: another configuration, which replaces one resource by another.
+//   `follow`: the same by the directory that railheadd follows.
 //   `stop`: SIGTERM.
 //
 // A change is a call of any thread that makes, writes, renames or removes a file, binds or connects a socket,
