@@ -145,7 +145,8 @@ constexpr std::array<std::pair<ErrorCode, int>, 15> kCodes{{
 // Names from configurations appear in messages, which runtimes print and log unchanged.
 std::string MadeSafe(std::string text) {
   for (char& c : text) {
-    if ((c >= 0 && c < ' ') || c == 0x7f) c = '?';
+    const auto byte = static_cast<unsigned char>(c);  // char has no sign on arm64
+    if (byte < ' ' || byte == 0x7f) c = '?';
   }
   return text;
 }
