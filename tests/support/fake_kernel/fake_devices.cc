@@ -88,7 +88,7 @@ DeviceState AllSettings() {
   return state;
 }
 
-// Sources: include/uapi/linux/ethtool_netlink.h and if_link.h of the releases.
+// Sources: include/uapi/linux/ethtool_netlink.h and include/uapi/linux/if_link.h of the releases.
 FakeRelease ReleaseOf(std::string_view field) {
   static constexpr std::pair<std::string_view, FakeRelease> kSince[] = {
       {"tcx.", {6, 6}},
