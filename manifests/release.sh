@@ -1,0 +1,65 @@
+#!/bin/bash
+# release.sh - builds all files of a release below one directory, for amd64 and arm64.
+#
+# usage: manifests/release.sh [--out DIR] [--dirty]
+#   --out DIR   build/dist
+#   --dirty     also of a tree with changes that are not committed
+# Makes the image of amd64 with its bill of materials (SPDX), .deb, .rpm and the programs of both architectures, the chart, the JSON
+# schemas, the manual pages, kubectl-railhead, and SHA256SUMS of all. The same commit built twice on the same packages gives the same
+# bytes. arm64 is cross-built (package g++-aarch64-linux-gnu) with a sysroot of Debian packages (package/sysroot.sh).
+# exit status: 0; 1 with the reason on stderr; 2 wrong command line
+set -euo pipefail
+repo=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
+# shellcheck source=tests/setup.sh
+. "$repo/tests/setup.sh"
+readonly PROGRAMS=(railhead railhead-ipam railheadd railctl railhead-nvml)
+out=$repo/build/dist dirty=''
+while [ $# != 0 ]; do
+    case $1 in
+        --out) out=${2:?--out needs a directory} && shift ;;
+        --dirty) dirty=1 ;;
+        -h | --help) sed -n '2,/^set /p' "$0" | sed '$d; s/^# \?//' && exit ;;
+        *) sed -n '2,/^set /p' "$0" | sed '$d; s/^# \?//' >&2 && exit 2 ;;
+    esac
+    shift
+done
+die() { echo "release.sh: $*" >&2; exit 1; }
+[ -n "$dirty" ] || [ -z "$(git -C "$repo" status --porcelain)" ] || die 'the tree has changes that are not committed (--dirty takes them)'
+command -v aarch64-linux-gnu-g++ >/dev/null || die "this machine lacks 'aarch64-linux-gnu-g++': install the package g++-aarch64-linux-gnu"
+SOURCE_DATE_EPOCH=$(git -C "$repo" log -1 --format=%ct)
+export SOURCE_DATE_EPOCH
+version=$(sed -n 's/^project(railhead VERSION \([^ ]*\).*/\1/p' "$repo/CMakeLists.txt")
+rm -rf "$out" && mkdir -p "$out" && out=$(cd "$out" && pwd)
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+
+quietly() { "$@" >"$work/log" 2>&1 || { tail -n 40 "$work/log" >&2; die "failed: $*"; }; }
+# packed NAME DIRECTORY FILE...: a tar of these that depends on nothing but their names and contents.
+packed() {
+    tar --sort=name --format=ustar --mtime="@$SOURCE_DATE_EPOCH" --owner=0 --group=0 --numeric-owner --mode=u+rwX,go+rX,go-w \
+        -C "$2" -cf - "${@:3}" | gzip -9n >"$out/$1"
+}
+# architecture NAME BUILD: packages and programs of a build tree.
+architecture() {
+    quietly cpack -G DEB --config "$2/CPackConfig.cmake" -B "$work/$1"
+    quietly cpack -G RPM --config "$2/CPackConfig.cmake" -B "$work/$1"
+    mv "$work/$1"/*.deb "$work/$1"/*.rpm "$out/"
+    packed "railhead-$version-linux-$1.tar.gz" "$2/bin" "${PROGRAMS[@]}"
+}
+
+railhead_setup && railhead_build "${PROGRAMS[@]}" || exit 1
+quietly cmake --preset release -S "$repo" -B "$repo/build/arm64" -DCMAKE_TOOLCHAIN_FILE="$repo/manifests/package/cross.cmake" \
+    -DRAILHEAD_SYSROOT="$("$repo/manifests/package/sysroot.sh")" -DRAILHEAD_NATIVE_BIN="$RAILHEAD_BUILD/bin" -DRAILHEAD_BUILD_TESTS=OFF
+quietly cmake --build "$repo/build/arm64"
+architecture amd64 "$RAILHEAD_BUILD"
+architecture arm64 "$repo/build/arm64"
+quietly "$repo/manifests/image/build.py" --build "$RAILHEAD_BUILD" --out "$out/railhead-image-$version-amd64.tar"
+# Links into components/ become files, as in what `helm package` writes.
+cp -rL "$repo/manifests/helm/railhead" "$work/railhead"
+packed "railhead-$version.tgz" "$work" railhead
+mkdir "$work/root" && dpkg -x "$out/railhead_${version}_amd64.deb" "$work/root"
+packed "railhead-$version-schemas.tar.gz" "$work/root/usr/share/railhead" .
+packed "railhead-$version-man.tar.gz" "$work/root/usr/share/man" man8
+install -m 755 "$repo/manifests/kubectl-railhead" "$out/kubectl-railhead"
+(cd "$out" && sha256sum -- * >"$work/sums" && mv "$work/sums" SHA256SUMS && chmod 644 SHA256SUMS)
+echo "$out"
