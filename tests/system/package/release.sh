@@ -27,7 +27,7 @@ for pair in amd64:x86-64 arm64:aarch64; do
     mkdir -p "$work/$name"
     tar -xzf "railhead-$version-linux-$name.tar.gz" -C "$work/$name"
     for program in railhead railhead-ipam railheadd railctl railhead-nvml; do
-        file "$work/$name/$program" | grep -q "${pair##*:}" || fail "$program: $(file "$work/$name/$program")"
+        file "$work/$name/$program" | grep "${pair##*:}" >/dev/null || fail "$program: $(file "$work/$name/$program")"
     done
     [ "$(dpkg-deb -f "railhead_${version}_$name.deb" Architecture)" = "$name" ] || fail 'architecture of the .deb'
     dpkg-deb --fsys-tarfile "railhead_${version}_$name.deb" | tar -xO ./usr/bin/railctl | cmp - "$work/$name/railctl" || fail 'railctl of the .deb'
@@ -42,6 +42,6 @@ qemu-aarch64-static "$work/arm64/railctl" config schema fabric >"$work/schema"
 chroot "$work/amd64" /railctl config schema fabric | cmp - "$work/schema" || fail 'railctl of the architectures prints another schema'
 tar -xzf "railhead-$version-schemas.tar.gz" -O ./fabric.schema.json | cmp - "$work/schema" || fail 'the schema is not what railctl prints'
 ! tar -tvzf "railhead-$version.tgz" | grep '^l' || fail 'the chart has links'
-tar -tzf "railhead-$version.tgz" | grep -q '^railhead/Chart.yaml$' || fail 'the chart'
-tar -tzf "railhead-$version-man.tar.gz" | grep -q 'railctl.8.gz' || fail 'the manual pages'
+tar -tzf "railhead-$version.tgz" | grep '^railhead/Chart.yaml$' >/dev/null || fail 'the chart'
+tar -tzf "railhead-$version-man.tar.gz" | grep 'railctl.8.gz' >/dev/null || fail 'the manual pages'
 echo "the release has $(wc -l <SHA256SUMS) files, twice the same"
