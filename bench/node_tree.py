@@ -128,3 +128,4 @@ def add_processes(tree: Tree) -> None:
         tree.link(f'/proc/{pid}/ns/pid', 'pid:[4026531836]')
     limits = 'Max locked memory         unlimited            unlimited            bytes\n'
     tree.write(f'/proc/{PROCESSES}/limits', limits)
+    tree.write('/proc/sys/kernel/osrelease', '6.1.0-44-amd64\n')
