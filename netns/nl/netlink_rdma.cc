@@ -237,7 +237,7 @@ Message DeleteRdmaLinkMessage(std::uint32_t device_index) {
 }
 
 std::span<const RdmaResourceKind> RdmaResourceKinds() {
-  // Contexts come with every use of an uverbs node (Linux 5.11); the others are for kernels before.
+  // Contexts come with every use of an uverbs node (Linux 5.13); the others are for kernels before.
   static constexpr std::array<RdmaResourceKind, 6> kKinds = {
       {{"context", RDMA_NLDEV_CMD_RES_CTX_GET, RDMA_NLDEV_ATTR_RES_CTX},
        {"PD", RDMA_NLDEV_CMD_RES_PD_GET, RDMA_NLDEV_ATTR_RES_PD},

@@ -85,7 +85,7 @@ Verdict CheckKernel(const NodeFacts& facts) {
     verdict.Warn(
         name +
             " is older than 5.10: \"altNames\" need 5.5, and DEL does not undo a pod's ethtool settings "
-            "before 5.8",
+            "before 5.7",
         "Linux 5.10 or later");
   }
   const bool soft = facts.fabric && Contains(facts.fabric->rails, true, &Rail::soft_roce);

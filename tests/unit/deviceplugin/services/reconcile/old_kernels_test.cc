@@ -28,7 +28,7 @@ TEST_P(OldKernelTest, LinksSayNeitherParentNorNewSettings) {
   const auto devices = kernel_.OpenDevices(kernel_.HostNetns().value()).value();
   const DeviceState state = devices->Read(*pf0).value();
   EXPECT_EQ(state.Find("tcx.ingress"), nullptr);
-  EXPECT_EQ(state.Find("features.wanted") != nullptr, GetParam() >= FakeRelease(5, 8));
+  EXPECT_EQ(state.Find("features.wanted") != nullptr, GetParam() >= FakeRelease(5, 7));
 }
 
 TEST_P(OldKernelTest, AddCheckDel) {
