@@ -156,17 +156,35 @@ Result<void> RestoreMacByBinding(const RestoreContext& context, const AttachedDe
   const auto netdev = RH_TRY(FindOnHost(context, device));
   if (netdev && netdev->mac != device.before.mac) {
     administrative = device.before.mac;
+    if (!device.requested.vf.mac) RH_TRY(context.before_rebind(device.device, "mac"));
     RH_TRY(set(administrative));
     RH_TRY(context.kernel.RebindDriver(device.device));
   }
   return administrative == before ? Result<void>() : set(before);
 }
 
+// Restores a MAC that the pod changed. Errors are ignored, since they must not keep a sandbox from ending.
+// The PF may refuse now what it allowed the pod, or the driver made up a new MAC when it was bound again.
+void RestoreMacOfPod(const RestoreContext& context, const AttachedDevice& device, const Link& now) {
+  const MacAddress& before = device.before.mac;
+  if (device.requested.vf.mac || now.mac == before || before.IsZero()) return;
+  (void)context.host.ChangeLink(now.index, {.mac = before});
+}
+
+// A PF lets a trusted VF change even the MAC that the PF had set, and keeps the new one
+// (igb_set_vf_mac_addr).
+Result<bool> HasMacOfPod(const RestoreContext& context, const AttachedDevice& device) {
+  if (!NeedsRebindForMac(device.before.driver)) return false;
+  const auto now = RH_TRY(FindOnHost(context, device));
+  return now && now->mac != device.before.mac;
+}
+
 // Restores only VF settings that ADD changed and that differ now: a driver refuses settings that it does not
 // support even if nothing would change.
 Result<void> RestoreVf(const RestoreContext& context, const AttachedDevice& device) {
   // A rebind can have been interrupted while the PF had another MAC for the VF (RebindKeepingMac).
-  const bool mac = device.requested.vf.mac || !device.rebound_for.empty();
+  const bool mac =
+      device.requested.vf.mac || !device.rebound_for.empty() || RH_TRY(HasMacOfPod(context, device));
   if ((device.requested.vf.Empty() && !mac) || !device.before.vf) return {};
   const auto pf = RH_TRY(FindPfOnHost(context.root, context.host, device));
   if (!pf) return {};
@@ -198,14 +216,6 @@ template <typename Call>
 Result<void> AfterRestore(const RestoreContext& context, const AttachedDevice& device, const Call& call) {
   const bool set = device.before.vf && (!device.requested.vf.Empty() || !device.rebound_for.empty());
   return set ? CallDuringReset(call, context.deadline) : call();
-}
-
-// Restores a MAC that the pod changed. Errors are ignored, since they must not keep a sandbox from ending.
-// The PF may refuse now what it allowed the pod, or the driver made up a new MAC when it was bound again.
-void RestoreMacOfPod(const RestoreContext& context, const AttachedDevice& device, const Link& now) {
-  const MacAddress& before = device.before.mac;
-  if (device.requested.vf.mac || now.mac == before || before.IsZero()) return;
-  (void)context.host.ChangeLink(now.index, {.mac = before});
 }
 
 bool Changes(const LinkChange& change) {
@@ -285,8 +295,10 @@ Result<void> RestoreDeviceToHost(const RestoreContext& context, const AttachedDe
   if (device.before.user_space) return RestoreVf(context, device);  // it was never moved
   RH_TRY(BindIfUnbound(context, device));
   RH_TRY(LeavePod(context, device));
-  if (const auto found = RH_TRY(AwaitOnHost(context, device)); found)
+  if (const auto found = RH_TRY(AwaitOnHost(context, device)); found) {
     RH_TRY(RemoveUppers(context, device, *found));
+    RestoreMacOfPod(context, device, *found);  // before the PF takes the trust from it
+  }
   RH_TRY(RestoreVf(context, device));
   // While the link is down: a driver then stores settings without a reset, and refuses fewer.
   RH_TRY(RestoreDeviceSettings(context, device));

@@ -286,15 +286,30 @@ bool IsNest(const DeviceField& field) {
   return field.source == DeviceSource::kCoalesce;
 }
 
+// The number of the highest bit that is set, from 1 on; 0: none is.
+std::size_t HighestBit(const std::vector<std::uint8_t>& words) {
+  for (std::size_t bit = words.size() * 8; bit > 0; --bit) {
+    if ((words[(bit - 1) / 8] >> ((bit - 1) % 8) & 1) != 0) return bit;
+  }
+  return 0;
+}
+
+// The size that is sent ends with the highest bit. A kernel that knows fewer bits is asked to look at those
+// behind its last one, and can take zeros there for ones (ethnl_bitmap32_not_zero before Linux 7).
 void PutBits(Message& message, int type, std::string_view value, std::string_view mask) {
-  constexpr std::size_t kBitsPerDigit = 4;
+  auto values = WordsOfBits(value);
+  auto masks = WordsOfBits(mask);
+  const std::size_t size = std::max<std::size_t>({HighestBit(values), HighestBit(masks), 1});
+  const std::size_t bytes = (size + 31) / 32 * kWord;
+  values.resize(bytes);
+  masks.resize(bytes);
   const Message::Nest bits(message, type);
-  message.PutU32(ETHTOOL_A_BITSET_SIZE, static_cast<std::uint32_t>(value.size() * kBitsPerDigit));
-  message.Put(ETHTOOL_A_BITSET_VALUE, WordsOfBits(value));
+  message.PutU32(ETHTOOL_A_BITSET_SIZE, static_cast<std::uint32_t>(size));
+  message.Put(ETHTOOL_A_BITSET_VALUE, values);
   if (mask.empty()) {
     message.Put(ETHTOOL_A_BITSET_NOMASK, {});
   } else {
-    message.Put(ETHTOOL_A_BITSET_MASK, WordsOfBits(mask));
+    message.Put(ETHTOOL_A_BITSET_MASK, masks);
   }
 }
 

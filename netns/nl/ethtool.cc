@@ -72,7 +72,28 @@ std::uint32_t TunableSize(const DeviceField& field) {
   return field.form == DeviceForm::kU16 ? sizeof(std::uint16_t) : sizeof(std::uint32_t);
 }
 
+Result<void> CallDriver(int socket, const std::string& netdev, unsigned long request, void* data) {
+  ifreq call{};
+  if (netdev.empty() || netdev.size() >= sizeof(call.ifr_name)) return FailSys(ENODEV, netdev);
+  std::memcpy(call.ifr_name, netdev.data(), netdev.size());
+  call.ifr_data = static_cast<char*>(data);
+  int done = 0;
+  do {
+    done = ::ioctl(socket, request, &call);
+  } while (done != 0 && errno == EINTR);
+  if (done != 0) return FailSys(errno, netdev);
+  return {};
+}
+
 }  // namespace
+
+std::string BusInfo(int socket, const std::string& netdev) {
+  ethtool_drvinfo info{};
+  info.cmd = ETHTOOL_GDRVINFO;
+  if (!CallDriver(socket, netdev, SIOCETHTOOL, &info)) return "";
+  const std::string_view name(info.bus_info, sizeof(info.bus_info));
+  return std::string(name.substr(0, name.find('\0')));
+}
 
 Result<EthtoolIoctl> EthtoolIoctl::Open() {
   UniqueFd fd(::socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0));
@@ -81,16 +102,7 @@ Result<EthtoolIoctl> EthtoolIoctl::Open() {
 }
 
 Result<void> EthtoolIoctl::Call(const std::string& netdev, unsigned long request, void* data) const {
-  ifreq call{};
-  if (netdev.empty() || netdev.size() >= sizeof(call.ifr_name)) return FailSys(ENODEV, netdev);
-  std::memcpy(call.ifr_name, netdev.data(), netdev.size());
-  call.ifr_data = static_cast<char*>(data);
-  int done = 0;
-  do {
-    done = ::ioctl(fd_.get(), request, &call);
-  } while (done != 0 && errno == EINTR);
-  if (done != 0) return FailSys(errno, netdev);
-  return {};
+  return CallDriver(fd_.get(), netdev, request, data);
 }
 
 Result<std::uint64_t> EthtoolIoctl::CountQueues(const std::string& netdev) const {

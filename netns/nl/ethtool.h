@@ -21,6 +21,10 @@
 
 namespace railhead::nl {
 
+// What the driver calls its device (bus_info of ETHTOOL_GDRVINFO), a BDF for PCI: empty if it names none.
+// Any kind of socket asks in the namespace in which it was opened.
+std::string BusInfo(int socket, const std::string& netdev);
+
 class EthtoolIoctl {
  public:
   // In the calling thread's network namespace.

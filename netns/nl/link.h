@@ -28,7 +28,7 @@ struct Link {
   bool carrier = false;  // IFF_LOWER_UP
   std::string alias;
   std::string parent_device;                 // bus name of the parent, a BDF for PCI; empty without one
-                                             // (IFLA_PARENT_DEV_NAME, Linux 5.14)
+                                             // (IFLA_PARENT_DEV_NAME; before Linux 5.14 by the driver)
   int master = 0;                            // index of the bridge, bond or VRF above; 0: none
   std::optional<AddrGenMode> addr_gen_mode;  // nullopt: the link has no IPv6
   int tx_queue_len = 0;

@@ -11,6 +11,7 @@
 #include <utility>
 
 #include "netns/base/text.h"
+#include "netns/nl/ethtool.h"
 #include "netns/nl/link_messages.h"
 #include "netns/nl/neighbours.h"
 #include "netns/nl/route_messages.h"
@@ -115,11 +116,18 @@ class NetlinkRoute final : public RouteApi {
 
  private:
   Result<void> SendChange(int index, const LinkChange& change);
+  [[nodiscard]] std::string ParentOf(const Link& link) const;
   Result<std::optional<Link>> FindLink(nl::Message message, const std::string& what);
 
   nl::Socket socket_;
   NetNs ns_;
 };
+
+// Before 5.14 only the driver names the parent. A link of a kind (a veth, say) has none, whatever it says.
+std::string NetlinkRoute::ParentOf(const Link& link) const {
+  if (!link.parent_device.empty() || !link.kind.empty()) return link.parent_device;
+  return nl::BusInfo(socket_.fd(), link.name);
+}
 
 Result<std::optional<Link>> NetlinkRoute::FindLink(nl::Message message, const std::string& what) {
   std::optional<Link> link;
@@ -127,6 +135,7 @@ Result<std::optional<Link>> NetlinkRoute::FindLink(nl::Message message, const st
       socket_.Get(message, [&](const nl::Received& received) { link = nl::ParseLink(received); });
   if (!got && got.error().sys_errno == ENODEV) return std::nullopt;
   if (!got) return Fail(Wrap(got.error(), "looking up " + what));
+  if (link) link->parent_device = ParentOf(*link);
   return link;
 }
 
@@ -145,21 +154,24 @@ Result<std::optional<Link>> NetlinkRoute::FindLinkOfDevice(const std::string& pa
   if (parent_device.empty()) return std::nullopt;
   // Reads all links without their statistics, then the one link with everything.
   nl::Message message = nl::DumpLinksMessage(true);
-  const std::vector<int> indices =
-      RH_TRY_WRAP(socket_.Dump<int>(message,
-                                    [&](const nl::Received& received) -> std::optional<int> {
-                                      const auto link = nl::ParseLink(received);
-                                      if (!link || link->parent_device != parent_device) return std::nullopt;
-                                      return link->index;
-                                    }),
-                  "looking for the interface of " + parent_device);
-  if (indices.empty()) return std::nullopt;
-  return FindLink(*std::ranges::min_element(indices));
+  const std::string what = "looking for the interface of " + parent_device;
+  const auto links = RH_TRY_WRAP(socket_.Dump<Link>(message, nl::ParseLink), what);
+  int lowest = 0;
+  for (const Link& link : links) {
+    if (ParentOf(link) == parent_device && (lowest == 0 || link.index < lowest)) lowest = link.index;
+  }
+  auto found = RH_TRY(FindLink(lowest));
+  // The driver is asked by name, which a pod can give to another interface meanwhile.
+  if (found && found->parent_device != parent_device)
+    return Fail(ErrorCode::kBusy, what + ": interfaces there are being renamed", "try again");
+  return found;
 }
 
 Result<std::vector<Link>> NetlinkRoute::ListLinks() {
   nl::Message message = nl::DumpLinksMessage(false);
-  return RH_TRY_WRAP(socket_.Dump<Link>(message, nl::ParseLink), "listing interfaces");
+  auto links = RH_TRY_WRAP(socket_.Dump<Link>(message, nl::ParseLink), "listing interfaces");
+  for (Link& link : links) link.parent_device = ParentOf(link);
+  return links;
 }
 
 Result<void> NetlinkRoute::SendChange(int index, const LinkChange& change) {

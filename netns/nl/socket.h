@@ -151,6 +151,9 @@ class Socket {
   // In the calling thread's network namespace: use it inside OpenSocketsIn.
   static Result<Socket> Open(int protocol);
 
+  // Borrowed, for an ioctl in this socket's namespace.
+  [[nodiscard]] int fd() const { return fd_.get(); }
+
   // Multicast group `group` (RTNLGRP_*): events arrive from now on.
   Result<void> Join(unsigned group);
 

@@ -2,7 +2,7 @@
 # Runs in the guest: tests/support/vm/run-guest.sh -b BUILD_TREE -s cni=/usr/lib/cni tests/guest/options.sh
 #
 # Options of one attachment on real VFs and PFs: tuning, address conflicts, the gateway
-# check, settings that a driver refuses, a whole PF in a pod, a VF that is handed out
+# check, a pod that hides its VF, settings that a driver refuses, a whole PF in a pod, a VF that is handed out
 # before its last pod's DEL, two repeats of the announcement.
 set -u
 # shellcheck source=tests/support/vm/lib.sh
@@ -56,6 +56,16 @@ deny 'CHECK finds what changed' cni CHECK pod1 "$tuned"
 check '... both of it' answer '.msg | test("alias") and test("txQLen")'
 check 'DEL' cni DEL pod1 "$tuned"
 check 'all settings are as before, its alternative name too' as_before "$before"
+
+check 'ADD for a pod that hides its VF' cni ADD pod1 "$tuned"
+hide() {
+    ip -n pod1 link set net1 down && ip -n pod1 link set net1 name hidden address 02:00:00:00:99:99 &&
+        ip -n pod1 link add net1 address 02:00:00:00:00:00 type veth peer name far
+}
+check '... behind a veth of its name and MAC, under others' hide
+check 'DEL finds it by its device' cni DEL pod1 "$tuned"
+check '... and restores it' as_before "$before"
+check 'the veth stays with its pod' ip -n pod1 link del net1
 
 one='"deviceID": "'$vf0'", "vlan": 100, '$(address 10.100.0.77/24 fd00::77/64)
 other='"deviceID": "'$vf1'", "vlan": 100, '

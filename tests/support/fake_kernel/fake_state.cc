@@ -173,7 +173,6 @@ void FakeState::Bind(FakeFunction& function) {
 }
 
 void FakeState::ForgetNewer(FakeNetdev& netdev) const {
-  if (release < kParentNames) netdev.link.parent_device.clear();
   if (release < kAltNames) netdev.link.alt_names.clear();
   std::erase_if(netdev.device.values, [&](const auto& value) { return release < ReleaseOf(value.first); });
 }

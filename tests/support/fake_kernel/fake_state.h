@@ -146,8 +146,7 @@ struct FakeRdma {
 
 // Linux major and minor.
 using FakeRelease = std::pair<int, int>;
-inline constexpr FakeRelease kParentNames{5, 14};  // IFLA_PARENT_DEV_NAME
-inline constexpr FakeRelease kAltNames{5, 5};      // RTM_NEWLINKPROP
+inline constexpr FakeRelease kAltNames{5, 5};  // RTM_NEWLINKPROP
 
 class FakeState {
  public:

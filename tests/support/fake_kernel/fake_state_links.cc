@@ -71,13 +71,15 @@ int FakeState::Rename(FakeNetdev& netdev, const std::string& name) {
 
 int FakeState::Change(FakeNetdev& netdev, const LinkChange& change) {
   if (change.mac) {
-    const FakeFunction* function = Function(netdev.bdf);
-    // While the PF has set a MAC, it refuses the VF's own. The VF's driver then uses the MAC that it read
-    // when it was bound.
+    FakeFunction* function = Function(netdev.bdf);
+    // While the PF has set a MAC, it refuses the VF's own, but from a VF that it trusts. The VF's driver then
+    // uses the MAC that it read when it was bound.
     const bool fixed = function != nullptr && function->driver.mac_at_bind && function->state &&
                        !MacOf(*function->state).IsZero();
-    if (fixed && *change.mac != netdev.link.permanent_mac) return EADDRNOTAVAIL;
+    const bool trusted = fixed && function->state->trust.value_or(false);
+    if (fixed && !trusted && *change.mac != netdev.link.permanent_mac) return EADDRNOTAVAIL;
     if (change.mac->IsMulticast() || change.mac->IsZero()) return EADDRNOTAVAIL;
+    if (trusted) function->state->mac = *change.mac;
     if (netdev.link.mac != *change.mac) {
       netdev.link.mac = *change.mac;
       RefillGids(netdev);

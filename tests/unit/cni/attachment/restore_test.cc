@@ -305,15 +305,21 @@ TEST_F(RestoreTest, APfWithVfsIsNotBoundAnew) {
 // DEL that fails, or is killed, at every call of the kernel, while it puts settings back: on the fake kernel.
 
 // What the pod does to its NIC before DEL.
-enum class Left { kSettings, kHeldProgram };
+enum class Left { kSettings, kHeldProgram, kSettingsAndMac, kMac };
 
 template <typename Fixture>
 class RestoreFaultsTest : public Fixture {
  protected:
   void Pollute(Left left) {
     std::mt19937 random(7);
+    if (left == Left::kMac || left == Left::kSettingsAndMac) {
+      const auto pod = this->kernel_.OpenRoute(this->kernel_.OpenNetns(this->pod_).value()).value();
+      const LinkChange change{.mac = MacAddress::Parse("02:cc:00:00:00:01")};
+      ASSERT_TRUE(pod->ChangeLink(this->PodLink().index, change));
+    }
+    if (left == Left::kMac) return;
     for (const DeviceField& field : DeviceFields()) this->Change(field, random);
-    if (left == Left::kSettings) return;
+    if (left != Left::kHeldProgram) return;
     this->Setting("xdp.driver") = "77";
     this->Nic().linked_programs = {"77"};
   }
@@ -421,6 +427,20 @@ TEST_F(IgbvfDriverTest, WithAMacOfTheConfiguration) {
   least_calls_ = 20;
   KillEverywhere(Left::kHeldProgram);
   KillEverywhere(Left::kSettings);
+}
+
+// The PF takes the trust away again, and then refuses the VF's own change back.
+TEST_F(IgbvfDriverTest, TheMacOfATrustedPodIsUndone) {
+  call_.config += R"(,"trust":"on")";
+  ASSERT_TRUE(Add(call_));
+  Pollute(Left::kMac);
+  ASSERT_TRUE(Del(call_));
+  EXPECT_EQ(Rebinds(), 0) << "the VF's own change is enough";
+  least_calls_ = 15;
+  KillEverywhere(Left::kSettingsAndMac);
+  KillEverywhere(Left::kMac);
+  FailEverywhere(Left::kMac, FakeKernel::Fault::kRefused);
+  FailEverywhere(Left::kMac, FakeKernel::Fault::kPartly);
 }
 
 }  // namespace

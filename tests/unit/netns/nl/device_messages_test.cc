@@ -4,6 +4,7 @@
 
 #include <gtest/gtest.h>
 #include <linux/dcbnl.h>
+#include <linux/ethtool_netlink.h>
 #include <linux/genetlink.h>
 #include <linux/rtnetlink.h>
 
@@ -63,6 +64,32 @@ TEST(DeviceMessages, EthtoolRoundTrip) {
     }
   }
   EXPECT_EQ(sources, 10U);
+}
+
+// A kernel that knows fewer bits than the size that it is sent can refuse even zeros.
+TEST(DeviceMessages, BitsEndWithTheHighestOne) {
+  const DeviceField field{"bits", DeviceSource::kFeatures, ETHTOOL_A_FEATURES_WANTED, DeviceForm::kBits};
+  const struct {
+    std::string value;
+    std::string mask;
+    std::uint32_t size;
+  } cases[] = {{"00007fff", "", 15},         {"00000000", "", 1},
+               {"00000000", "00000100", 9},  {"0000000080000000", "", 32},
+               {"0000000100000000", "", 33}, {"0000000000000001", "0010000000000000", 53}};
+  for (const auto& [value, mask, size] : cases) {
+    nl::Message message(kFamily, 0);
+    nl::PutField(message, field, value, mask);
+    const auto bytes = message.Bytes();
+    ASSERT_TRUE(bytes);
+    std::map<int, nl::BytesView> sent;
+    nl::ForEachAttribute(nl::BytesView(*bytes).subspan(sizeof(nlmsghdr)), [&](int, nl::BytesView nest) {
+      nl::ForEachAttribute(nest, [&](int type, nl::BytesView payload) { sent[type] = payload; });
+    });
+    EXPECT_EQ(nl::ReadStruct<std::uint32_t>(sent[ETHTOOL_A_BITSET_SIZE]), size) << value;
+    const std::size_t length = (size + 31) / 32 * sizeof(std::uint32_t);
+    EXPECT_EQ(sent[ETHTOOL_A_BITSET_VALUE].size(), length) << "ethnl_compact_sanity_checks";
+    EXPECT_EQ(sent[ETHTOOL_A_BITSET_MASK].size(), mask.empty() ? 0 : length);
+  }
 }
 
 // Each source has commands of its own, so no message reads or writes another source's settings.
