@@ -18,6 +18,7 @@
 #   guest-mac     on a VF whose driver has to be bound again for its MAC
 #   guest-two     on a VF of each of two rails in one call
 #   guest-planted the VLAN and rates of a VF are not put back: the sweep has to find it
+#   guest-5_10    the sweep on a real VF of Debian 11's kernel, without soft RoCE
 #   guest-stress  200 pods by 16 workers on 14 VFs, with kills
 # Needs root for the parts on this machine.  What is killed and what follows:
 # tests/system/crash/sweep.h, daemon_sweep.h and stress.h.
@@ -37,12 +38,12 @@ while [ $# -gt 0 ]; do
         --seed) seed=${2:?--seed needs a number}; shift ;;
         -b) build=${2:?-b needs a directory}; shift ;;
         -h | --help) usage; exit 0 ;;
-        sweep | two | planted | peer | daemon | stress | guest | guest-mac | guest-two | guest-planted | guest-stress) parts+=("$1") ;;
+        sweep | two | planted | peer | daemon | stress | guest | guest-mac | guest-two | guest-planted | guest-5_10 | guest-stress) parts+=("$1") ;;
         *) usage >&2; exit 2 ;;
     esac
     shift
 done
-[ ${#parts[@]} -gt 0 ] || parts=(sweep two planted peer daemon stress guest guest-mac guest-two guest-planted guest-stress)
+[ ${#parts[@]} -gt 0 ] || parts=(sweep two planted peer daemon stress guest guest-mac guest-two guest-planted guest-5_10 guest-stress)
 if [ -z "$build" ]; then
     railhead_setup && railhead_build railhead railhead-ipam railheadd crash_daemon crash_sweep crash_stress || exit 2
     build=$RAILHEAD_BUILD
@@ -52,10 +53,10 @@ sample=(--percent 10 --seconds 2) guest_sample=(--percent 1 --seconds 2) pods=(-
 [ -z "$all" ] || sample=(--percent 100) guest_sample=(--percent 100) pods=(--pods 1000)
 echo "seed $seed${all:+, all}"
 
-as_root=()
+as_root=() kernel=()
 [ "$(id -u)" = 0 ] || as_root=(sudo)
 on_host() { "${as_root[@]}" "$here/host.sh" -b "$build/bin" "$@" --seed "$seed"; }
-in_guest() { "$here/../../support/vm/run-guest.sh" -t "${RAILHEAD_CRASH_LIMIT:-36000}" -m 1536 -b "$build" "$here/guest.sh" "$@" --seed "$seed"; }
+in_guest() { "$here/../../support/vm/run-guest.sh" "${kernel[@]}" -t "${RAILHEAD_CRASH_LIMIT:-36000}" -m 1536 -b "$build" "$here/guest.sh" "$@" --seed "$seed"; }
 
 # finds COMMAND...: it has to fail with a state that is another one than before.
 finds() {
@@ -87,6 +88,7 @@ run_part() {
         guest-mac) in_guest mac "${guest_sample[@]}" ;;
         guest-two) in_guest two "${guest_sample[@]}" ;;
         guest-planted) finds in_guest sweep --variant add-del --percent 100 --plant vf ;;
+        guest-5_10) kernel=(-k bullseye) && in_guest sweep "${guest_sample[@]}" ;;
         guest-stress) in_guest stress "${pods[@]}" ;;
     esac
 }

@@ -67,6 +67,16 @@ TEST_P(OldKernelTest, AnAddKilledAtEveryCallIsRestored) {
   EXPECT_GT(nth, 30);
 }
 
+TEST_P(OldKernelTest, AltNamesThatTheKernelLacksLeaveNothing) {
+  const auto before = World();
+  const Call call{.container = "c3", .config = Usual(1) + R"(,"altNames":["roce0"])"};
+  const auto added = Add(call);
+  EXPECT_EQ(added.has_value(), GetParam() >= kAltNames);
+  if (!added) EXPECT_NE(added.error().message.find("roce0"), std::string::npos) << Describe(added.error());
+  ASSERT_TRUE(Del(call));
+  EXPECT_EQ(ChangedSince(before), "") << kernel_.Log();
+}
+
 INSTANTIATE_TEST_SUITE_P(Of, OldKernelTest, ::testing::Values(FakeRelease{5, 4}, FakeRelease{5, 10}),
                          [](const auto& of) {
                            return "Linux" + std::to_string(of.param.first) + "_" +
