@@ -53,13 +53,13 @@ bool IsKeyChanged(const Json& before, const Json& after, const std::string& key)
 class Composer {
  public:
   Composer(const Fabric& present, const Fabric& wanted, Json present_text, Json wanted_text,
-           const RailUse& use, const PfIdOf& pf_id)
+           const RailUse& use, const PfsOf& pfs_of)
       : present_(present),
         wanted_(wanted),
         present_text_(std::move(present_text)),
         text_(std::move(wanted_text)),
         use_(use),
-        pf_id_(pf_id) {}
+        pfs_of_(pfs_of) {}
 
   Result<std::vector<PendingChange>> Run() {
     for (const Rail& rail : present_.rails) KeepIfBusy(rail);
@@ -84,17 +84,10 @@ class Composer {
       for (const auto& [key, value] : keys->items()) {
         const bool implied = key == "table" && written != nullptr && !IsWritten(*written, "table");
         if (implied || IsForNewPodsOnly(key) || !IsKeyChanged(old_keys, new_keys, key)) continue;
-        if (key != "pf" || IdsOf(before) != IdsOf(after)) return true;
+        if (key != "pf" || pfs_of_(before) != pfs_of_(after)) return true;
       }
     }
     return false;
-  }
-
-  // A PF may have its netdev's name in one fabric and its PCI address in the other.
-  [[nodiscard]] std::vector<std::string> IdsOf(const Rail& rail) const {
-    std::vector<std::string> ids = rail.pfs;
-    if (pf_id_) std::ranges::transform(ids, ids.begin(), pf_id_);
-    return ids;
   }
 
   void KeepIfBusy(const Rail& rail) {
@@ -136,10 +129,9 @@ class Composer {
 
   [[nodiscard]] bool MovesTo(const Rail& kept, const Rail& other) const {
     const Rail* before = present_.FindRail(other.name);
-    const auto others = IdsOf(other);
-    if (before != nullptr && IdsOf(*before) == others && before->position == other.position) return false;
-    return (kept.position && kept.position == other.position) ||
-           std::ranges::any_of(IdsOf(kept), [&](const std::string& pf) { return Contains(others, pf); });
+    const auto others = pfs_of_(other);
+    if (before != nullptr && pfs_of_(*before) == others) return false;
+    return std::ranges::any_of(pfs_of_(kept), [&](const std::string& pf) { return Contains(others, pf); });
   }
 
   // Busy rails keep their tables. Where that gives two rails one table, the one that states none gets
@@ -237,7 +229,7 @@ class Composer {
   const Json present_text_;
   Json text_;
   const RailUse& use_;
-  const PfIdOf& pf_id_;
+  const PfsOf& pfs_of_;
   std::set<std::string> kept_;
   std::vector<PendingChange> pending_;
   bool changed_ = false;
@@ -306,13 +298,18 @@ Error ConflictWithUse(Error error, const std::set<std::string>& rails) {
   return error;
 }
 
+std::vector<std::string> PfsAsWritten(const Rail& rail) {
+  if (rail.position) return {"position " + std::to_string(*rail.position)};
+  return rail.pfs;
+}
+
 Result<Composition> Compose(const std::string& present, const std::string& wanted, const RailUse& use,
-                            const PfIdOf& pf_id) {
+                            const PfsOf& pfs_of) {
   const Fabric before = RH_TRY(ParseFabric(present, kPresent));
   const Fabric after = RH_TRY(ParseFabric(wanted, kWanted));
   // What has been read is JSON.
   Composer composer(before, after, Json::parse(present, nullptr, false), Json::parse(wanted, nullptr, false),
-                    use, pf_id);
+                    use, pfs_of);
   auto pending = RH_TRY(composer.Run());
   if (!composer.changed()) return Composition{wanted, {}};
   Composition composition{record::Dump(composer.text(), 2) + "\n", std::move(pending)};

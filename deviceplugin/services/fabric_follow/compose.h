@@ -22,6 +22,7 @@
 #include <utility>
 #include <vector>
 
+#include "cni/fabric/fabric.h"
 #include "cni/state/journal.h"
 #include "netns/base/result.h"
 #include "netns/json/record.h"
@@ -74,12 +75,14 @@ struct Composition {
   std::vector<PendingChange> pending;  // rails first, in the present fabric's order
 };
 
-// The id of the PF that a fabric names: the same for its netdev's name and its PCI address.
-using PfIdOf = std::function<std::string(const std::string& pf)>;
+// The PFs that a rail names: the same for a netdev's name, its PCI address and its position.
+using PfsOf = std::function<std::vector<std::string>(const Rail& rail)>;
+// Each name and each position is a PF of its own.
+std::vector<std::string> PfsAsWritten(const Rail& rail);
 
-// `present` and `wanted`: the texts of two valid fabrics. Without `pf_id` each name is a PF of its own.
+// `present` and `wanted`: the texts of two valid fabrics.
 Result<Composition> Compose(const std::string& present, const std::string& wanted, const RailUse& use,
-                            const PfIdOf& pf_id = {});
+                            const PfsOf& pfs_of = PfsAsWritten);
 
 }  // namespace railhead::fabric_follow
 

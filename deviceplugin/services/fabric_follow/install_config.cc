@@ -29,11 +29,20 @@ std::vector<Error> ErrorsInTopology(const std::string& text, const std::string& 
   return parsed ? std::vector<Error>{} : std::vector<Error>{parsed.error()};
 }
 
-// A PF that this node lacks keeps its name.
-std::string IdOfPf(const Root& root, const std::string& pf) {
+std::string AddressOf(const Root& root, const std::string& pf) {
   if (const auto address = PciAddress::Parse(pf)) return address->ToString();
   const auto found = PciAddressOfNetdev(root, pf);
   return found && *found ? (*found)->ToString() : pf;
+}
+
+// The addresses of a rail's PFs. A PF that this node lacks stays as it is written.
+std::vector<std::string> PfAddresses(const Root& root, const std::vector<PciDevice>& in_order,
+                                     const Rail& rail) {
+  const auto place = static_cast<std::size_t>(rail.position.value_or(-1));
+  if (place < in_order.size()) return {in_order[place].address.ToString()};
+  auto pfs = PfsAsWritten(rail);
+  for (std::string& pf : pfs) pf = AddressOf(root, pf);
+  return pfs;
 }
 
 }  // namespace
@@ -56,8 +65,9 @@ Result<std::vector<PendingChange>> KeepBusyRails(const Root& root, const install
   if (!present || *present == fabric->content || !ParseFabric(*present, kFabricName))
     return std::vector<PendingChange>{};
   const JournalScan scan = RH_TRY(Journal(root).Scan());
+  const auto pfs = RH_TRY(ListRailPfs(root));
   Composition composition = RH_TRY(Compose(*present, fabric->content, RailsInUse(scan),
-                                           [&root](const std::string& pf) { return IdOfPf(root, pf); }));
+                                           [&](const Rail& rail) { return PfAddresses(root, pfs, rail); }));
   // The objects that services read name rails, too.
   if (composition.text != fabric->content) {
     auto errors = ErrorsInFabric(composition.text, "the fabric that keeps rails in use");

@@ -143,8 +143,10 @@ class Differ {
     if (before != nullptr && after != nullptr && before_->pfs.at(name) != after_.pfs.at(name))
       change.fields.push_back({"device", before_->pfs.at(name), after_.pfs.at(name)});
     if (change.fields.empty()) return;
-    const bool touches = std::ranges::any_of(
-        change.fields, [](const FieldChange& field) { return !IsForNewPodsOnly(field.field); });
+    // Another way to write `pf` touches no pod. If it is another PF, `device` says so.
+    const bool touches = std::ranges::any_of(change.fields, [](const FieldChange& field) {
+      return field.field != "pf" && !IsForNewPodsOnly(field.field);
+    });
     if (before != nullptr && (after == nullptr || touches)) Touch(name, &change);
     changes_.push_back(std::move(change));
   }

@@ -297,23 +297,6 @@ TEST(ComposeErrorTest, ARailThatTakesABusyRailsPfIsRefused) {
   }
 }
 
-std::string IdOfTestPf(const std::string& pf) {
-  return pf == "pf0" ? "0000:01:00.0" : pf;
-}
-
-TEST(ComposePfTest, ANetdevNameAndAPciAddressAreOnePf) {
-  const std::string present = FabricText({RailText("a", "pf0"), RailText("b", "pf1")});
-  const std::string renamed = FabricText({RailText("a", "0000:01:00.0"), RailText("b", "pf1")});
-  const auto same = Compose(present, renamed, UseOf("a"), IdOfTestPf);
-  ASSERT_TRUE(same) << Describe(same.error());
-  EXPECT_TRUE(same->pending.empty());
-  EXPECT_EQ(same->text, renamed);
-  const std::string moved = FabricText({RailText("c", "0000:01:00.0"), RailText("b", "pf1")});
-  const auto refused = Compose(present, moved, UseOf("a"), IdOfTestPf);
-  ASSERT_FALSE(refused) << refused->text;
-  EXPECT_EQ(refused.error().code, ErrorCode::kConflict);
-}
-
 TEST(ComposePfTest, AnUnreadableAttachmentIsNoPod) {
   JournalScan scan;
   scan.unreadable.emplace_back().key = {"rails", "c1", "net1"};

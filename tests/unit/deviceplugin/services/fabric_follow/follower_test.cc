@@ -15,6 +15,7 @@
 #include "deviceplugin/services/fabric_follow/install_config.h"
 #include "netns/base/node.h"
 #include "tests/support/eventually.h"
+#include "tests/support/sysfs/fake_sysfs.h"
 #include "tests/support/temp_root.h"
 
 namespace railhead::testing {
@@ -123,6 +124,35 @@ TEST_F(FollowerTest, ABusyRailWaitsUntilItsPodHasEnded) {
   EXPECT_EQ(Step(), (FollowState{kWanted, {}, {}}));
   EXPECT_EQ(temp_.Read(kInForce), changed);
   EXPECT_NE(Metrics().find("railhead_fabric_pending_rails 0"), std::string::npos) << Metrics();
+}
+
+std::string RailsOn(const std::string& rail0, const std::string& rail1) {
+  return R"({"version": 1, "rails": [{"name": "rail0", "pf": )" + rail0 + R"(}, {"name": "rail1", "pf": )" +
+         rail1 + "}]}";
+}
+
+TEST_F(FollowerTest, TheNameOfAPfItsAddressAndItsPositionAreTheSame) {
+  FakeSysfs sysfs(temp_.directory());
+  sysfs.AddPf({.address = "0000:43:00.0", .netdev = "pf0"});
+  sysfs.AddPf({.address = "0000:83:00.0", .netdev = "pf1"});
+  const std::vector<std::string> first = {R"("pf0")", R"("0000:43:00.0")", "0", R"(["pf0", "pf7"])"};
+  const std::vector<std::string> second = {R"("pf1")", R"("0000:83:00.0")", "1", R"(["pf1", "pf7"])"};
+  temp_.Write(kWanted, RailsOn(first[0], second[0]));
+  Step();
+  Attach("rail0");
+  for (const std::size_t way : {1, 2, 0, 2, 1}) {
+    const std::string same = RailsOn(first[way], second[way]);
+    temp_.Write(kWanted, same);
+    EXPECT_EQ(Step(), (FollowState{kWanted, {}, {}})) << same;
+    EXPECT_EQ(temp_.Read(kInForce), same);
+    for (const std::string& other : {first[way == 2 ? 0 : 2], first[3]}) {
+      temp_.Write(kWanted, RailsOn(R"("pf9")", other));
+      const FollowState refused = Step();
+      ASSERT_EQ(refused.refused.size(), 1U) << other;
+      EXPECT_NE(refused.refused[0].find("railctl drain rail0"), std::string::npos) << refused.refused[0];
+      EXPECT_EQ(temp_.Read(kInForce), same);
+    }
+  }
 }
 
 TEST_F(FollowerTest, ARailThatComesComesAndOneThatGoesWaits) {

@@ -102,6 +102,22 @@ TEST_F(ConfigDiffTest, WhatOnlyNewPodsGetNeedsNone) {
   EXPECT_TRUE(changes[0].pods.empty());
 }
 
+TEST_F(ConfigDiffTest, AnotherNameOfTheSamePfNeedsNone) {
+  std::string by_address = TwoRailFabric();
+  by_address.replace(by_address.find(R"("pf0")"), 5, '"' + std::string(kPf0) + '"');
+  const auto renamed = Diff(by_address);
+  ASSERT_EQ(renamed.size(), 1U);
+  EXPECT_EQ(railctl::TextOf(renamed[0].fields), "pf pf0 -> " + std::string(kPf0));
+  EXPECT_TRUE(renamed[0].drain.empty());
+  std::string moved = TwoRailFabric();
+  moved.replace(moved.find(R"("pf1")"), 5, R"("pfX")");
+  moved.replace(moved.find(R"("pf0")"), 5, R"("pf1")");
+  const auto changes = Diff(moved);
+  const ConfigChange* rail = Find(changes, ChangedKind::kRail, "rail0");
+  ASSERT_NE(rail, nullptr);
+  EXPECT_EQ(rail->drain, (std::set<std::string>{"rail0"})) << railctl::TextOf(rail->fields);
+}
+
 TEST_F(ConfigDiffTest, AHolderOfAnAddressIsTouchedToo) {
   {  // One process at a time has the store open.
     auto store = ipam::AddressStore::Open(root_);
