@@ -30,6 +30,17 @@ std::vector<CommandGroup> CommandGroups() {
   };
 }
 
+Error NoSuchCommand(const std::string& path, const std::string& word,
+                    const std::vector<const CLI::App*>& commands) {
+  std::vector<std::string> names;
+  for (const CLI::App* command : commands) {
+    if (!command->get_group().empty()) names.push_back(command->get_name());
+  }
+  const auto near = Nearest(word, names);
+  return {ErrorCode::kInvalid, path + " has no command '" + word + "'",
+          near ? "did you mean " + path + " " + *near + "?" : "all commands: " + path + " --help", 0};
+}
+
 // A word of the command line that is not a command, where one has to be. CLI11 says only that one is missing,
 // and prints another command's help behind a wrong word.
 std::optional<Error> UnknownCommand(const CLI::App& app, const std::vector<std::string>& words) {
@@ -45,13 +56,7 @@ std::optional<Error> UnknownCommand(const CLI::App& app, const std::vector<std::
       path.append(" ").append(word);
       continue;
     }
-    std::vector<std::string> names;
-    for (const CLI::App* command : commands) {
-      if (!command->get_group().empty()) names.push_back(command->get_name());
-    }
-    const auto near = Nearest(word, names);
-    return Error{ErrorCode::kInvalid, path + " has no command '" + word + "'",
-                 near ? "did you mean " + path + " " + *near + "?" : "all commands: " + path + " --help", 0};
+    return NoSuchCommand(path, word, commands);
   }
   return std::nullopt;
 }
