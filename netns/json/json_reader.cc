@@ -405,7 +405,7 @@ class ObjectEnd {
     } else if (c == '{') {
       ++depth_;
     } else if (c == '}') {
-      --depth_;
+      depth_ = std::max(depth_ - 1, 0);
     } else if (depth_ == 0) {
       return c == '\n';
     }
@@ -424,14 +424,19 @@ Result<std::string> JsonObjects::Next() {
   std::streambuf* const buffer = in_.rdbuf();
   std::string text;
   ObjectEnd end;
-  for (auto next = buffer->sbumpc(); next != Traits::eof(); next = buffer->sbumpc()) {
-    const char c = Traits::to_char_type(next);
-    if (text.empty() && IsBetweenObjects(c)) continue;
-    text += c;
-    if (end.Ends(c)) break;
-    if (text.size() > largest_)
-      return Fail(ErrorCode::kMalformed,
-                  what_ + ": an object of more than " + std::to_string(largest_ >> 20U) + " MiB");
+  try {
+    for (auto next = buffer->sbumpc(); next != Traits::eof(); next = buffer->sbumpc()) {
+      const char c = Traits::to_char_type(next);
+      if (text.empty() && IsBetweenObjects(c)) continue;
+      text += c;
+      if (end.Ends(c)) break;
+      if (text.size() > largest_)
+        return Fail(ErrorCode::kMalformed,
+                    what_ + ": an object of more than " + std::to_string(largest_ >> 20U) + " MiB");
+    }
+  } catch (const std::ios_base::failure& failure) {
+    // libstdc++'s file buffer has no other way to report a failed read, as of a directory.
+    return FailSys(failure.code().value(), what_ + ": reading it");
   }
   if (!text.empty()) ++count_;
   return text;

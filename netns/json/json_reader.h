@@ -156,7 +156,8 @@ std::string EscapePointer(std::string_view key);
 // Splits texts that hold JSON objects one after the other, on a line each or over many, as commands print
 // them on many nodes. Does not parse them, so that only one at a time is in memory.
 //
-// Ownership: `in` is borrowed. Threads: one. Errors of Next(): kMalformed: an object is longer than allowed.
+// Ownership: `in` is borrowed. Threads: one. Errors of Next(): kMalformed: an object is longer than allowed;
+// of a file that cannot be read, the kernel's.
 
 class JsonObjects {
  public:
@@ -169,6 +170,8 @@ class JsonObjects {
   Result<std::string> Next();
   // The name of the last object in errors: the text's name, and the object's number.
   [[nodiscard]] std::string NameOfLast() const { return what_ + "#" + std::to_string(count_); }
+  // How many there were.
+  [[nodiscard]] std::size_t count() const { return count_; }
 
  private:
   std::istream& in_;

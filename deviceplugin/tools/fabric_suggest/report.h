@@ -2,7 +2,7 @@
 //
 // Only the observations are read again. A report of one node and a report of many have the same shape, so
 // groups of nodes can be gathered one after the other. Ownership: `in` is borrowed. Threads: one. Errors:
-// kMalformed and kInvalid with the place, kInvalid for a node that was there before, kIo.
+// none; a report that cannot be read is named, and the others count.
 #pragma once
 
 #include <istream>
@@ -16,8 +16,27 @@
 
 namespace railhead::fabric_suggest {
 
+// Something that was to be read, and does not count.
+struct Unread {
+  std::string file;  // with the number of the report in it: "gpu.json#1"
+  std::string error;
+
+  bool operator==(const Unread&) const = default;
+
+  static void List(auto& f) {
+    f("file", &Unread::file);
+    f("error", &Unread::error);
+  }
+};
+
+struct Gathered {
+  std::vector<NodeObservation> observations;  // one of each node
+  std::vector<Unread> unread;
+};
+
 struct SuggestReport {
   std::vector<NodeObservation> observations;
+  std::vector<Unread> unread;
   std::string fabric;  // as JSON; "": no PF can carry a rail
   std::vector<Guess> guesses;
   std::vector<Contradiction> contradictions;
@@ -26,6 +45,7 @@ struct SuggestReport {
     using Report = SuggestReport;
     f.Version(1, "it is what `railctl fabric suggest -o json` prints");
     f("observations", &Report::observations, kPresentField);
+    f.Output("unread", [](const Report& report) { return report.unread; });
     f.Form("fabric", record::RawForm<&Report::fabric>{});
     f.Output("guesses", [](const Report& report) { return report.guesses; });
     f.Output("contradictions", [](const Report& report) { return report.contradictions; });
@@ -33,9 +53,10 @@ struct SuggestReport {
 };
 
 // Adds the observations of the reports in `in`, which stand one after the other. `what` names it in errors.
-Result<void> GatherObservations(std::istream& in, const std::string& what, std::vector<NodeObservation>* all);
+// Of two observations of one node the later counts.
+void GatherObservations(std::istream& in, const std::string& what, Gathered* all);
 
-// For standard error: a line for each note, guess and contradiction.
+// For standard error: a line for each unread report, note, guess and contradiction.
 std::string RemarksOf(const SuggestReport& report);
 
 }  // namespace railhead::fabric_suggest

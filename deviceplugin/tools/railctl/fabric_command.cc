@@ -36,7 +36,7 @@ struct SuggestArguments {
   std::optional<int> rail_prefix;
   std::string gateway;
   bool all_pfs = false;
-  int listen = kLldpSeconds;
+  std::optional<int> listen;
   Output output;
 };
 
@@ -54,67 +54,76 @@ Result<fabric_suggest::SuggestOptions> OptionsOf(const SuggestArguments& argumen
   if (arguments.gateway == "first") options.gateway = fabric_suggest::GatewayPlace::kFirst;
   if (arguments.gateway == "last") options.gateway = fabric_suggest::GatewayPlace::kLast;
   options.all_pfs = arguments.all_pfs;
+  if (arguments.listen && !arguments.files.empty()) {
+    return Fail(ErrorCode::kInvalid,
+                "--listen is for this node, and FILE names what other nodes have observed",
+                "give --listen to the `railctl fabric suggest -o json` of each node");
+  }
   RH_TRY(fabric_suggest::CheckOptions(options));
   return options;
 }
 
-Result<std::vector<fabric_suggest::NodeObservation>> ReadObservations(const std::vector<std::string>& files) {
-  std::vector<fabric_suggest::NodeObservation> all;
+// The files that can be read count; the others are named.
+fabric_suggest::Gathered ReadObservations(const std::vector<std::string>& files) {
+  fabric_suggest::Gathered all;
   for (const std::string& file : files) {
     if (file == "-") {
-      RH_TRY(fabric_suggest::GatherObservations(std::cin, "standard input", &all));
+      fabric_suggest::GatherObservations(std::cin, "standard input", &all);
       continue;
     }
     std::ifstream in(file, std::ios::binary);
-    if (!in) return Fail(SysError(errno, "reading " + file));
-    RH_TRY(fabric_suggest::GatherObservations(in, file, &all));
-  }
-  if (all.empty()) {
-    return Fail(ErrorCode::kInvalid, "the files have no observation of a node",
-                "each has to be what `railctl fabric suggest -o json` printed");
+    if (in) {
+      fabric_suggest::GatherObservations(in, file, &all);
+    } else {
+      all.unread.push_back({file, SysError(errno, "opening it").message});
+    }
   }
   return all;
 }
 
-Result<std::vector<fabric_suggest::NodeObservation>> ObserveThisNode(const Root& root, int listen) {
+Result<fabric_suggest::Gathered> ObserveThisNode(const Root& root, int listen) {
   LinuxKernel kernel(root);
   if (listen > 0)
     SayProgress("observing PFs; listening for LLDP frames for at most " + std::to_string(listen) +
                 " seconds");
   auto observed = RH_TRY(fabric_suggest::Observe(root, kernel, {.listen = std::chrono::seconds(listen)}));
-  return std::vector<fabric_suggest::NodeObservation>{std::move(observed)};
+  return fabric_suggest::Gathered{{std::move(observed)}, {}};
 }
 
 // Of this node, only topology.json can be wrong.
-int StatusOfObserving(const Error& error, const SuggestArguments& arguments) {
-  const bool wrong = error.code == ErrorCode::kMalformed || error.code == ErrorCode::kInvalid;
-  return wrong && arguments.files.empty() ? kBadConfig : kFailed;
+int StatusOfObserving(const Error& error) {
+  return error.code == ErrorCode::kMalformed || error.code == ErrorCode::kInvalid ? kBadConfig : kFailed;
+}
+
+// Why there is no fabric; nullopt: there is one.
+std::optional<Error> WhyNone(const fabric_suggest::SuggestReport& report) {
+  if (report.observations.empty()) {
+    return Error{ErrorCode::kInvalid, "the files have no observation of a node",
+                 "each has to be what `railctl fabric suggest -o json` printed", 0};
+  }
+  if (!report.fabric.empty()) return std::nullopt;
+  return Error{ErrorCode::kNotFound, "no PF with RDMA over Ethernet can carry a rail",
+               "railctl fabric suggest -o json shows each PF; railctl topology shows NICs without RDMA", 0};
 }
 
 int SuggestFabric(const Root& root, const SuggestArguments& arguments) {
   const auto options = OptionsOf(arguments);
   if (!options) return Complain(options.error(), kUsage);
-  auto observations =
-      arguments.files.empty() ? ObserveThisNode(root, arguments.listen) : ReadObservations(arguments.files);
-  if (!observations)
-    return Complain(observations.error(), StatusOfObserving(observations.error(), arguments));
-  fabric_suggest::Suggestion suggestion = Suggest(*observations, *options);
-  const bool empty = suggestion.fabric.empty();
-  const auto errors = empty ? std::vector<Error>{}
-                            : fabric_follow::ErrorsInFabric(suggestion.fabric, "the suggested fabric.json");
+  auto gathered = arguments.files.empty() ? ObserveThisNode(root, arguments.listen.value_or(kLldpSeconds))
+                                          : ReadObservations(arguments.files);
+  if (!gathered) return Complain(gathered.error(), StatusOfObserving(gathered.error()));
+  fabric_suggest::Suggestion suggestion = Suggest(gathered->observations, *options);
+  const auto errors = suggestion.fabric.empty()
+                          ? std::vector<Error>{}
+                          : fabric_follow::ErrorsInFabric(suggestion.fabric, "the suggested fabric.json");
   if (!errors.empty()) return Refuse(errors, arguments.output, kFailed);
-  const fabric_suggest::SuggestReport report{*std::move(observations), std::move(suggestion.fabric),
-                                             std::move(suggestion.guesses),
+  const fabric_suggest::SuggestReport report{std::move(gathered->observations), std::move(gathered->unread),
+                                             std::move(suggestion.fabric), std::move(suggestion.guesses),
                                              std::move(suggestion.contradictions)};
   arguments.output.Print(report, [](const auto& it) { return it.fabric; });
   if (arguments.output.is_text()) (void)std::fputs(RemarksOf(report).c_str(), stderr);
-  if (empty) {
-    return Complain(
-        {ErrorCode::kNotFound, "no PF with RDMA over Ethernet can carry a rail",
-         "railctl fabric suggest -o json shows each PF; railctl topology shows NICs without RDMA", 0},
-        kFailed);
-  }
-  return report.contradictions.empty() ? kDone : kFailed;
+  if (const auto why = WhyNone(report)) return Complain(*why, kFailed);
+  return report.unread.empty() && report.contradictions.empty() ? kDone : kFailed;
 }
 
 }  // namespace
@@ -139,10 +148,12 @@ void AddFabricCommand(CLI::App* app, const Root& root, int* status) {
   command->add_flag("--all-pfs", arguments->all_pfs,
                     "also PFs that share no PCIe switch with an accelerator while others do");
   command
-      ->add_option("--listen", arguments->listen,
-                   "seconds to wait for LLDP frames on PFs of which railheadd has no neighbor; 0: not at all")
+      ->add_option(
+          "--listen", arguments->listen,
+          "without FILE: seconds to wait for LLDP frames on PFs of which railheadd has no neighbor; 0: "
+          "not at all")
       ->check(CLI::Range(0, kMostLldpSeconds))
-      ->capture_default_str();
+      ->default_str(std::to_string(kLldpSeconds));
   arguments->output.AddTo(command);
   help::Set(
       command,
@@ -155,9 +166,10 @@ void AddFabricCommand(CLI::App* app, const Root& root, int* status) {
                     {"railctl fabric suggest --supernet 10.104.0.0/13 --rail-prefix 16",
                      "subnets for 8 rails"}},
        .notes = "Run it as root on the host. It listens for LLDP frames and sends nothing.",
-       .statuses = {{kDone, "nothing contradicts the fabric"},
-                    {kFailed, "nodes contradict each other, or no PF with RDMA was found"},
-                    {kBadConfig, "topology.json is invalid"}}});
+       .statuses = {
+           {kDone, "nothing contradicts the fabric"},
+           {kFailed, "nodes contradict each other, a FILE cannot be read, or no PF with RDMA was found"},
+           {kBadConfig, "topology.json is invalid"}}});
   command->callback([&root, status, arguments] { *status = SuggestFabric(root, *arguments); });
 }
 

@@ -91,7 +91,37 @@ TEST_F(FabricCommandTest, OfManyNodes) {
   files.push_back(files[0]);
   const ProcessOutput twice = Run(files);
   EXPECT_EQ(twice.status, 1);
-  EXPECT_NE(twice.err.find("two observations are of node gpu-000"), std::string::npos) << twice.err;
+  EXPECT_NE(twice.err.find("a second observation of node gpu-000"), std::string::npos) << twice.err;
+}
+
+// Each that cannot be read is named, and the others give a fabric.
+TEST_F(FabricCommandTest, FilesThatCannotBeRead) {
+  const std::string good = Write(GpuNode(0));
+  sysfs_.Write("/wrong.json", R"({"version": 1, "observations": [{"node": 7}]})");
+  sysfs_.Write("/empty.json", "");
+  const std::string directory = sysfs_.directory();
+  const std::vector<std::string> bad = {directory + "/wrong.json", directory + "/empty.json",
+                                        directory + "/none.json", directory};
+  std::vector<std::string> files = bad;
+  files.insert(files.begin() + 1, good);
+  const ProcessOutput output = Run(files);
+  EXPECT_EQ(output.status, 1);
+  EXPECT_EQ(nlohmann::json::parse(output.out)["rails"].size(), 8U);
+  for (const char* line :
+       {"/wrong.json#1: /observations/0/node: ", "/empty.json: it is empty\n",
+        "/none.json: opening it: No such file or directory\n", ": reading it: Is a directory\n"})
+    EXPECT_NE(output.err.find("unread: " + directory + line), std::string::npos) << output.err;
+  files.insert(files.end(), {"-o", "json"});
+  const ProcessOutput json = Run(files);
+  EXPECT_EQ(json.status, 1);
+  EXPECT_EQ(nlohmann::json::parse(json.out)["unread"].size(), bad.size()) << json.out;
+  EXPECT_EQ(nlohmann::json::parse(json.out)["unread"][1]["file"], bad[1]);
+
+  const ProcessOutput none = Run(bad);
+  EXPECT_EQ(none.status, 1);
+  EXPECT_EQ(none.out, "");
+  EXPECT_NE(none.err.find("the files have no observation of a node"), std::string::npos) << none.err;
+  EXPECT_NE(none.err.find("/empty.json: it is empty"), std::string::npos) << none.err;
 }
 
 TEST_F(FabricCommandTest, NothingToSuggest) {
@@ -115,6 +145,9 @@ TEST_F(FabricCommandTest, WrongCommandLines) {
   EXPECT_EQ(Run({"--rail-prefix", "16"}).status, 2);
   EXPECT_EQ(Run({"--gateway", "middle"}).status, 2);
   EXPECT_EQ(Run({"--listen", "-1"}).status, 2);
+  const ProcessOutput listening = Run({"--listen", "5", Write(GpuNode(0))});
+  EXPECT_EQ(listening.status, 2) << "nobody would listen";
+  EXPECT_NE(listening.err.find("--listen is for this node"), std::string::npos) << listening.err;
 }
 
 }  // namespace
