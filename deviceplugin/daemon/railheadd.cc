@@ -11,6 +11,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <thread>
 #include <utility>
 #include <vector>
 
@@ -125,6 +126,22 @@ std::unique_ptr<fabric_follow::Follower> Follow(const Root& root, const CommandL
   return follower;
 }
 
+// In a cluster the fabric may come after railheadd, which answers probes meanwhile: `railctl fabric suggest`
+// runs in its container. What another source configures is there before, or is a mistake.
+void AwaitFabric(const Root& root, const CommandLine& line, fabric_follow::Follower* follower,
+                 const provision::ApplyWatch& watch) {
+  constexpr std::chrono::milliseconds kPause{500};
+  if (follower == nullptr || line.source.sriovdp || line.source.fabric) return;
+  const auto has_none = [&root] {
+    return !Exists(root.Path(kFabricPath)) && !Exists(root.Path(resources::kSriovdpConfigPath));
+  };
+  while (has_none() && !watch.Stopped()) {
+    watch.ReportProgress("waiting for a fabric: " + follower->Refused());
+    std::this_thread::sleep_for(kPause);
+    follower->Step();
+  }
+}
+
 int Serve(const Root& root, Kernel& kernel, const CommandLine& line, Log* log) {
   const sigset_t signals = BlockSignals();
   Daemon::Interfaces interfaces{
@@ -134,6 +151,7 @@ int Serve(const Root& root, Kernel& kernel, const CommandLine& line, Log* log) {
       Follow(root, line, log)};
   // Answers on the pages until the daemon does.
   StartupResponder starting(interfaces.environment, *interfaces.pages, signals, log);
+  AwaitFabric(root, line, interfaces.follower.get(), starting.Watch());
   const auto provisioned = ProvisionAtStart(root, kernel, line.source, starting.Watch(), log);
   if (const int signal = starting.End(); signal != 0) {
     log->Info("stopped", {{"signal", ::sigabbrev_np(signal)}});

@@ -76,7 +76,9 @@ Result<FollowState> Follower::Take() {
 void Follower::Report(const FollowState& now) {
   const auto before = State();
   if (!now.refused.empty() && (!before || before->refused != now.refused)) {
-    log_->Warning("the changed fabric is refused; the last valid one stays in force",
+    const bool has_one = Exists(root_.Path(std::string(kConfigDirectory) + "/" + kFabricName));
+    log_->Warning(has_one ? "the changed fabric is refused; the last valid one stays in force"
+                          : "the node has no fabric, and waits for a valid one",
                   Error{ErrorCode::kInvalid, Join(now.refused, "; "),
                         "see railctl config check and railctl config diff", 0},
                   {{"file", now.file}});

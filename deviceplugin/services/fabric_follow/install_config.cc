@@ -51,7 +51,7 @@ Result<WantedConfig> ReadWanted(const std::string& directory) {
   WantedConfig wanted;
   if (!RH_TRY(AddFile(directory, kFabricName, ErrorsInFabric, &wanted))) {
     wanted.errors.push_back({ErrorCode::kNotFound, "no such file: " + directory + "/" + kFabricName,
-                             "name the directory that has it", 0});
+                             "`railctl fabric suggest` proposes one", 0});
   }
   RH_TRY(AddFile(directory, kTopologyName, ErrorsInTopology, &wanted));
   return wanted;

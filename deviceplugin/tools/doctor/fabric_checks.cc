@@ -42,7 +42,7 @@ Verdict CheckFabric(const NodeFacts& facts) {
     return verdict;
   }
   return verdict.Fail("no such file: " + std::string(kFabricPath),
-                      "describe the fabric: docs/reference/fabric.md");
+                      "railctl fabric suggest proposes one: docs/reference/fabric.md");
 }
 
 Verdict CheckRails(const NodeFacts& facts) {

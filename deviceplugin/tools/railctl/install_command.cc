@@ -1,4 +1,5 @@
 // railctl install cli, cni, config and seccomp; check-removal is in install_removal_command.cc.
+#include <algorithm>
 #include <cstdio>
 #include <memory>
 #include <optional>
@@ -106,11 +107,14 @@ std::optional<Error> ErrorInNodeName(const InstallConfigArguments& arguments) {
                "give the name that Kubernetes has for this node", 0};
 }
 
-// Whether all parts can go on with the present files.
-bool IsPresentValid(const install::InstallDirectory& directory) {
+// Whether all parts can go on with the present files. Without any, railheadd waits for a fabric that comes
+// later.
+bool CanGoOn(const install::InstallDirectory& directory, const std::vector<Error>& refused) {
   const std::string path = directory.PathOf(fabric_follow::kFabricName);
   const auto present = ReadFile(path);
-  return present && *present && fabric_follow::ErrorsInFabric(**present, path).empty();
+  if (!present) return false;
+  if (*present) return fabric_follow::ErrorsInFabric(**present, path).empty();
+  return std::ranges::all_of(refused, [](const Error& error) { return error.code == ErrorCode::kNotFound; });
 }
 
 // The files to install, of a directory without errors.
@@ -154,7 +158,7 @@ int InstallConfig(const Root& root, const InstallConfigArguments& arguments) {
       done.refused.push_back(chosen.error());
     }
   }
-  if (!done.refused.empty() && !(arguments.keep_valid && IsPresentValid(*directory)))
+  if (!done.refused.empty() && !(arguments.keep_valid && CanGoOn(*directory, done.refused)))
     return Refuse(done.refused, output, wanted->errors.empty() ? kFailed : kBadConfig);
   if (arguments.node_name) files.push_back({kNodeName, *arguments.node_name + "\n"});
   auto installed = directory->Put(files, kConfigMode);
@@ -225,7 +229,8 @@ void AddConfigFiles(CLI::App* install, const Root& root, int* status) {
   config->add_option("--node-name", arguments->node_name, "Write this node's Kubernetes name, too");
   config->add_flag("--force", arguments->force, "Change rails that pods use, too");
   config->add_flag("--keep-valid", arguments->keep_valid,
-                   "Keep the present files where they are valid and the others are refused");
+                   "Keep the present files where they are valid and the others are refused; go on without a "
+                   "fabric where there is none at all");
   arguments->output.AddTo(config);
   help::Set(config, {.more = "A rail that pods use keeps its present definition until it is free.",
                      .examples = {{"railctl install config --from /root/new", "onto this node"},

@@ -78,8 +78,7 @@ void AddFollowed(const Result<std::optional<fabric_follow::FollowState>>& follow
   if (!followed) return finding->Add(Severity::kUnknown, followed.error().message, kSeeDaemon);
   if (!*followed) return;
   for (const std::string& refused : (*followed)->refused)
-    finding->Add(Severity::kBroken, "a changed fabric is refused: " + refused,
-                 "correct it, and apply it again");
+    finding->Add(Severity::kBroken, "the fabric is refused: " + refused, "correct it, and apply it again");
   std::vector<std::string> drains;
   for (const std::string& rail : RailsOf((*followed)->pending)) drains.push_back("railctl drain " + rail);
   for (const fabric_follow::PendingChange& change : (*followed)->pending)
@@ -171,7 +170,8 @@ SummaryFinding CheckFabricFile(const Root& root) {
   } else if (!*text) {
     if (Exists(root.Path(resources::kSriovdpConfigPath))) return finding;
     finding.Add(Severity::kBroken, std::string("no such file: ") + kFabricPath,
-                "railctl install config --from DIRECTORY, of a fabric.json (docs/reference/fabric.md)");
+                "railctl fabric suggest proposes one; railctl install config --from DIRECTORY "
+                "(docs/reference/fabric.md)");
   } else {
     for (const Error& error : fabric_follow::ErrorsInFabric(**text, kFabricPath))
       finding.Add(Severity::kBroken, error.message, "railctl config check " + std::string(kFabricPath));

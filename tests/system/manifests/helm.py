@@ -121,6 +121,9 @@ def of_existing_fabric(chart):
     documents = chart.objects([], values)
     kinds = [d['kind'] for d in documents]
     volumes = next(d for d in documents if d['kind'] == 'DaemonSet')['spec']['template']['spec']['volumes']
+    # On a first install it may come later.
+    if not volumes[0]['configMap'].get('optional'):
+        yield f'fabricConfigMap: without it no pod starts: {volumes[0]}'
     if 'ConfigMap' in kinds or kinds.count('CustomResourceDefinition') != 3 or volumes[0]['configMap']['name'] != 'my-fabric':
         yield f'fabricConfigMap: {sorted(kinds)}, {volumes[0]}'
     kept = [d for d in documents if d['metadata'].get('annotations', {}).get('helm.sh/resource-policy') == 'keep']

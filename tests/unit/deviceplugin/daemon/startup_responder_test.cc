@@ -138,5 +138,47 @@ TEST_F(StartingTest, AStartWithNothingToDoTellsNothing) {
   EXPECT_EQ(daemon->Stop(), 0);
 }
 
+// In a cluster whose fabric is not described yet.
+class NoFabricTest : public StartingTest {
+ protected:
+  void SetUp() override {
+    sysfs_.Write("/proc/sys/kernel/random/boot_id", "11111111-2222\n");
+    ASSERT_TRUE(RemoveFile(root_.Path("/etc/railhead/fabric.json")));
+    daemon_ = StartOn(sysfs_.directory(), {RAILHEADD, "--kubelet-dir", "/kubelet", "--http-address",
+                                           "127.0.0.1:0", "--follow-config", "/config"});
+    address_ = AddressOf(*daemon_);
+  }
+  // Why it is not ready.
+  bool WaitsBecause(const std::string& why) {
+    return Eventually([&] {
+      const auto ready = Get(address_, "/readyz");
+      return ready && ready->status == 503 && ready->body.find(why) != std::string::npos;
+    });
+  }
+
+  std::unique_ptr<Process> daemon_;
+  std::string address_;
+};
+
+TEST_F(NoFabricTest, ItWaitsAliveAndTakesTheFirstValidOne) {
+  EXPECT_TRUE(WaitsBecause("waiting for a fabric: no such file: ")) << daemon_->err();
+  EXPECT_EQ(Get(address_, "/healthz")->status, 200);
+  EXPECT_NE(daemon_->err().find("the node has no fabric"), std::string::npos) << daemon_->err();
+  const std::string rails = R"({"version": 1, "rails": [{"name": "rail0", "pf": "pf0", "vlan": )";
+  sysfs_.Write("/config/fabric.json", rails + "9999}]}");
+  EXPECT_TRUE(WaitsBecause("/rails/0/vlan")) << daemon_->err();
+  EXPECT_EQ(Get(address_, "/healthz")->status, 200);
+  sysfs_.Write("/config/fabric.json", rails + "7}]}");
+  EXPECT_TRUE(Answers(address_, "/metrics", 200)) << daemon_->err();
+  EXPECT_TRUE(Exists(root_.Path("/etc/railhead/fabric.json")));
+  EXPECT_EQ(daemon_->Stop(), 0);
+  EXPECT_EQ(Addresses(*daemon_).size(), 1U) << daemon_->err();
+}
+
+TEST_F(NoFabricTest, SigtermEndsTheWait) {
+  EXPECT_TRUE(WaitsBecause("waiting for a fabric")) << daemon_->err();
+  EXPECT_EQ(daemon_->Stop(), 0) << daemon_->err();
+}
+
 }  // namespace
 }  // namespace railhead::testing

@@ -1,6 +1,7 @@
 // `railctl install` as a process, with the programs of this build.
 #include <gtest/gtest.h>
 
+#include <filesystem>
 #include <nlohmann/json.hpp>
 
 #include "cni/state/journal.h"
@@ -224,6 +225,23 @@ TEST_F(InstallCommandTest, TheLastValidConfigurationCanStay) {
   EXPECT_EQ(temp_.Read("/etc/railhead/fabric.json"), kFabric);
   EXPECT_EQ(*NodeName(temp_.root()), "n1");
   EXPECT_EQ(RunJson(keep)["refused"].size(), 1U);
+}
+
+// On the first start in a cluster: railheadd waits for the fabric.
+TEST_F(InstallCommandTest, NoFabricYet) {
+  std::filesystem::remove_all(temp_.directory() + "/config");
+  std::filesystem::create_directories(temp_.directory() + "/config");
+  std::vector<std::string> arguments = {"config", "--from", "/config", "--node-name", "n1"};
+  EXPECT_EQ(Run(arguments).status, 3);
+  EXPECT_FALSE(temp_.Exists("/etc/railhead/node-name"));
+  arguments.emplace_back("--keep-valid");
+  const ProcessOutput output = Run(arguments);
+  EXPECT_EQ(output.status, 0) << output.err;
+  EXPECT_NE(output.err.find("no such file: "), std::string::npos) << output.err;
+  EXPECT_EQ(*NodeName(temp_.root()), "n1");
+  EXPECT_FALSE(temp_.Exists("/etc/railhead/fabric.json"));
+  temp_.Write("/config/topology.json", "{");
+  EXPECT_EQ(Run(arguments).status, 3) << "a wrong file is not a missing one";
 }
 
 }  // namespace
