@@ -19,6 +19,7 @@
 #include "netns/sys/netdev_sysfs.h"
 #include "netns/sys/pci.h"
 #include "netns/sys/pci_path.h"
+#include "netns/sys/rdma_sysfs.h"
 
 namespace railhead::fabric_suggest {
 namespace {
@@ -163,6 +164,7 @@ Result<ObservedPf> ObservePf(const Root& root, const HostView& host, const inven
   pf.netdev = function->pf_name;
   pf.rdma = function->rdma_device;
   pf.is_rdma = function->is_rdma;
+  if (!pf.is_rdma && !pf.netdev.empty()) pf.soft_roce = !RH_TRY(RxeDevicesOf(root, pf.netdev)).empty();
   pf.driver = function->driver;
   pf.link_type = function->link_type;
   pf.numa_node = function->numa_node;
@@ -197,38 +199,57 @@ struct ListenedPf {
   LldpListener listener;
 };
 
-// One pass over the sockets that are readable. Returns after `limit` at the latest.
-Result<void> ReceiveOnce(std::vector<ListenedPf>* all, std::chrono::milliseconds limit) {
+void NoteDeafness(const ObservedPf& pf, const Error& error, NodeObservation* observation) {
+  observation->notes.push_back("no LLDP frames of " + pf.device + " could be received: " + Describe(error));
+}
+
+// One pass over the sockets that are readable. Returns after `limit` at the latest. A PF that fails leaves
+// the others heard.
+Result<void> ReceiveOnce(std::vector<ListenedPf>* all, std::chrono::milliseconds limit,
+                         NodeObservation* observation) {
   std::vector<pollfd> waits;
   waits.reserve(all->size());
   for (const ListenedPf& one : *all) waits.push_back({one.listener.fd(), POLLIN, 0});
   const int ready = ::poll(waits.data(), waits.size(), static_cast<int>(limit.count()));
   if (ready < 0 && errno != EINTR) return FailSys(errno, "waiting for LLDP frames");
   if (ready <= 0) return {};
+  std::vector<ListenedPf> others;
   for (std::size_t i = 0; i < waits.size(); ++i) {
-    if (waits[i].revents == 0) continue;
-    auto& [pf, listener] = (*all)[i];
-    if (auto heard = RH_TRY(listener.Receive(std::chrono::steady_clock::now())))
-      pf->neighbor = *std::move(heard);
+    ListenedPf& one = (*all)[i];
+    const auto heard =
+        waits[i].revents == 0 ? Result<std::optional<LldpNeighbor>>{} : one.listener.Receive({});
+    if (!heard) {
+      NoteDeafness(*one.pf, heard.error(), observation);
+    } else if (*heard && (*heard)->ttl.count() > 0) {  // 0: its last frame
+      one.pf->neighbor = **heard;
+    } else {
+      others.push_back(std::move(one));
+    }
   }
-  std::erase_if(*all, [](const ListenedPf& one) { return one.pf->neighbor.has_value(); });
+  *all = std::move(others);
   return {};
 }
 
-Result<void> ListenFor(const HostView& host, const std::vector<ObservedPf*>& pfs,
-                       std::chrono::seconds limit) {
+Result<void> ListenFor(const HostView& host, const std::vector<ObservedPf*>& pfs, std::chrono::seconds limit,
+                       NodeObservation* observation) {
   std::vector<ListenedPf> listened;
   for (ObservedPf* pf : pfs) {
     const Link* link = host.Named(pf->netdev);
     if (link == nullptr) continue;
-    auto listener = RH_TRY(LldpListener::Open(host.ns, link->index));
-    listened.push_back({pf, std::move(listener)});
+    auto listener = LldpListener::Open(host.ns, link->index);
+    if (listener) {
+      listened.push_back({pf, *std::move(listener)});
+    } else if (listener.error().code == ErrorCode::kPermission) {
+      return Fail(listener.error());  // likewise of the others
+    } else {
+      NoteDeafness(*pf, listener.error(), observation);
+    }
   }
   const auto end = std::chrono::steady_clock::now() + limit;
   while (!listened.empty()) {
     const auto left = std::chrono::ceil<std::chrono::milliseconds>(end - std::chrono::steady_clock::now());
     if (left.count() <= 0) break;
-    RH_TRY(ReceiveOnce(&listened, left));
+    RH_TRY(ReceiveOnce(&listened, left, observation));
   }
   return {};
 }
@@ -241,12 +262,12 @@ void AddNeighbors(const Root& root, const HostView& host, std::chrono::seconds l
     const auto known = reported.find(pf.device);
     if (known != reported.end()) {
       pf.neighbor = known->second;
-    } else if (pf.is_rdma && pf.carrier && pf.link_type != "infiniband") {
+    } else if ((pf.is_rdma || pf.soft_roce) && pf.carrier && pf.link_type != "infiniband") {
       silent.push_back(&pf);
     }
   }
   if (listen.count() <= 0 || silent.empty()) return;
-  if (const auto heard = ListenFor(host, silent, listen); !heard)
+  if (const auto heard = ListenFor(host, silent, listen, observation); !heard)
     observation->notes.push_back("no LLDP frames could be received: " + Describe(heard.error()));
 }
 

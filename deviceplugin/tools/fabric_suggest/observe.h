@@ -63,6 +63,7 @@ struct ObservedPf {
   std::string netdev;  // also while it is in a pod; "": unknown
   std::string rdma;    // RDMA device; "": it has none, or it is in a pod (exclusive mode)
   bool is_rdma = false;
+  bool soft_roce = false;  // it has RDMA, but only by a soft RoCE device
   std::string driver;
   std::string link_type;  // "ether", "infiniband"; "": unknown
   std::optional<int> numa_node;
@@ -120,6 +121,7 @@ struct railhead::Shape<railhead::fabric_suggest::ObservedPf> {
     f("netdev", &Pf::netdev);
     f("rdmaDevice", &Pf::rdma);
     f("rdma", &Pf::is_rdma);
+    f("softRoce", &Pf::soft_roce, kSparseField);
     f("driver", &Pf::driver);
     f("linkType", &Pf::link_type);
     f("numa", &Pf::numa_node);

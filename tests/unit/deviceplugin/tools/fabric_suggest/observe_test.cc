@@ -132,6 +132,21 @@ TEST_F(ObserveTest, NeighborsOfACurrentReport) {
   EXPECT_EQ(Observed().pfs[0].neighbor, std::nullopt) << "cables may be other ones by now";
 }
 
+TEST_F(ObserveTest, SoftRoceOnAPf) {
+  FakeSysfs sysfs;
+  FakeKernel kernel(sysfs);
+  sysfs.Write("/etc/railhead/node-name", "gpu-001\n");
+  kernel.AddPf({.address = kPf0Address, .netdev = "pf0", .rdma = ""}, {.count = 2});
+  const auto without = fabric_suggest::Observe(sysfs.root(), kernel);
+  ASSERT_TRUE(without) << Describe(without.error());
+  EXPECT_FALSE(without->pfs.at(0).soft_roce);
+  sysfs.Write("/sys/class/infiniband/rxe0/parent", "pf0\n");
+  const auto with = fabric_suggest::Observe(sysfs.root(), kernel);
+  ASSERT_TRUE(with) << Describe(with.error());
+  EXPECT_TRUE(with->pfs.at(0).soft_roce);
+  EXPECT_FALSE(with->pfs.at(0).is_rdma);
+}
+
 TEST_F(ObserveTest, ARefusedQuestionIsAnError) {
   kernel_.FailEvery("ListRoutes", 1);
   EXPECT_FALSE(fabric_suggest::Observe(sysfs_.root(), kernel_));
