@@ -1,10 +1,12 @@
 #include "deviceplugin/tools/fabric_suggest/capacity.h"
 
 #include <cstdint>
+#include <set>
 #include <utility>
 
 #include "deviceplugin/services/reachability/reachability_settings.h"
 #include "deviceplugin/tools/fabric_suggest/rail_fields.h"
+#include "netns/base/text.h"
 
 namespace railhead::fabric_suggest {
 namespace {
@@ -144,6 +146,16 @@ void SetPools(const std::vector<AlignedRail>& aligned, Draft* draft, Findings* f
   draft->fabric.pools.push_back(pfs);
 }
 
+void NameRailsInNoPool(const Draft& draft, Findings* findings) {
+  for (std::size_t i = draft.kept; i < draft.fabric.rails.size(); ++i) {
+    const std::string& name = draft.fabric.rails[i].name;
+    const auto has = [&](const Pool& pool) { return Contains(pool.rails, name); };
+    if (!draft.fabric.pools.empty() && std::ranges::none_of(draft.fabric.pools, has))
+      findings->Contradict(name, "pool", "",
+                           "no pool of the fabric has it, so no pod gets it: add it to one");
+  }
+}
+
 // Prefix length of a node's block. A block has two addresses for each VF, since a released address stays
 // unused for some time. The subnet has room for twice as many nodes. Both are less in a small subnet.
 // nullopt: a block has not even one address for each VF.
@@ -201,10 +213,14 @@ void NumberNodes(const Nodes& nodes, Draft* draft, Findings* findings) {
   const int blocks = BlocksOf(*draft);
   std::vector<int> passed_over;
   std::size_t reused = 0;
+  std::set<int> numbered;
+  for (const auto& [name, number] : draft->fabric.nodes) numbered.insert(number);
   int next = 0;
   for (const NodeObservation* node : nodes) {
-    if (node->node.empty()) continue;
-    for (; next < blocks && !HasRoom(*draft, next); ++next) passed_over.push_back(next);
+    if (node->node.empty() || draft->fabric.nodes.contains(node->node)) continue;
+    for (; next < blocks && (numbered.contains(next) || !HasRoom(*draft, next)); ++next) {
+      if (!numbered.contains(next)) passed_over.push_back(next);
+    }
     if (next < blocks) {
       draft->fabric.nodes.emplace(node->node, next++);
       continue;
@@ -215,17 +231,18 @@ void NumberNodes(const Nodes& nodes, Draft* draft, Findings* findings) {
   }
   findings->guesses.push_back(
       {"/nodes", "", "nodes", std::to_string(draft->fabric.nodes.size()),
-       std::string("numbered in the order of their names") +
+       std::string(numbered.empty() ? "numbered in the order of their names"
+                                    : "those that the fabric lacks have numbers that are free") +
            (passed_over.empty() ? "" : ", without blocks that the hosts' addresses fill") +
            "; a number decides a node's block and must not change afterwards",
        Certainty::kMedium});
 }
 
 void SetBlocks(const Nodes& nodes, Draft* draft, Findings* findings) {
-  bool any = false;
-  for (std::size_t i = 0; i < draft->fabric.rails.size(); ++i) {
+  bool any = draft->kept > 0 && draft->fabric.UsesIndices() && !draft->fabric.ClaimsIndices();
+  for (std::size_t i = draft->kept; i < draft->fabric.rails.size(); ++i) {
     Rail& rail = draft->fabric.rails[i];
-    if (!rail.subnet) continue;
+    if (!rail.subnet || draft->fabric.leases_blocks) continue;
     const int vfs = DevicesOf(*draft, rail);
     rail.node_block = BlockLength(*rail.subnet, nodes.size(), vfs);
     if (!rail.node_block) {
@@ -249,8 +266,12 @@ void SetBlocks(const Nodes& nodes, Draft* draft, Findings* findings) {
 
 void SetCapacity(const std::vector<AlignedRail>& aligned, const Nodes& nodes, Draft* draft,
                  Findings* findings) {
-  SetVfs(aligned, nodes, draft, findings);
-  SetPools(aligned, draft, findings);
+  if (draft->kept == 0) {
+    SetVfs(aligned, nodes, draft, findings);
+    SetPools(aligned, draft, findings);
+  } else {
+    NameRailsInNoPool(*draft, findings);
+  }
   SetBlocks(nodes, draft, findings);
 }
 

@@ -21,6 +21,8 @@ struct Draft {
   Fabric fabric;
   std::optional<int> vfs;          // provision.vfs
   std::map<std::string, int> own;  // provision.rails.RAIL.vfs
+  // So many rails, the pools, the nodes' numbers and the VFs are those of a present fabric, and stay.
+  std::size_t kept = 0;
 };
 
 // How many bits number `count` things.

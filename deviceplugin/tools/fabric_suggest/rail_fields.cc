@@ -44,6 +44,7 @@ class FieldSetter {
         rail_(rail),
         findings_(findings) {}
 
+  void SetSoftRoce();
   void SetVlan();
   void SetMtu();
   void SetSubnet(const std::optional<IpPrefix>& assigned);
@@ -101,6 +102,18 @@ void FieldSetter::ExplainUntagged() {
       findings_);
   Say("vlan", "", "the switch port puts untagged frames into VLAN " + std::to_string(ports.Winner()),
       Certainty::kMedium);
+}
+
+void FieldSetter::SetSoftRoce() {
+  Votes<bool> soft;
+  for (const RailMember& member : aligned_.members)
+    soft.Add(!member.pf->is_rdma && member.pf->soft_roce, member.node->node);
+  if (soft.empty()) return;
+  ContradictOthers(
+      soft, rail_->name, "softRoce", "RDMA device",
+      [](bool is) { return std::string(is ? "soft RoCE" : "hardware"); }, findings_);
+  rail_->soft_roce = soft.Winner();
+  if (soft.Winner()) Say("softRoce", "true", "the PFs have RDMA by soft RoCE only", Certainty::kMedium);
 }
 
 void FieldSetter::SetVlan() {
@@ -182,7 +195,7 @@ void FieldSetter::SetSubnet(const std::optional<IpPrefix>& assigned) {
     rail_->subnet = assigned;
     const bool other = !votes.empty() && !(votes.AreOne() && votes.Winner() == *assigned);
     Say("subnet", assigned->ToString(),
-        "the supernet's prefix number " + std::to_string(number_ + 1) +
+        std::string("a prefix of the supernet, in the order of the rails") +
             (other ? "; the hosts have addresses of " + votes.Winner().ToString() + " there" : ""),
         other ? Certainty::kLow : Certainty::kHigh);
     return;
@@ -319,6 +332,7 @@ void SetRailFields(const AlignedRail& aligned, std::size_t number, const Cables&
                    const SuggestOptions& options, const std::optional<IpPrefix>& assigned, Rail* rail,
                    Findings* findings) {
   FieldSetter setter(aligned, number, cables, options, rail, findings);
+  setter.SetSoftRoce();
   setter.SetVlan();
   setter.SetMtu();
   setter.SetSubnet(assigned);

@@ -100,11 +100,31 @@ bool IsNearAccelerator(const NodeKind& kind, const Slot& slot) {
   });
 }
 
-// The slots near accelerators, or all slots if none is near. Says which slots are left out.
-std::vector<Slot> RailSlots(const NodeKind& kind, bool all_pfs, Findings* findings) {
+// The rail that the fabric has for the slot's PFs on most nodes; nullptr: none.
+const Rail* RailOfSlot(const Fabric* present, const NodeKind& kind, const Slot& slot) {
+  std::map<std::string, std::pair<std::size_t, const Rail*>> votes;
+  for (const NodeObservation* node : kind.nodes) {
+    const ObservedPf* pf = FindRailPf(*node, slot);
+    const Rail* rail = pf == nullptr ? nullptr : RailInFabric(present, *node, *pf);
+    if (rail == nullptr) continue;
+    auto& vote = votes[rail->name];
+    ++vote.first;
+    vote.second = rail;
+  }
+  const auto most = std::ranges::max_element(
+      votes, [](const auto& one, const auto& other) { return one.second.first < other.second.first; });
+  return most == votes.end() ? nullptr : most->second.second;
+}
+
+// The slots near accelerators and those of the present fabric, or all slots if none is near. Says which slots
+// are left out.
+std::vector<Slot> RailSlots(const NodeKind& kind, bool all_pfs, const Fabric* present, Findings* findings) {
   std::vector<Slot> near;
   std::vector<Slot> far;
-  for (const Slot& slot : kind.slots) (IsNearAccelerator(kind, slot) ? near : far).push_back(slot);
+  for (const Slot& slot : kind.slots) {
+    const bool is_near = IsNearAccelerator(kind, slot) || RailOfSlot(present, kind, slot) != nullptr;
+    (is_near ? near : far).push_back(slot);
+  }
   if (all_pfs || near.empty()) return {kind.slots.begin(), kind.slots.end()};
   for (const Slot& slot : far) {
     findings->guesses.push_back(
@@ -177,9 +197,49 @@ std::vector<std::size_t> FirstRails(std::size_t count) {
   return rails;
 }
 
+// The place among the rails of the one that the fabric has for the slot; nullopt: it has none, or no other
+// kind of nodes has that.
+std::optional<std::size_t> PlaceInFabric(const NodeKind& kind, const Slot& slot,
+                                         const std::vector<AlignedRail>& rails, const Fabric* present) {
+  const Rail* wanted = RailOfSlot(present, kind, slot);
+  if (wanted == nullptr) return std::nullopt;
+  const auto found = std::ranges::find_if(rails, [&](const AlignedRail& rail) {
+    return std::ranges::any_of(rail.members, [&](const RailMember& one) {
+      return RailInFabric(present, *one.node, *one.pf) == wanted;
+    });
+  });
+  if (found == rails.end()) return std::nullopt;
+  return static_cast<std::size_t>(found - rails.begin());
+}
+
+// The rail of each slot by the present fabric. Slots that it lacks get the rails that are left, in their
+// order. nullopt: it has none of the slots.
+std::optional<std::vector<std::size_t>> RailsByFabric(const NodeKind& kind, const std::vector<Slot>& slots,
+                                                      const std::vector<AlignedRail>& rails,
+                                                      const Fabric* present) {
+  std::vector<std::optional<std::size_t>> places;
+  std::set<std::size_t> taken;
+  for (const Slot& slot : slots) {
+    auto place = PlaceInFabric(kind, slot, rails, present);
+    if (place && !taken.insert(*place).second) place.reset();
+    places.push_back(place);
+  }
+  if (taken.empty()) return std::nullopt;
+  std::vector<std::size_t> chosen;
+  std::size_t next = 0;
+  for (const auto& place : places) {
+    while (!place && taken.contains(next)) ++next;
+    chosen.push_back(place.value_or(next));
+    taken.insert(chosen.back());
+  }
+  return chosen;
+}
+
 // Of a further kind of nodes.
 std::vector<std::size_t> RailsOfKind(const NodeKind& kind, const std::vector<Slot>& slots,
-                                     const std::vector<AlignedRail>& rails, Findings* findings) {
+                                     const std::vector<AlignedRail>& rails, const Fabric* present,
+                                     Findings* findings) {
+  if (auto chosen = RailsByFabric(kind, slots, rails, present)) return *std::move(chosen);
   const std::string who =
       "the PFs of " + reachability::FoldedNames(NamesOf(kind.nodes)) + " have other PCI addresses; ";
   if (auto chosen = RailsBySwitch(kind, slots, rails)) {
@@ -201,7 +261,7 @@ const ObservedPf* AlignedRail::Of(const NodeObservation* node) const {
 }
 
 std::string WhyNoRail(const ObservedPf& pf) {
-  if (!pf.is_rdma) return "has no RDMA device";
+  if (!pf.is_rdma && !pf.soft_roce) return "has no RDMA device";
   if (pf.link_type == "infiniband") return "is an InfiniBand port";
   if (pf.several_ports) return "has several ports on one PCI function";
   if (pf.default_route) return "carries the host's default route";
@@ -209,10 +269,19 @@ std::string WhyNoRail(const ObservedPf& pf) {
   return "";
 }
 
-std::vector<AlignedRail> AlignRails(const Nodes& nodes, bool all_pfs, Findings* findings) {
+const Rail* RailInFabric(const Fabric* fabric, const NodeObservation& node, const ObservedPf& pf) {
+  if (fabric == nullptr) return nullptr;
+  std::vector<std::string> order;
+  order.reserve(node.pfs.size());
+  for (const ObservedPf& one : node.pfs) order.push_back(one.device);
+  return fabric->RailOfPf(pf.netdev, pf.device, order);
+}
+
+std::vector<AlignedRail> AlignRails(const Nodes& nodes, bool all_pfs, const Fabric* present,
+                                    Findings* findings) {
   std::vector<AlignedRail> rails;
   for (const NodeKind& kind : KindsOf(nodes)) {
-    std::vector<Slot> slots = RailSlots(kind, all_pfs, findings);
+    std::vector<Slot> slots = RailSlots(kind, all_pfs, present, findings);
     if (slots.size() > kMostRails) {
       findings->Contradict(
           "", "pf", kind.nodes.front()->node,
@@ -227,7 +296,7 @@ std::vector<AlignedRail> AlignRails(const Nodes& nodes, bool all_pfs, Findings* 
            "the PFs with RDMA in PCI order on " + reachability::FoldedNames(NamesOf(kind.nodes)),
            Certainty::kMedium});
     } else {
-      places = RailsOfKind(kind, slots, rails, findings);
+      places = RailsOfKind(kind, slots, rails, present, findings);
     }
     for (std::size_t i = 0; i < slots.size(); ++i) {
       while (rails.size() <= places[i]) rails.push_back({"rail" + std::to_string(rails.size()), {}});

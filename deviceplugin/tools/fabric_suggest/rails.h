@@ -1,10 +1,10 @@
 // Which PFs of the nodes are one rail, and which of them have a wrong cable.
 //
-// A PF takes part if it has RDMA over Ethernet, one port, and no task for the host itself: no default route,
-// no bond. On nodes of one kind PFs with the same PCI address are one rail. Rails are numbered in PCI order.
-// Nodes of another kind have other addresses: there the leaf switches decide which PF belongs to which rail,
-// or else the order. If some PFs share a PCIe switch with an accelerator, PFs without one are taken for
-// storage.
+// A PF takes part if it has RDMA over Ethernet (also soft RoCE), one port, and no task for the host itself:
+// no default route, no bond. On nodes of one kind PFs with the same PCI address are one rail. Rails are
+// numbered in PCI order. Nodes of another kind have other addresses: there the leaf switches decide which PF
+// belongs to which rail, or else the order. If some PFs share a PCIe switch with an accelerator, PFs without
+// one are taken for storage. PFs of rails that a present fabric has stay the same rails.
 //
 // Cables are compared, not judged by names. Nodes of a scalable unit share leaf switches, so a switch that
 // serves a rail on one of them serves it on all of them. Ownership: the result points into the observations.
@@ -17,6 +17,7 @@
 #include <utility>
 #include <vector>
 
+#include "cni/fabric/fabric.h"
 #include "deviceplugin/tools/fabric_suggest/findings.h"
 #include "deviceplugin/tools/fabric_suggest/observe.h"
 
@@ -42,8 +43,12 @@ using Nodes = std::vector<const NodeObservation*>;  // of different names, natur
 // Why the PF carries no rail; "": it can.
 std::string WhyNoRail(const ObservedPf& pf);
 
-// `all_pfs`: also PFs that are taken for storage.
-std::vector<AlignedRail> AlignRails(const Nodes& nodes, bool all_pfs, Findings* findings);
+// The rail of the node's PF in the fabric; nullptr: it has none, or there is no fabric.
+const Rail* RailInFabric(const Fabric* fabric, const NodeObservation& node, const ObservedPf& pf);
+
+// `all_pfs`: also PFs that are taken for storage. `present`: nullptr, or the fabric that there is.
+std::vector<AlignedRail> AlignRails(const Nodes& nodes, bool all_pfs, const Fabric* present,
+                                    Findings* findings);
 
 struct Cables {
   std::vector<std::set<std::string>> switches;          // by rail: those of right cables

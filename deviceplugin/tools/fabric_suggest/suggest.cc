@@ -10,6 +10,7 @@
 #include "cni/fabric/fabric_shape.h"
 #include "deviceplugin/services/reachability/reachability_settings.h"
 #include "deviceplugin/tools/fabric_suggest/capacity.h"
+#include "deviceplugin/tools/fabric_suggest/present.h"
 #include "deviceplugin/tools/fabric_suggest/rail_fields.h"
 #include "deviceplugin/tools/fabric_suggest/rails.h"
 #include "netns/base/text.h"
@@ -95,12 +96,15 @@ void SetPf(const AlignedRail& aligned, std::string ObservedPf::*field, Rail* rai
   rail->position.reset();
 }
 
-// Names if all nodes have them. Else addresses, else positions.
-void SetPfs(const std::vector<AlignedRail>& aligned, const Nodes& nodes, std::vector<Rail>* rails,
-            Findings* findings) {
-  std::vector<Rail> named = *rails;
-  std::vector<Rail> placed = *rails;
-  std::vector<Rail> counted = *rails;
+// Names if all nodes have them. Else addresses, else positions. Rails of the present fabric keep what they
+// have.
+void SetPfs(const std::vector<AlignedRail>& all, const Nodes& nodes, Draft* draft, Findings* findings) {
+  const auto kept = static_cast<std::ptrdiff_t>(draft->kept);
+  const std::vector<AlignedRail> aligned(all.begin() + kept, all.end());
+  std::vector<Rail>* const rails = &draft->fabric.rails;
+  std::vector<Rail> named(rails->begin() + kept, rails->end());
+  std::vector<Rail> placed = named;
+  std::vector<Rail> counted = named;
   bool all_named = true;
   bool all_counted = true;
   for (std::size_t i = 0; i < aligned.size(); ++i) {
@@ -114,22 +118,22 @@ void SetPfs(const std::vector<AlignedRail>& aligned, const Nodes& nodes, std::ve
   Certainty certainty = nodes.size() > 1 ? Certainty::kHigh : Certainty::kMedium;
   if (nodes.size() == 1) reason = "the names of the PFs' netdevs; other nodes may have other names";
   if (all_named && FindsPfs(named, aligned, nodes)) {
-    *rails = std::move(named);
+    std::ranges::move(named, rails->begin() + kept);
   } else if (FindsPfs(placed, aligned, nodes)) {
-    *rails = std::move(placed);
+    std::ranges::move(placed, rails->begin() + kept);
     reason = "the PCI addresses, since the netdevs' names do not tell the PFs apart on all nodes";
   } else if (all_counted && FindsPfs(counted, aligned, nodes)) {
-    *rails = std::move(counted);
+    std::ranges::move(counted, rails->begin() + kept);
     reason = "the positions, since neither names nor PCI addresses fit all nodes";
     certainty = Certainty::kMedium;
   } else {
-    *rails = std::move(placed);
+    std::ranges::move(placed, rails->begin() + kept);
     reason = "the PCI addresses, which do not fit all nodes";
     certainty = Certainty::kLow;
     findings->Contradict("", "pf", "",
                          "neither names, PCI addresses nor positions give each rail its PF on all nodes");
   }
-  for (std::size_t i = 0; i < rails->size(); ++i) {
+  for (std::size_t i = draft->kept; i < rails->size(); ++i) {
     const Rail& rail = (*rails)[i];
     findings->guesses.push_back({"/rails/" + std::to_string(i) + "/pf", rail.name, "pf",
                                  rail.position ? std::to_string(*rail.position) : Join(rail.pfs, ", "),
@@ -137,15 +141,20 @@ void SetPfs(const std::vector<AlignedRail>& aligned, const Nodes& nodes, std::ve
   }
 }
 
-// The rails' prefixes of the supernet, as many as fit.
-std::vector<IpPrefix> SubnetsIn(const SuggestOptions& options, std::size_t count) {
+// Prefixes of the supernet for the rails that are not kept, as many as fit.
+std::vector<IpPrefix> SubnetsIn(const SuggestOptions& options, const Draft& draft) {
+  const std::size_t count = draft.fabric.rails.size() - draft.kept;
   std::vector<IpPrefix> subnets;
   if (!options.supernet) return subnets;
   const IpPrefix& all = *options.supernet;
-  const int length = options.rail_prefix.value_or(all.length + BitsFor(count));
+  const int length = options.rail_prefix.value_or(all.length + BitsFor(draft.fabric.rails.size()));
+  const auto is_taken = [&](const IpPrefix& prefix) {
+    return std::ranges::any_of(
+        draft.fabric.rails, [&](const Rail& rail) { return rail.subnet && rail.subnet->Overlaps(prefix); });
+  };
   if (length > all.address.Bits() - 2) return subnets;
   for (IpPrefix next{all.First(), length}; subnets.size() < count && all.Contains(next);) {
-    subnets.push_back(next);
+    if (!is_taken(next)) subnets.push_back(next);
     const IpAddress after = next.Last().Plus(1);
     if (after < next.address) break;  // the end of all addresses
     next.address = after;
@@ -154,8 +163,9 @@ std::vector<IpPrefix> SubnetsIn(const SuggestOptions& options, std::size_t count
 }
 
 // Two rails with one subnet would give the same addresses: only the first keeps it.
-void SeparateSubnets(std::vector<Rail>* rails, Findings* findings) {
-  for (std::size_t i = 0; i < rails->size(); ++i) {
+void SeparateSubnets(Draft* draft, Findings* findings) {
+  std::vector<Rail>* const rails = &draft->fabric.rails;
+  for (std::size_t i = draft->kept; i < rails->size(); ++i) {
     Rail& rail = (*rails)[i];
     for (std::size_t j = 0; j < i && rail.subnet; ++j) {
       const Rail& other = (*rails)[j];
@@ -181,14 +191,25 @@ void SeparateSubnets(std::vector<Rail>* rails, Findings* findings) {
 Json RailJson(const Rail& rail) {
   Json json{{"name", rail.name}, {"pf", PfForm::Write(rail)}};
   if (rail.vlan) json["vlan"] = *rail.vlan;
+  if (rail.soft_roce) json["softRoce"] = true;
   if (rail.mtu) json["mtu"] = *rail.mtu;
   if (rail.subnet) json["subnet"] = ToJson(*rail.subnet);
   if (rail.gateway) json["gateway"] = ToJson(*rail.gateway);
   if (!rail.routes.empty()) json["routes"] = ToJson(rail.routes);
   if (!rail.exclude.empty()) json["exclude"] = ToJson(rail.exclude);
   if (rail.node_block) json["nodeBlock"] = *rail.node_block;
+  if (rail.table != 0) json["table"] = rail.table;
   if (!rail.expected_switches.empty()) json["expectedSwitches"] = ToJson(rail.expected_switches);
   return json;
+}
+
+// The present fabric, with the rails and nodes that it lacks.
+std::string ExtendedText(const std::string& present, const Draft& draft) {
+  Json json = Json::parse(present);
+  for (std::size_t i = draft.kept; i < draft.fabric.rails.size(); ++i)
+    json["rails"].push_back(RailJson(draft.fabric.rails[i]));
+  for (const auto& [name, number] : draft.fabric.nodes) json["nodes"][name] = number;
+  return record::Dump(json, 2) + "\n";
 }
 
 std::string FabricText(const Draft& draft) {
@@ -236,33 +257,109 @@ Result<void> CheckOptions(const SuggestOptions& options) {
   return {};
 }
 
+namespace {
+
+// railheadd gives the PF its RDMA device.
+void AllowSoftRoce(const Fabric& present, std::vector<NodeObservation>* nodes) {
+  for (NodeObservation& node : *nodes) {
+    for (ObservedPf& pf : node.pfs) {
+      const Rail* rail = RailInFabric(&present, node, pf);
+      pf.soft_roce = pf.soft_roce || (rail != nullptr && rail->soft_roce);
+    }
+  }
+}
+
+// The present fabric's rails, and the others with their names.
+Draft MakeDraft(const SuggestOptions& options, const Fabric* present,
+                const std::vector<AlignedRail>& aligned) {
+  Draft draft;
+  if (present != nullptr) {
+    const Json json = Json::parse(options.present);
+    draft.fabric = *present;
+    draft.kept = present->rails.size();
+    const Json provision = json.value("provision", Json::object());
+    if (provision.contains("vfs")) draft.vfs = provision["vfs"].get<int>();
+    const Json rails = provision.value("rails", Json::object());
+    for (const auto& [rail, settings] : rails.items()) {
+      if (settings.contains("vfs")) draft.own[rail] = settings["vfs"].get<int>();
+    }
+    // A pool without rails has all of them.
+    const Json pools = json.value("pools", Json::array());
+    if (std::ranges::any_of(pools, [](const Json& pool) { return !pool.contains("rails"); }))
+      draft.fabric.pools.clear();
+    if (pools.empty()) draft.fabric.pools.clear();
+  }
+  std::set<std::uint32_t> tables;
+  for (const Rail& rail : draft.fabric.rails) tables.insert(rail.table);
+  for (std::size_t i = draft.kept; i < aligned.size(); ++i) {
+    Rail rail{.name = aligned[i].name};
+    std::uint32_t table = kFirstRailTable + static_cast<std::uint32_t>(i);
+    if (tables.contains(table)) {
+      while (tables.contains(table)) ++table;
+      rail.table = table;
+    }
+    tables.insert(table);
+    draft.fabric.rails.push_back(std::move(rail));
+  }
+  return draft;
+}
+
+// A kept rail: what its nodes show otherwise, and where they differ.
+void CompareKept(const AlignedRail& aligned, std::size_t number, const Cables& cables, const Rail& rail,
+                 Findings* findings) {
+  Rail shown{.name = rail.name};
+  Findings of_rail;
+  SetRailFields(aligned, number, cables, {}, std::nullopt, &shown, &of_rail);
+  for (Contradiction& one : of_rail.contradictions) findings->contradictions.push_back(std::move(one));
+  CompareRail(rail, shown, cables.switches[number], findings);
+}
+
+}  // namespace
+
 Suggestion Suggest(const std::vector<NodeObservation>& observations, const SuggestOptions& options) {
-  const std::vector<NodeObservation> distinct = Distinct(observations);
+  std::vector<NodeObservation> distinct = Distinct(observations);
+  std::optional<Fabric> present;
+  if (auto parsed = ParseFabric(options.present, "the present fabric")) present = *std::move(parsed);
+  if (present) AllowSoftRoce(*present, &distinct);
   Nodes nodes;
   nodes.reserve(distinct.size());
   for (const NodeObservation& one : distinct) nodes.push_back(&one);
   Findings findings;
-  const auto aligned = AlignRails(nodes, options.all_pfs, &findings);
+  const Fabric* const fabric = present ? &*present : nullptr;
+  auto aligned = AlignRails(nodes, options.all_pfs, fabric, &findings);
   if (aligned.empty()) return {"", std::move(findings.guesses), std::move(findings.contradictions)};
+  if (present) TakeNames(*present, &aligned, &findings);
   const Cables cables = CompareCables(nodes, aligned, &findings);
-  const std::vector<IpPrefix> subnets = SubnetsIn(options, aligned.size());
-  if (options.supernet && subnets.size() < aligned.size()) {
+  Draft draft = MakeDraft(options, fabric, aligned);
+  std::vector<Rail>& rails = draft.fabric.rails;
+  const std::vector<IpPrefix> subnets = SubnetsIn(options, draft);
+  if (options.supernet && subnets.size() < rails.size() - draft.kept) {
     findings.Contradict("", "subnet", "",
                         options.supernet->ToString() + " has only " + std::to_string(subnets.size()) +
-                            " subnets for " + std::to_string(aligned.size()) + " rails");
+                            " subnets for " + std::to_string(rails.size() - draft.kept) + " rails");
   }
-  Draft draft;
-  std::vector<Rail>& rails = draft.fabric.rails;
-  rails.resize(aligned.size());
-  for (std::size_t i = 0; i < aligned.size(); ++i) rails[i].name = aligned[i].name;
-  SetPfs(aligned, nodes, &rails, &findings);
+  if (draft.kept > 0) {
+    std::vector<std::string> names;
+    for (const Rail& rail : present->rails) names.push_back(rail.name);
+    findings.guesses.push_back({"/rails", "", "present rails", reachability::FoldedNames(names),
+                                "they are kept as the fabric has them, and so is all else in it",
+                                Certainty::kHigh});
+  }
+  SetPfs(aligned, nodes, &draft, &findings);
   for (std::size_t i = 0; i < rails.size(); ++i) {
+    if (i < draft.kept) {
+      CompareKept(aligned[i], i, cables, rails[i], &findings);
+      continue;
+    }
+    const std::size_t place = i - draft.kept;
     SetRailFields(aligned[i], i, cables, options,
-                  i < subnets.size() ? std::optional(subnets[i]) : std::nullopt, &rails[i], &findings);
+                  place < subnets.size() ? std::optional(subnets[place]) : std::nullopt, &rails[i],
+                  &findings);
   }
-  SeparateSubnets(&rails, &findings);
+  SeparateSubnets(&draft, &findings);
   SetCapacity(aligned, nodes, &draft, &findings);
-  return {FabricText(draft), std::move(findings.guesses), std::move(findings.contradictions)};
+  return {present ? ExtendedText(options.present, draft) : FabricText(draft), std::move(findings.guesses),
+          std::move(findings.contradictions)};
 }
 
 }  // namespace railhead::fabric_suggest

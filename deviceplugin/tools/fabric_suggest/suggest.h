@@ -8,6 +8,8 @@
 //
 // pf: names if they are the same on all nodes, else PCI addresses, else positions.
 //
+// softRoce: if the PFs have RDMA by soft RoCE only.
+//
 // vlan: the VLAN of the VFs or of a VLAN device of the host. LLDP frames name the VLAN of untagged frames,
 // which needs no `vlan`.
 //
@@ -19,6 +21,8 @@
 // expectedSwitches: the switches of two nodes or more.
 //
 // provision, pools: the present VFs, or one VF for each accelerator. Without SR-IOV pods get whole PFs.
+//
+// A present fabric is kept; rails and nodes that it lacks are added (present.h).
 //
 // Threads: pure functions. Errors of CheckOptions(): kInvalid.
 #pragma once
@@ -43,6 +47,8 @@ struct SuggestOptions {
   std::optional<int> rail_prefix;    // their length; nullopt: the largest that fit
   GatewayPlace gateway = GatewayPlace::kNone;
   bool all_pfs = false;  // also PFs that are taken for storage
+  // The text of a fabric.json without errors, whose rails and sections are kept (present.h); "": none.
+  std::string present;
 };
 
 Result<void> CheckOptions(const SuggestOptions& options);

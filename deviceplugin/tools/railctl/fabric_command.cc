@@ -10,6 +10,7 @@
 #include <utility>
 #include <vector>
 
+#include "cni/fabric/fabric.h"
 #include "deviceplugin/services/fabric_follow/fabric_errors.h"
 #include "deviceplugin/support/help/help.h"
 #include "deviceplugin/tools/fabric_suggest/observe.h"
@@ -20,6 +21,7 @@
 #include "deviceplugin/tools/railctl/output.h"
 #include "deviceplugin/tools/railctl/print.h"
 #include "netns/base/addresses.h"
+#include "netns/base/files.h"
 #include "netns/base/text.h"
 #include "netns/linux_kernel.h"
 
@@ -32,6 +34,7 @@ constexpr int kMostLldpSeconds = 600;
 
 struct SuggestArguments {
   std::vector<std::string> files;
+  std::optional<std::string> from;  // "": no fabric is kept
   std::string supernet;
   std::optional<int> rail_prefix;
   std::string gateway;
@@ -90,6 +93,22 @@ Result<fabric_suggest::Gathered> ObserveThisNode(const Root& root, int listen) {
   return fabric_suggest::Gathered{{std::move(observed)}, {}};
 }
 
+// The fabric to be kept; "": none. Unless it was asked for, it may be absent, or wrong.
+Result<std::string> ReadPresent(const Root& root, const SuggestArguments& arguments,
+                                fabric_suggest::Gathered* gathered) {
+  if (arguments.from && arguments.from->empty()) return std::string();
+  const std::string path = arguments.from ? *arguments.from : root.Path(kFabricPath);
+  const auto text = RH_TRY(ReadFile(path));
+  if (!text && !arguments.from) return std::string();
+  if (!text) return Fail(ErrorCode::kInvalid, "--from " + path + ": no such file");
+  auto errors = fabric_follow::ErrorsInFabric(*text, path);
+  if (errors.empty()) return *text;
+  errors.front().hint = "railctl config check " + path + " shows every error in it";
+  if (arguments.from) return Fail(std::move(errors.front()));
+  gathered->unread.push_back({path, errors.front().message});
+  return std::string();
+}
+
 // Of this node, only topology.json can be wrong.
 int StatusOfObserving(const Error& error) {
   return error.code == ErrorCode::kMalformed || error.code == ErrorCode::kInvalid ? kBadConfig : kFailed;
@@ -107,11 +126,14 @@ std::optional<Error> WhyNone(const fabric_suggest::SuggestReport& report) {
 }
 
 int SuggestFabric(const Root& root, const SuggestArguments& arguments) {
-  const auto options = OptionsOf(arguments);
+  auto options = OptionsOf(arguments);
   if (!options) return Complain(options.error(), kUsage);
   auto gathered = arguments.files.empty() ? ObserveThisNode(root, arguments.listen.value_or(kLldpSeconds))
                                           : ReadObservations(arguments.files);
   if (!gathered) return Complain(gathered.error(), StatusOfObserving(gathered.error()));
+  auto present = ReadPresent(root, arguments, &*gathered);
+  if (!present) return Complain(present.error(), kBadConfig);
+  options->present = *std::move(present);
   fabric_suggest::Suggestion suggestion = Suggest(gathered->observations, *options);
   const auto errors = suggestion.fabric.empty()
                           ? std::vector<Error>{}
@@ -137,6 +159,9 @@ void AddFabricCommand(CLI::App* app, const Root& root, int* status) {
   command->add_option(
       "FILE", arguments->files,
       "what `railctl fabric suggest -o json` printed on the nodes, one or more in a file; -: standard input");
+  command->add_option("--from", arguments->from,
+                      "fabric.json that is kept, with what it lacks added; \"\": none; default: "
+                      "/etc/railhead/fabric.json, if it is there");
   command->add_option("--supernet", arguments->supernet,
                       "divide this prefix among the rails: the first rail gets the first subnet");
   command->add_option("--rail-prefix", arguments->rail_prefix,
@@ -163,13 +188,15 @@ void AddFabricCommand(CLI::App* app, const Root& root, int* status) {
        .examples = {{"railctl fabric suggest >fabric.json", "of this node; guesses on standard error"},
                     {"railctl fabric suggest -o json >$(hostname).json", "what one of many nodes shows"},
                     {"railctl fabric suggest gpu-*.json >fabric.json", "of many nodes, which are compared"},
+                    {"railctl fabric suggest gpu-*.json --from fabric.json",
+                     "after nodes were added: their numbers are new, and all else stays"},
                     {"railctl fabric suggest --supernet 10.104.0.0/13 --rail-prefix 16",
                      "subnets for 8 rails"}},
        .notes = "Run it as root on the host. It listens for LLDP frames and sends nothing.",
        .statuses = {
            {kDone, "nothing contradicts the fabric"},
            {kFailed, "nodes contradict each other, a FILE cannot be read, or no PF with RDMA was found"},
-           {kBadConfig, "topology.json is invalid"}}});
+           {kBadConfig, "topology.json or the fabric of --from is invalid"}}});
   command->callback([&root, status, arguments] { *status = SuggestFabric(root, *arguments); });
 }
 

@@ -363,6 +363,10 @@ test_suggest() {
     observed gpu-00 9000 >"$PLAYED/answers/gpu-00.fabric-suggest"
     observed gpu-02 9000 >"$PLAYED/answers/gpu-02.fabric-suggest"
     echo gpu-01 >"$PLAYED/slow"
+    # The node that compares has a fabric with a VLAN. Later it has none.
+    run 0 fabric suggest --timeout 5
+    has '"vlan": 100'
+    rm "$PLAYED/root/etc/railhead/fabric.json"
     run 0 fabric suggest --timeout 5
     valid_json
     has '"gpu-00": 0'

@@ -95,6 +95,18 @@ TEST(SuggestPropertyTest, TheFabricIsValidAndTheOrderOfNodesMakesNoDifference) {
       const auto provision = provision::ReadProvisionSettings(*fabric, "suggested");
       if (!provision) RC_FAIL(Describe(provision.error()) + "\n" + suggestion.fabric);
     }
+    if (!suggestion.fabric.empty()) {
+      // A rerun keeps it, and has nothing to add.
+      SuggestOptions again = options;
+      again.present = suggestion.fabric;
+      const Suggestion same = Suggest(nodes, again);
+      const auto before = ParseFabric(suggestion.fabric, "suggested");
+      const auto after = ParseFabric(same.fabric, "suggested again");
+      if (!after) RC_FAIL(Describe(after.error()) + "\n" + same.fabric);
+      for (std::size_t i = 0; i < before->rails.size(); ++i)
+        RC_ASSERT(after->rails.at(i) == before->rails[i]);
+      if (suggestion.contradictions.empty()) RC_ASSERT(same.fabric == suggestion.fabric);
+    }
     std::mt19937_64 random(any.Below(1'000'000));
     std::ranges::shuffle(nodes, random);
     const Suggestion other = Suggest(nodes, options);

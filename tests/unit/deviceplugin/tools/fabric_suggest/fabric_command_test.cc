@@ -124,6 +124,35 @@ TEST_F(FabricCommandTest, FilesThatCannotBeRead) {
   EXPECT_NE(none.err.find("/empty.json: it is empty"), std::string::npos) << none.err;
 }
 
+// A rerun adds the new node, and touches nothing else.
+TEST_F(FabricCommandTest, ThePresentFabricIsKept) {
+  const ProcessOutput first = Run({Write(GpuNode(0)), "--from", ""});
+  ASSERT_EQ(first.status, 0) << first.err;
+  sysfs_.Write("/etc/railhead/fabric.json", first.out);
+  const auto before = nlohmann::ordered_json::parse(first.out);
+  const std::vector<std::string> both = {Write(GpuNode(1)), Write(GpuNode(0))};
+  const ProcessOutput again = Run(both);
+  ASSERT_EQ(again.status, 1) << "the host address of the new node is not excluded: " << again.err;
+  auto now = nlohmann::ordered_json::parse(again.out);
+  EXPECT_EQ(now["nodes"], nlohmann::ordered_json({{"gpu-000", 0}, {"gpu-001", 1}})) << again.out;
+  now["nodes"].erase("gpu-001");
+  EXPECT_EQ(now["rails"], before["rails"]);
+
+  sysfs_.Write("/wrong.json", "{");
+  const std::string wrong = sysfs_.directory() + "/wrong.json";
+  const ProcessOutput refused = Run({both[0], "--from", wrong});
+  EXPECT_EQ(refused.status, 3);
+  EXPECT_NE(refused.err.find("railctl config check " + wrong), std::string::npos) << refused.err;
+  EXPECT_EQ(Run({both[0], "--from", "/nowhere.json"}).status, 3);
+  sysfs_.Write("/etc/railhead/fabric.json", "{");
+  const ProcessOutput passed_over = Run({both[0]});
+  EXPECT_EQ(passed_over.status, 1);
+  EXPECT_NE(passed_over.err.find("unread: " + sysfs_.directory() + "/etc/railhead/fabric.json: "),
+            std::string::npos)
+      << passed_over.err;
+  EXPECT_EQ(nlohmann::json::parse(passed_over.out)["rails"].size(), 8U);
+}
+
 TEST_F(FabricCommandTest, NothingToSuggest) {
   const ProcessOutput output = Run({"--listen", "0"});
   EXPECT_EQ(output.status, 1);

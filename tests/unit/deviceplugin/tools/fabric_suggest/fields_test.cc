@@ -205,6 +205,22 @@ TEST(SuggestFieldsTest, WithoutVfsOneForEachAccelerator) {
             nlohmann::json::parse(R"({"vfs": 6, "rails": {"rail3": {"vfs": 4}}})"));
 }
 
+TEST(SuggestFieldsTest, SoftRoce) {
+  auto nodes = GpuNodes(3);
+  for (auto& node : nodes) {
+    node.pfs[1].is_rdma = false;
+    node.pfs[1].soft_roce = true;
+  }
+  const Suggestion all = Suggest(nodes);
+  EXPECT_EQ(Contradictions(all), Texts{});
+  EXPECT_FALSE(Parsed(all).rails[0].soft_roce);
+  EXPECT_TRUE(Parsed(all).rails[1].soft_roce);
+  EXPECT_EQ(GuessesOf(all, "/rails/1/softRoce").size(), 1U);
+  nodes[0].pfs[1].is_rdma = true;
+  EXPECT_EQ(Contradictions(Suggest(nodes)),
+            Texts{"rail1: gpu-000: the RDMA device is hardware, on other nodes soft RoCE"});
+}
+
 TEST(SuggestFieldsTest, WithoutSriovWholePfs) {
   auto nodes = GpuNodes(2);
   for (auto& node : nodes) {
