@@ -126,8 +126,8 @@ std::unique_ptr<fabric_follow::Follower> Follow(const Root& root, const CommandL
   return follower;
 }
 
-// In a cluster the fabric may come after railheadd, which answers probes meanwhile: `railctl fabric suggest`
-// runs in its container. What another source configures is there before, or is a mistake.
+// In a cluster the fabric may come after railheadd, which answers probes meanwhile. Then `railctl fabric
+// suggest` can run in its container. Other sources have to be there before.
 void AwaitFabric(const Root& root, const CommandLine& line, fabric_follow::Follower* follower,
                  const provision::ApplyWatch& watch) {
   constexpr std::chrono::milliseconds kPause{500};

@@ -203,8 +203,8 @@ void NoteDeafness(const ObservedPf& pf, const Error& error, NodeObservation* obs
   observation->notes.push_back("no LLDP frames of " + pf.device + " could be received: " + Describe(error));
 }
 
-// One pass over the sockets that are readable. Returns after `limit` at the latest. A PF that fails leaves
-// the others heard.
+// One pass over the sockets that are readable. Returns after `limit` at the latest. A PF that fails is noted,
+// and the others are heard.
 Result<void> ReceiveOnce(std::vector<ListenedPf>* all, std::chrono::milliseconds limit,
                          NodeObservation* observation) {
   std::vector<pollfd> waits;

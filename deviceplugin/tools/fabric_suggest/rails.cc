@@ -197,8 +197,7 @@ std::vector<std::size_t> FirstRails(std::size_t count) {
   return rails;
 }
 
-// The place among the rails of the one that the fabric has for the slot; nullopt: it has none, or no other
-// kind of nodes has that.
+// The place of the slot's rail in the fabric among the rails of other kinds of nodes; nullopt: none.
 std::optional<std::size_t> PlaceInFabric(const NodeKind& kind, const Slot& slot,
                                          const std::vector<AlignedRail>& rails, const Fabric* present) {
   const Rail* wanted = RailOfSlot(present, kind, slot);

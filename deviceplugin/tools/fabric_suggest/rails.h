@@ -43,7 +43,7 @@ using Nodes = std::vector<const NodeObservation*>;  // of different names, natur
 // Why the PF carries no rail; "": it can.
 std::string WhyNoRail(const ObservedPf& pf);
 
-// The rail of the node's PF in the fabric; nullptr: it has none, or there is no fabric.
+// The fabric's rail of the PF; nullptr: none. `fabric` may be nullptr.
 const Rail* RailInFabric(const Fabric* fabric, const NodeObservation& node, const ObservedPf& pf);
 
 // `all_pfs`: also PFs that are taken for storage. `present`: nullptr, or the fabric that there is.

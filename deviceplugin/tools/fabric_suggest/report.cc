@@ -58,7 +58,7 @@ void GatherObservations(std::istream& in, const std::string& what, Gathered* all
     const auto text = objects.Next();
     if (!text) return AddUnread(what, text.error(), all);
     if (text->empty()) break;
-    // Lines after what cannot be read are a part of it.
+    // Lines that follow an unread report belong to it.
     if (good || text->starts_with('{')) good = AddReport(*text, objects.NameOfLast(), all);
   }
   if (objects.count() == 0) all->unread.push_back({what, "it is empty"});

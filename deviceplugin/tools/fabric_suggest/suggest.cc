@@ -342,8 +342,7 @@ Suggestion Suggest(const std::vector<NodeObservation>& observations, const Sugge
     std::vector<std::string> names;
     for (const Rail& rail : present->rails) names.push_back(rail.name);
     findings.guesses.push_back({"/rails", "", "present rails", reachability::FoldedNames(names),
-                                "they are kept as the fabric has them, and so is all else in it",
-                                Certainty::kHigh});
+                                "the fabric has them, and nothing in it is changed", Certainty::kHigh});
   }
   SetPfs(aligned, nodes, &draft, &findings);
   for (std::size_t i = 0; i < rails.size(); ++i) {

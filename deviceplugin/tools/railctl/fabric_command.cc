@@ -114,7 +114,7 @@ int StatusOfObserving(const Error& error) {
   return error.code == ErrorCode::kMalformed || error.code == ErrorCode::kInvalid ? kBadConfig : kFailed;
 }
 
-// Why there is no fabric; nullopt: there is one.
+// Why nothing is suggested; nullopt: a fabric is.
 std::optional<Error> WhyNone(const fabric_suggest::SuggestReport& report) {
   if (report.observations.empty()) {
     return Error{ErrorCode::kInvalid, "the files have no observation of a node",
@@ -189,7 +189,7 @@ void AddFabricCommand(CLI::App* app, const Root& root, int* status) {
                     {"railctl fabric suggest -o json >$(hostname).json", "what one of many nodes shows"},
                     {"railctl fabric suggest gpu-*.json >fabric.json", "of many nodes, which are compared"},
                     {"railctl fabric suggest gpu-*.json --from fabric.json",
-                     "after nodes were added: their numbers are new, and all else stays"},
+                     "after nodes were added, which get numbers; nothing else changes"},
                     {"railctl fabric suggest --supernet 10.104.0.0/13 --rail-prefix 16",
                      "subnets for 8 rails"}},
        .notes = "Run it as root on the host. It listens for LLDP frames and sends nothing.",

@@ -229,8 +229,8 @@ void AddConfigFiles(CLI::App* install, const Root& root, int* status) {
   config->add_option("--node-name", arguments->node_name, "Write this node's Kubernetes name, too");
   config->add_flag("--force", arguments->force, "Change rails that pods use, too");
   config->add_flag("--keep-valid", arguments->keep_valid,
-                   "Keep the present files where they are valid and the others are refused; go on without a "
-                   "fabric where there is none at all");
+                   "Keep the present files where they are valid and the others are refused; succeed "
+                   "where no fabric.json is anywhere");
   arguments->output.AddTo(config);
   help::Set(config, {.more = "A rail that pods use keeps its present definition until it is free.",
                      .examples = {{"railctl install config --from /root/new", "onto this node"},

@@ -30,7 +30,7 @@ class ObserveLldpTest : public ::testing::Test {
     sysfs_.Write("/etc/railhead/node-name", "gpu-001\n");
   }
 
-  // What is observed while `act` runs again and again.
+  // What is observed while `act` is repeated.
   NodeObservation ObservedWhile(std::chrono::seconds listen, const std::function<void()>& act) {
     std::atomic<bool> over{false};
     std::thread acting([&] {
