@@ -41,7 +41,7 @@ plant kubernetes-store $store/crds.yaml 's/openAPIV3Schema/openAPISchema/' 'no s
 plant minimal $networks 's/^  config:/  configs:/' 'no such field'
 # References.
 plant minimal base/service-account.yaml 's/name: railheadd/name: railhead/' 'no ServiceAccount railheadd'
-plant minimal $daemonset 's/configMap: \{ name: railhead-fabric \}/configMap: { name: fabric }/' 'no ConfigMap fabric'
+plant minimal $daemonset 's/configMap: \{ name: railhead-fabric,/configMap: { name: fabric,/' 'no ConfigMap fabric'
 plant minimal $daemonset 's/name: cdi, mountPath/name: cdis, mountPath/' 'no volume cdis'
 plant minimal $daemonset 's/\$\(NODE_NAME\)/$(NODENAME)/' 'no variable NODENAME'
 plant minimal $daemonset 's/command: \[railheadd,/command: [railhead-daemon,/' 'no program railhead-daemon'
