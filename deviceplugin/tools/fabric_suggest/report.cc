@@ -32,16 +32,21 @@ void AddObservation(NodeObservation observation, const std::string& what, Gather
   if (known->time < observation.time) *known = std::move(observation);
 }
 
+// How many incomplete reports of a text are survived: what follows is read again after each.
+constexpr int kMostResumed = 50;
+
+void Gather(std::istream& in, const std::string& what, int resumed, Gathered* all);
+
 // One report; false: it cannot be read. An incomplete one may have swallowed those after it, each of which
 // begins a line.
-bool AddReport(const std::string& text, const std::string& what, Gathered* all) {
+bool AddReport(const std::string& text, const std::string& what, int resumed, Gathered* all) {
   auto report = ParseRecord<SuggestReport>(text, what, UnknownFields::kPassOver, kMaxReport);
   if (!report) {
     AddUnread(what, report.error(), all);
     const auto next = text.find("\n{");
-    if (next == std::string::npos) return false;
+    if (next == std::string::npos || resumed == kMostResumed) return false;
     std::istringstream others(text.substr(next + 1));
-    GatherObservations(others, what, all);
+    Gather(others, what, resumed + 1, all);
     return true;
   }
   if (report->observations.empty()) all->unread.push_back({what, "it has no observation of a node"});
@@ -49,9 +54,7 @@ bool AddReport(const std::string& text, const std::string& what, Gathered* all) 
   return true;
 }
 
-}  // namespace
-
-void GatherObservations(std::istream& in, const std::string& what, Gathered* all) {
+void Gather(std::istream& in, const std::string& what, int resumed, Gathered* all) {
   JsonObjects objects(in, what, kMaxReport);
   bool good = true;
   for (;;) {
@@ -59,9 +62,15 @@ void GatherObservations(std::istream& in, const std::string& what, Gathered* all
     if (!text) return AddUnread(what, text.error(), all);
     if (text->empty()) break;
     // Lines that follow an unread report belong to it.
-    if (good || text->starts_with('{')) good = AddReport(*text, objects.NameOfLast(), all);
+    if (good || text->starts_with('{')) good = AddReport(*text, objects.NameOfLast(), resumed, all);
   }
   if (objects.count() == 0) all->unread.push_back({what, "it is empty"});
+}
+
+}  // namespace
+
+void GatherObservations(std::istream& in, const std::string& what, Gathered* all) {
+  Gather(in, what, 0, all);
 }
 
 std::string RemarksOf(const SuggestReport& report) {

@@ -74,6 +74,16 @@ TEST(SuggestReportTest, AWrongReportEndsNothing) {
   }
 }
 
+// A node that prints anything at all costs no more than its own report.
+TEST(SuggestReportTest, AFloodOfIncompleteReportsEnds) {
+  std::string flood;
+  for (int i = 0; i < 100'000; ++i) flood += "{\n";
+  const Gathered read = Gather(TextOf(GpuNode(0)) + flood);
+  EXPECT_EQ(read.observations.size(), 1U);
+  EXPECT_LE(read.unread.size(), 51U);
+  EXPECT_EQ(Gather("{\n{\n" + TextOf(GpuNode(0))).observations.size(), 1U);
+}
+
 TEST(SuggestReportTest, NothingIsNamedToo) {
   for (const char* text : {"", "\n \n"})
     EXPECT_EQ(Gather(text).unread, (std::vector<Unread>{{"text", "it is empty"}}));
