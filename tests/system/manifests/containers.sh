@@ -33,12 +33,13 @@ while read -r layer; do tar -xzf "$(blob "$layer")" -C "$root"; done < <(jq -r '
 path=$(jq -r '.config.Env[] | select(startswith("PATH="))' "$(blob "$(jq -r .config.digest "$manifest")")")
 "$("$here/tools.sh")/bin/kustomize" build "$repo/manifests/overlays/multus" >"$work/rendering.yaml"
 /usr/bin/python3 "$here/containers.py" "$work/rendering.yaml" "$NODE" >"$work/containers.json"
-# As kubelet lays a ConfigMap out.
+# As kubelet lays a ConfigMap out, and leaves an empty directory for an optional one that is not there.
 config=$work/config
-mkdir -p "$config/..1"
-cp "$repo/manifests/overlays/multus/fabric.json" "$config/..1/"
-ln -s ..1 "$config/..data"
-ln -s ..data/fabric.json "$config/fabric.json"
+mkdir "$config"
+fill_config() {
+    mkdir "$config/..1" && cp "$repo/manifests/overlays/multus/fabric.json" "$config/..1/" && ln -s ..data/fabric.json "$config/fabric.json" && ln -s ..1 "$config/..data"
+}
+fill_config
 
 # ---- as a container runtime ------------------------------------------------------------------
 sealed=$work/sealed chroot=$(PATH=$PATH:/usr/sbin command -v chroot)
@@ -111,6 +112,9 @@ within() { # SECONDS COMMAND...
         sleep 0.1
     done
 }
+# On a new cluster there is no fabric yet: a pod starts, is alive and not ready, and can suggest one.
+rm -r "$config"/..1 "$config"/..data "$config/fabric.json" "$host/etc/railhead/fabric.json"
+init >"$work/said" 2>&1 || fail "an init container failed without a fabric: $(cat "$work/said")"
 set_up railheadd
 "$build/bin/kubelet-standin" serve --dir "$host/var/lib/kubelet/device-plugins" >"$work/kubelet.log" 2>&1 &
 kubelet=$!
@@ -118,6 +122,15 @@ trap 'kill -KILL $kubelet 2>/dev/null || true' EXIT
 run railheadd 2>"$work/log" &
 daemon=$!
 trap 'kill -KILL $daemon $kubelet 2>/dev/null || true' EXIT
+for probe in startupProbe livenessProbe; do
+    within 120 answers $probe || fail "railheadd does not answer $probe without a fabric: $(tail -n 20 "$work/log")"
+done
+! answers readinessProbe 2>/dev/null || fail "railheadd is ready without a fabric"
+grep -q 'the node has no fabric' "$work/log" || fail "railheadd does not say that there is no fabric: $(tail -n 20 "$work/log")"
+# This machine has no rails, or other ones.
+env -i "$path" "$chroot" "$sealed" railctl fabric suggest --listen 0 -o json >"$work/suggested" 2>/dev/null || true
+jq -e --arg node "$NODE" '.observations[0].node == $node' "$work/suggested" >/dev/null || fail "railctl does not observe the node: $(cat "$work/suggested")"
+fill_config
 for probe in startupProbe readinessProbe livenessProbe; do
     within 120 answers $probe || fail "railheadd does not answer $probe: $(tail -n 20 "$work/log")"
 done
