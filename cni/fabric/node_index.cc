@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <ctime>
+#include <utility>
 
 #include "netns/base/node.h"
 #include "netns/json/record_io.h"
@@ -21,15 +22,14 @@ std::string Text(milliseconds time) {
   return std::to_string(std::chrono::floor<seconds>(time).count()) + " s";
 }
 
-// nullopt: no clock tells it.
+// nullopt: no clock tells it, because the answer is from another boot, or from after a snapshot of this one.
 std::optional<milliseconds> AgeOf(const NodeIndex& index, const NodeIndexClock& now) {
-  const auto by_wall = std::chrono::floor<milliseconds>(now.wall - index.wall);
-  if (index.boot == now.boot && now.boottime_ms >= index.boottime_ms)
-    return std::max(by_wall, milliseconds(now.boottime_ms - index.boottime_ms));
-  // The file has whole seconds.
-  if (by_wall < -seconds(1)) return std::nullopt;
-  return by_wall;
+  if (index.boot != now.boot || now.boottime_ms < index.boottime_ms) return std::nullopt;
+  return std::max(std::chrono::floor<milliseconds>(now.wall - index.wall),
+                  milliseconds(now.boottime_ms - index.boottime_ms));
 }
+
+constexpr int kLateConfirmsPerFence = 4;
 
 }  // namespace
 
@@ -52,8 +52,8 @@ Result<void> NodeIndex::CheckValid(const std::string& name, const NodeIndexClock
   const auto age = AgeOf(*this, now);
   if (!age) {
     return Fail(ErrorCode::kBusy,
-                "the clock is behind the last answer that confirmed index " + std::to_string(index) +
-                    ": this node may have lost it",
+                "the Kubernetes API has not confirmed index " + std::to_string(index) +
+                    " since this node's boot: another node may have it",
                 "try again later: the index is usable again after the Kubernetes API's next answer to "
                 "railheadd");
   }
@@ -62,6 +62,35 @@ Result<void> NodeIndex::CheckValid(const std::string& name, const NodeIndexClock
               "the Kubernetes API has not confirmed index " + std::to_string(index) + " for " + Text(*age) +
                   ": after fenceSeconds (" + Text(fence) + ") no address is allocated",
               "repair the connection to the API: railheadd asks again by itself");
+}
+
+std::vector<NodeIndexProblem> NodeIndex::Problems(const std::string& name, const NodeIndexClock& now) const {
+  using Kind = NodeIndexProblem::Kind;
+  std::vector<NodeIndexProblem> problems;
+  if (auto valid = CheckValid(name, now); !valid) {
+    problems.push_back({Kind::kNoIndex, std::move(valid.error())});
+  } else if (const auto age = AgeOf(*this, now); age && *age >= fence / kLateConfirmsPerFence) {
+    problems.push_back({Kind::kUnconfirmed,
+                        {ErrorCode::kUnavailable,
+                         "the Kubernetes API has not confirmed index " + std::to_string(index) + " for " +
+                             Text(*age) + "; after fenceSeconds (" + Text(fence) + ") pods get no address",
+                         kHint, 0}});
+  }
+  for (const std::string& sentence : unreadable) {
+    problems.push_back(
+        {Kind::kUnreadable,
+         {ErrorCode::kMalformed, "a claim cannot be read, and its index stays taken: " + sentence,
+          "kubectl get nodeindices -o yaml; remove it when no node uses its index", 0}});
+  }
+  if (!reclaim_problem.empty()) {
+    problems.push_back(
+        {Kind::kReclaim,
+         {ErrorCode::kUnavailable, reclaim_problem,
+          "check the role and admission of manifests/components/kubernetes-store, and finalizers "
+          "of the NodeIndex",
+          0}});
+  }
+  return problems;
 }
 
 Result<std::optional<int>> IndexOfThisNode(const Root& root, const Fabric& fabric, const std::string& name) {

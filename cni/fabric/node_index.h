@@ -2,20 +2,26 @@
 //
 // fabric.json's `nodes` gives it. With a store of type kubernetes and without `nodes`, railheadd claims an
 // index there (deviceplugin/services/address_leasing/index_claim.h) and keeps it in
-// /var/lib/railhead/node-index.json. The file outlives reboots, so addresses need no answer of the API.
+// /var/lib/railhead/node-index.json. The file outlives reboots, so a node keeps its index.
 //
-// The claimed index is used for `fence` after the API has last confirmed the claim. Other nodes free a claim
-// only after a longer time. The age is the larger one of two clocks: CLOCK_BOOTTIME, within one boot, and the
-// wall clock. A wall clock that was set forward costs one answer of the API. One that is behind the last
-// answer says nothing, so after a reboot the node asks first.
+// The claimed index is used once the API has confirmed the claim in this boot, and for `fence` after the last
+// such answer. Other nodes free a claim only after a longer time, and only by their own clock since boot
+// (deviceplugin/services/address_leasing/index_reclaim.h). The age is the larger one of two clocks.
+// CLOCK_BOOTTIME cannot be set, and counts a suspend; it stands still while a virtual machine is paused. The
+// wall clock counts that. One that was set forward costs one answer of the API, one that was set back changes
+// nothing within a boot. Over a boot only the wall clock could tell the age, and a wrong one would hide that
+// another node has the index by now.
 // Threads: pure functions over files. Errors: kBusy while the claimed index must not be used; those of the
 // file.
 #pragma once
 
+#include <array>
 #include <chrono>
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "cni/fabric/fabric.h"
 #include "netns/base/files.h"
@@ -32,6 +38,17 @@ struct NodeIndexClock {
 };
 Result<NodeIndexClock> ReadNodeIndexClock(const Root& root);
 
+struct NodeIndexProblem {
+  enum class Kind : std::uint8_t {
+    kNoIndex,      // none may be used
+    kUnconfirmed,  // for a quarter of the fence
+    kUnreadable,   // claims that nobody can read
+    kReclaim,      // claims of removed nodes cannot be removed
+  };
+  Kind kind = Kind::kNoIndex;
+  Error error;
+};
+
 struct NodeIndex {
   std::string node;  // a copied disk is under another name
   int index = 0;
@@ -41,9 +58,15 @@ struct NodeIndex {
   std::uint64_t boottime_ms = 0;
   std::chrono::system_clock::time_point wall;
   std::chrono::seconds fence{0};
+  // Of the last check of other nodes' claims (deviceplugin/services/address_leasing/index_reclaim.h).
+  std::vector<std::string> unreadable;  // claims that nobody can read, as sentences
+  std::string reclaim_problem;          // why it failed; "": it did not
 
   // Whether node `name` may use the index; else why not.
   [[nodiscard]] Result<void> CheckValid(const std::string& name, const NodeIndexClock& now) const;
+  // What is wrong with it and with the claims that this node checks.
+  [[nodiscard]] std::vector<NodeIndexProblem> Problems(const std::string& name,
+                                                       const NodeIndexClock& now) const;
   bool operator==(const NodeIndex&) const = default;
 };
 
@@ -59,6 +82,14 @@ Result<std::optional<int>> IndexOfThisNode(const Root& root, const Fabric& fabri
 }  // namespace railhead
 
 template <>
+struct railhead::Names<railhead::NodeIndexProblem::Kind> {
+  using enum NodeIndexProblem::Kind;
+  static constexpr std::array kAll = {
+      std::pair{"no index", kNoIndex}, std::pair{"not confirmed", kUnconfirmed},
+      std::pair{"claim not readable", kUnreadable}, std::pair{"not reclaimed", kReclaim}};
+};
+
+template <>
 struct railhead::Shape<railhead::NodeIndex> {
   static void List(auto& f) {
     f.Version(1);
@@ -69,5 +100,7 @@ struct railhead::Shape<railhead::NodeIndex> {
     f("bootTimeMs", &NodeIndex::boottime_ms);
     f("confirmed", &NodeIndex::wall);
     f("fenceSeconds", &NodeIndex::fence, {.min = 0, .max = 31536000});
+    f("unreadableClaims", &NodeIndex::unreadable, kSparseField);
+    f("reclaimProblem", &NodeIndex::reclaim_problem, kSparseField);
   }
 };

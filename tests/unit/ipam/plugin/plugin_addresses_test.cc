@@ -246,7 +246,15 @@ TEST_F(RailTest, ByTheIndexThatTheNodeHasClaimed) {
   const std::string early = Add("a", "rail1").Error();
   EXPECT_EQ(early.substr(0, 3), "11:") << early;
   NodeIndex index{.node = "gamma", .index = 7, .claimed = true, .fence = std::chrono::hours(1)};
-  index.wall = std::chrono::system_clock::now();
+  const auto clock = ReadNodeIndexClock(scratch_.root());
+  ASSERT_TRUE(clock) << Describe(clock.error());
+  index.boot = "another boot";
+  index.boottime_ms = clock->boottime_ms;
+  index.wall = clock->wall;
+  ASSERT_TRUE(kNodeIndexFile.Write(scratch_.root(), index));
+  const std::string unconfirmed = Add("a", "rail1").Error();
+  EXPECT_EQ(unconfirmed.substr(0, 3), "11:") << unconfirmed;
+  index.boot = clock->boot;
   ASSERT_TRUE(kNodeIndexFile.Write(scratch_.root(), index));
   EXPECT_EQ(Add("a", "rail1").Address(), "10.101.0.112/24");
   EXPECT_EQ(Add("b", "rail0").Address(), "10.100.0.115/24");
