@@ -7,7 +7,7 @@
 #include "cni/state/displaced_names.h"
 #include "cni/state/journal_shape.h"
 #include "cni/state/tenants.h"
-#include "deviceplugin/services/address_leasing/index_claim.h"
+#include "deviceplugin/services/address_leasing/index_store.h"
 #include "deviceplugin/services/fabric_follow/follower.h"
 #include "deviceplugin/services/health/state_file.h"
 #include "deviceplugin/services/lldp/lldp_report.h"

@@ -2,10 +2,10 @@
 
 #include <algorithm>
 #include <array>
+#include <iterator>
 #include <tuple>
 
 #include "netns/base/text.h"
-#include "netns/json/record_io.h"
 
 namespace railhead::address_leasing {
 namespace {
@@ -14,7 +14,6 @@ using ipam::LeaseEntry;
 using ipam::LeaseKey;
 using std::chrono::milliseconds;
 
-constexpr std::size_t kPageSize = 500;
 // After a conflict. The highest index of n nodes is at most n + 46.
 constexpr std::size_t kCandidates = 48;
 // By the number of conflicts. With up to a second from a list to the claim, 1,250 nodes need at most five
@@ -25,9 +24,8 @@ constexpr std::uint64_t kFirstPauseMs = 5'000;
 constexpr int kMostPauses = 7;
 constexpr milliseconds kConfirm = std::chrono::minutes(10);
 constexpr int kConfirmsPerFence = 16;
-// As those of blocks (ipam/lease/node_heartbeat.h).
-constexpr std::size_t kNeighbors = 8;
-constexpr int kChecksPerReclaim = 8;
+// An ADD that has read the former index is over.
+constexpr std::uint64_t kLongestAddMs = 600'000;
 
 bool IsConflict(const Error& error) {
   return error.code == ErrorCode::kConflict;
@@ -35,39 +33,10 @@ bool IsConflict(const Error& error) {
 
 }  // namespace
 
-std::string Encode(const IndexRecord& record) {
-  return ToJson(record).dump();
-}
-
-Result<IndexRecord> ParseIndexRecord(const LeaseEntry& entry) {
-  return ParseRecord<IndexRecord>(entry.value, Describe(entry.key));
-}
-
-std::string_view NameOf(IndexEvent::Kind kind) {
-  switch (kind) {
-    case IndexEvent::Kind::kClaimed:
-      return "index claimed";
-    case IndexEvent::Kind::kTakenOver:
-      return "index taken over from an earlier node of this name";
-    case IndexEvent::Kind::kConflict:
-      return "index not claimed";
-    case IndexEvent::Kind::kLost:
-      return "index lost";
-    case IndexEvent::Kind::kFreed:
-      return "index of a removed node freed";
-  }
-  return "";
-}
-
 std::uint64_t IndexClaim::ConfirmMs() const {
   const milliseconds interval =
       std::clamp<milliseconds>(settings_.fence / kConfirmsPerFence, std::chrono::seconds(1), kConfirm);
   return static_cast<std::uint64_t>(interval.count());
-}
-
-std::uint64_t IndexClaim::CheckMs() const {
-  return std::max<std::uint64_t>(1,
-                                 static_cast<std::uint64_t>((settings_.reclaim / kChecksPerReclaim).count()));
 }
 
 void IndexClaim::AddEvent(IndexEvent::Kind kind, int index, std::string detail) {
@@ -101,8 +70,8 @@ Result<void> IndexClaim::Work(const IndexNeeds& needs) {
                 "kubectl get nodeindices names that node; give this one another index in `nodes`");
   }
   if (!own_) return {};
-  RH_TRY(RemoveSurplus());
-  return RemoveGone();
+  RH_TRY(ReleaseFormer(needs));
+  return Reclaim();
 }
 
 Result<void> IndexClaim::ReadNode() {
@@ -131,16 +100,24 @@ Result<void> IndexClaim::ReadOwn(const IndexNeeds& needs) {
     if (read) own_ = std::move(*read);
     loaded_ = true;
   }
-  if (!own_ || (own_->node == settings_.node && needs.listed.value_or(own_->index) == own_->index)) return {};
+  if (!own_) return {};
+  const bool is_listed = needs.listed == own_->index;
+  if (own_->node == settings_.node && (is_listed || (!needs.listed && needs.fits(own_->index)))) return {};
+  if (own_->node == settings_.node && !needs.listed)
+    AddEvent(IndexEvent::Kind::kUnfit, own_->index, "not every rail of fabric.json has addresses for it");
+  GiveUp();
+  return {};
+}
+
+void IndexClaim::GiveUp() {
   own_.reset();
   listed_ = false;
-  return {};
 }
 
 Result<void> IndexClaim::List(std::set<std::uint64_t>* taken) {
   std::vector<LeaseEntry> own;
   for (std::optional<std::uint64_t> after;;) {
-    const auto page = RH_TRY(store_.Claims(after, kPageSize));
+    const auto page = RH_TRY(store_.Claims(after, IndexStore::kMostClaims));
     for (const LeaseEntry& entry : page) {
       taken->insert(entry.key.index);
       // A node's name needs no escapes in JSON.
@@ -148,10 +125,11 @@ Result<void> IndexClaim::List(std::set<std::uint64_t>* taken) {
       const auto record = ParseIndexRecord(entry);
       if (record && record->node == settings_.node) own.push_back(entry);
     }
-    if (page.size() < kPageSize) break;
+    if (page.size() < IndexStore::kMostClaims) break;
     after = page.back().key.index;
   }
-  surplus_ = std::move(own);
+  former_ = std::move(own);
+  former_use_.reset();
   listed_ = true;
   return {};
 }
@@ -159,19 +137,23 @@ Result<void> IndexClaim::List(std::set<std::uint64_t>* taken) {
 Result<bool> IndexClaim::Choose(const IndexNeeds& needs) {
   std::set<std::uint64_t> taken;
   RH_TRY(List(&taken));
-  // The best of several: the listed one, one of this very Node object, the lowest.
+  // The best of several: one of this very Node object, the lowest.
   const auto rank = [&](const LeaseEntry& entry) {
-    const bool is_listed = needs.listed && static_cast<std::uint64_t>(*needs.listed) == entry.key.index;
-    return std::tuple(!is_listed, ParseIndexRecord(entry).value_or(IndexRecord{}).uid != uid_,
-                      entry.key.index);
+    return std::tuple(ParseIndexRecord(entry).value_or(IndexRecord{}).uid != uid_, entry.key.index);
   };
-  const auto best = std::ranges::min_element(surplus_, {}, rank);
+  std::vector<LeaseEntry> fitting;
+  std::ranges::copy_if(former_, std::back_inserter(fitting), [&](const LeaseEntry& entry) {
+    return entry.key.index <= kLastIndex && needs.fits(static_cast<int>(entry.key.index));
+  });
+  const auto best = std::ranges::min_element(fitting, {}, rank);
   NodeIndex chosen{.node = settings_.node};
   if (needs.listed) {
     chosen.index = *needs.listed;
-  } else if (best != surplus_.end()) {
+  } else if (best != fitting.end()) {
     chosen.index = static_cast<int>(best->key.index);
   } else {
+    // Before it can fail: without an index of its own, the node still keeps its former ones.
+    RH_TRY(KeepFormer());
     chosen.index = RH_TRY(PickFree(taken, needs));
   }
   RH_TRY(Save(std::move(chosen)));
@@ -241,83 +223,76 @@ Result<void> IndexClaim::Contradict(const std::string& holder) {
     next_ms_ = now_.boottime_ms + Below(kConflictWaitsMs.at(conflicts_));
     conflicts_ = std::min(conflicts_ + 1, kConflictWaitsMs.size() - 1);
   }
-  own_.reset();
-  listed_ = false;
+  GiveUp();
   return {};
 }
 
-Result<void> IndexClaim::RemoveSurplus() {
+Result<void> IndexClaim::ReleaseFormer(const IndexNeeds& needs) {
   std::set<std::uint64_t> taken;
   if (!listed_) RH_TRY(List(&taken));
-  const auto own = static_cast<std::uint64_t>(own_->index);
-  for (; !surplus_.empty(); surplus_.pop_back()) {
-    if (surplus_.back().key.index == own) continue;
-    auto removed = store_.records().Remove(surplus_.back());
-    if (!removed && !IsConflict(removed.error())) return removed;
-  }
-  return {};
+  std::erase_if(former_, [&](const LeaseEntry& entry) {
+    return entry.key.index == static_cast<std::uint64_t>(own_->index);
+  });
+  if (former_.empty()) return {};
+  RH_TRY(KeepFormer());
+  RH_TRY_WRAP(WatchFormerUse(), "checking whether pods still use a former index of this node");
+  const auto delay_ms = static_cast<std::uint64_t>(needs.reuse_delay.count());
+  if (!former_use_->idle_ms || now_.boottime_ms < *former_use_->idle_ms + delay_ms) return {};
+  return RemoveFormer();
 }
 
-Result<void> IndexClaim::RemoveGone() {
-  if (settings_.reclaim.count() == 0) return {};
-  if (checked_ms_ && now_.boottime_ms < *checked_ms_ + CheckMs()) return {};
-  // Absence counts only while this node could read the nodes.
-  const bool gap = checked_ms_ && now_.boottime_ms > *checked_ms_ + 2 * CheckMs();
-  if (gap || checked_boot_ != now_.boot_id) gone_.clear();
-  checked_boot_ = now_.boot_id;
-  checked_ms_ = now_.boottime_ms;
-  auto checked = CheckNeighbors();
-  if (!checked) gone_.clear();
-  return WithContext(std::move(checked), "looking for claims of removed nodes");
-}
-
-Result<std::vector<LeaseEntry>> IndexClaim::Neighbors() {
-  auto claims = RH_TRY(store_.Claims(static_cast<std::uint64_t>(own_->index), kNeighbors));
-  if (claims.size() < kNeighbors) {
-    const auto first = RH_TRY(store_.Claims(std::nullopt, kNeighbors - claims.size()));
-    claims.insert(claims.end(), first.begin(), first.end());
-  }
-  return claims;
-}
-
-Result<void> IndexClaim::CheckNeighbors() {
-  std::map<std::uint64_t, Observation> gone;
-  const auto reclaim_ms = static_cast<std::uint64_t>(settings_.reclaim.count());
-  for (const LeaseEntry& entry : RH_TRY(Neighbors())) {
-    const auto record = ParseIndexRecord(entry);
-    if (!record || record->node == settings_.node || !RH_TRY(IsGone(*record))) continue;
-    const auto before = gone_.find(entry.key.index);
-    const bool same = before != gone_.end() && before->second.revision == entry.revision;
-    const std::uint64_t since_ms = same ? before->second.since_ms : now_.boottime_ms;
-    if (now_.boottime_ms >= since_ms + reclaim_ms) {
-      RH_TRY(Free(entry, *record));
-    } else {
-      gone[entry.key.index] = {entry.revision, since_ms};
+// A claim under an earlier uid of this Node, or with a mark, is one that other nodes remove.
+Result<void> IndexClaim::KeepFormer() {
+  const IndexRecord wanted{settings_.node, uid_, {}};
+  for (LeaseEntry& entry : former_) {
+    if (ParseIndexRecord(entry).value_or(IndexRecord{}) == wanted) continue;
+    auto kept = store_.records().Update(entry, Encode(wanted));
+    if (!kept) {
+      listed_ = false;
+      return Fail(std::move(kept.error()));
     }
+    entry = *std::move(kept);
   }
-  gone_ = std::move(gone);
   return {};
 }
 
-Result<bool> IndexClaim::IsGone(const IndexRecord& record) {
-  const auto node = RH_TRY(store_.Node(record.node));
-  return !node || node->uid != record.uid;
+Result<void> IndexClaim::WatchFormerUse() {
+  const HeldAddresses held = RH_TRY(file_.held());
+  if (!former_use_) former_use_ = FormerUse{.begun_ms = now_.boottime_ms};
+  FormerUse& use = *former_use_;
+  const bool adding = now_.boottime_ms < use.begun_ms + kLongestAddMs;
+  if (adding) use.store_ms = held.now_ms;
+  if (adding || (held.oldest_ms && *held.oldest_ms <= use.store_ms)) {
+    use.idle_ms.reset();
+  } else if (!use.idle_ms) {
+    use.idle_ms = now_.boottime_ms;
+  }
+  return {};
 }
 
-Result<void> IndexClaim::Free(const LeaseEntry& entry, IndexRecord record) {
-  record.reclaimed_by = settings_.node;
-  const auto marked = store_.records().Update(entry, Encode(record));
-  auto removed = marked ? store_.records().Remove(*marked) : Result<void>(Fail(marked.error()));
-  if (removed) {
-    AddEvent(IndexEvent::Kind::kFreed, static_cast<int>(entry.key.index),
-             "node " + record.node + " was gone for reclaimSeconds");
+Result<void> IndexClaim::RemoveFormer() {
+  for (; !former_.empty(); former_.pop_back()) {
+    auto removed = store_.records().Remove(former_.back());
+    if (!removed) {
+      listed_ = false;
+      if (!IsConflict(removed.error())) return removed;
+      continue;
+    }
+    AddEvent(IndexEvent::Kind::kReleased, static_cast<int>(former_.back().key.index));
   }
-  // A conflict: its node is back.
-  if (removed || IsConflict(removed.error())) return {};
-  return removed;
+  return {};
+}
+
+Result<void> IndexClaim::Reclaim() {
+  auto checked = reclaim_.Run(now_, static_cast<std::uint64_t>(own_->index), &outcome_.events);
+  if (own_->unreadable != reclaim_.Unreadable() || own_->reclaim_problem != reclaim_.problem())
+    RH_TRY(Save(*own_));
+  return checked;
 }
 
 Result<void> IndexClaim::Save(NodeIndex index) {
+  index.unreadable = reclaim_.Unreadable();
+  index.reclaim_problem = reclaim_.problem();
   RH_TRY(file_.write(index));
   own_ = std::move(index);
   return {};

@@ -26,9 +26,22 @@ ipam::LeaseRandom MakeIndexRandom() {
   return [engine = std::mt19937_64(seed)]() mutable { return engine(); };
 }
 
+Result<HeldAddresses> ReadHeld(const Root& root) {
+  HeldAddresses held;
+  const auto store = RH_TRY(ipam::AddressStore::OpenExisting(root));
+  if (!store) return held;
+  held.now_ms = RH_TRY(store->Now()).store_ms;
+  for (const ipam::AddressRecord& record : RH_TRY(store->List())) {
+    if (record.state != ipam::AddressState::kHeld) continue;
+    held.oldest_ms = std::min(held.oldest_ms.value_or(record.since_ms), record.since_ms);
+  }
+  return held;
+}
+
 IndexFile FileBelow(const Root& root) {
   return {[root] { return kNodeIndexFile.Read(root); },
-          [root](const NodeIndex& index) { return kNodeIndexFile.Write(root, index); }};
+          [root](const NodeIndex& index) { return kNodeIndexFile.Write(root, index); },
+          [root] { return ReadHeld(root); }};
 }
 
 // Whether pods of node (`name`, `index`) can get an address of the rail: exclusions may cover its whole
@@ -50,6 +63,7 @@ std::optional<IndexNeeds> IndexNeedsOf(const Fabric& fabric, const std::string& 
   IndexNeeds needs;
   needs.listed = fabric.IndexOf(name);
   if (!fabric.nodes.empty() && !needs.listed) return std::nullopt;
+  needs.reuse_delay = ReuseDelayOf(fabric);
   needs.fits = [rails = fabric.rails, name](int index) {
     return std::ranges::all_of(
         rails, [&](const Rail& rail) { return !rail.UsesIndex() || HasAddress(rail, name, index); });
@@ -91,7 +105,7 @@ Result<void> IndexService::TryStep() {
 void IndexService::Write(const IndexClaim::Outcome& outcome) {
   for (const IndexEvent& event : outcome.events) {
     const Log::Fields fields = {{"index", std::to_string(event.index)}, {"because", event.detail}};
-    if (event.kind == IndexEvent::Kind::kLost) {
+    if (IsProblem(event.kind)) {
       log_->Warning(NameOf(event.kind), fields);
     } else {
       log_->Info(NameOf(event.kind), fields);

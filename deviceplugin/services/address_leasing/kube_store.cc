@@ -199,9 +199,11 @@ Result<ipam::LeaseEntry> ParseObject(Kind kind, JsonReader object) {
   if (!object.status()) return Fail(MalformedObject(object.status().error().message));
   auto key = ParseKubeName(kind, name);
   if (!key) return Fail(MalformedObject("'" + name + "' is not a name that Railhead gives"));
-  if (spec == nullptr || !spec->is_object()) return Fail(MalformedObject("'" + name + "' has no spec"));
+  // The claim of an index counts by its name, even if nobody can read it.
+  const bool is_there = spec != nullptr && (spec->is_object() || kind == Kind::kIndex);
+  if (!is_there && kind != Kind::kIndex) return Fail(MalformedObject("'" + name + "' has no spec"));
   entry.key = std::move(*key);
-  entry.value = Dump(*spec);
+  entry.value = is_there ? Dump(*spec) : "null";
   return entry;
 }
 

@@ -17,7 +17,7 @@
 #include <optional>
 #include <string>
 
-#include "deviceplugin/services/address_leasing/index_claim.h"
+#include "deviceplugin/services/address_leasing/index_store.h"
 #include "deviceplugin/support/kubernetes/kube_api.h"
 #include "ipam/lease/cluster_store.h"
 #include "netns/base/result.h"

@@ -164,5 +164,34 @@ TEST(IndexSimulation, LostAnswersAndKillsLeaveOneClaimEach) {
   start.ExpectSettled();
 }
 
+// Most nodes are removed at once: those that are left free all of their indices, in the time that one needs.
+TEST(IndexSimulation, IndicesOfManyRemovedNodesAreFreedTogether) {
+  constexpr std::uint64_t kCheckMs = 3 * testing::kHourMs;
+  constexpr std::uint64_t kReclaimMs = 24 * testing::kHourMs;
+  for (const int left : {1, 3}) {
+    IndexCluster cluster;
+    for (int i = 0; i < kNodes; ++i) {
+      const std::string name = "gpu-" + std::to_string(i);
+      ASSERT_TRUE(cluster.records.Create(ipam::LeaseKey::Index(static_cast<std::uint64_t>(i)),
+                                         Encode(IndexRecord{name, "uid-of-" + name, ""})));
+    }
+    std::vector<std::unique_ptr<testing::TestNode>> nodes;
+    for (int i = 0; i < left; ++i) {
+      nodes.push_back(std::make_unique<testing::TestNode>(cluster, "gpu-" + std::to_string(i * 400)));
+      nodes.back()->needs.fits = [](int) { return true; };
+    }
+    // Some checks meet a request that fails.
+    std::mt19937_64 random(testing::Seed());
+    for (const auto& node : nodes)
+      node->store().node_fails = [&](const auto&) { return random() % 5000 == 0; };
+    std::uint64_t passed_ms = 0;
+    for (; cluster.Holders().size() > nodes.size(); passed_ms += testing::kHourMs) {
+      ASSERT_LE(passed_ms, kReclaimMs + 2 * kCheckMs) << cluster.Holders().size() << " are left";
+      for (const auto& node : nodes) node->Pass(testing::kHourMs);
+    }
+    EXPECT_GE(passed_ms, kReclaimMs);
+  }
+}
+
 }  // namespace
 }  // namespace railhead::address_leasing

@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "deviceplugin/services/address_leasing/index_claim.h"
+#include "deviceplugin/services/address_leasing/index_store.h"
 #include "deviceplugin/services/address_leasing/kube_store.h"
 #include "tests/support/cluster_store/kube_server.h"
 #include "tests/support/cluster_store/scripted_server.h"
