@@ -64,7 +64,7 @@ struct NodeIndex {
 
   // Whether node `name` may use the index; else why not.
   [[nodiscard]] Result<void> CheckValid(const std::string& name, const NodeIndexClock& now) const;
-  // What is wrong with it and with the claims that this node checks.
+  // The faults of this index, and of the claims that this node checks.
   [[nodiscard]] std::vector<NodeIndexProblem> Problems(const std::string& name,
                                                        const NodeIndexClock& now) const;
   bool operator==(const NodeIndex&) const = default;

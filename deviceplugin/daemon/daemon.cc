@@ -226,10 +226,10 @@ http::HttpResponse Daemon::AnswerHttp(const http::HttpRequest& request) {
   if (request.path == "/metrics") {
     const auto leasing = leasing_.loop();
     response.content_type = ContentTypeOf(format);
-    response.body =
-        MetricsPage({root_, &activity_, registrar_.Activities(), node_watcher_->Health(), leasing.get(),
-                     follower_.get(), &attaches_, lldp_->Report(), reach_->Report(), &node_status_, &budget_},
-                    format);
+    response.body = MetricsPage(
+        {root_, &activity_, registrar_.Activities(), node_watcher_->Health(), leasing.get(), follower_.get(),
+         &attaches_, lldp_->Report(), reach_->Report(), &node_status_, &budget_, index_.running() != nullptr},
+        format);
     return response;
   }
   if (request.path == kNicsPath) {

@@ -159,6 +159,7 @@ struct MetricsSources {
   reachability::ReachabilityReport reach;
   const node_status::NodeStatusService* node_status_service = nullptr;
   const Budget* budget = nullptr;
+  bool claims_index = false;
 };
 
 std::string MetricsPage(const MetricsSources& sources, ExpositionFormat format);

@@ -16,8 +16,8 @@
 // earlier uid, writes it again. The uid differs after the Node was re-created, for example when the machine
 // was re-imaged. It then keeps its index.
 //
-// A node gets another index when `nodes` lists another one, or when a rail has no addresses for its index any
-// more. It keeps the claim of the former index while pods may have addresses of it. Another fabric.json may
+// A node gets another index when `nodes` lists another one, or when a rail has lost its addresses for the
+// index. It keeps the claim of the former index while pods may have its addresses. Another fabric.json may
 // not say which addresses those are. So every address counts that was held when the node began to use the new
 // index. The former claim is removed once all of them have been released for reuseDelaySeconds. After a
 // restart of railheadd, the addresses that are held then count.
@@ -57,7 +57,7 @@ struct HeldAddresses {
   std::optional<std::uint64_t> oldest_ms;  // since when the first of them is held; nullopt: none is
 };
 
-// What the node's disk has of it. Each write is durable when it returns.
+// The node's disk: its index, and the addresses that pods hold. Each write is durable when it returns.
 struct IndexFile {
   std::function<Result<std::optional<NodeIndex>>()> read;
   std::function<Result<void>(const NodeIndex&)> write;

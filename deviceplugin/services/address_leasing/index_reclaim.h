@@ -18,7 +18,8 @@
 // An object that nobody can read counts as a claim of its index, and is never removed.
 //
 // Ownership: borrows settings and store. Threads: one. Errors: as ClusterStore. A check that could not read
-// all it should is made again at the next call; a claim that could not be removed at the next check.
+// a claim or Node is made again at the next call. A claim that could not be removed is tried at the next
+// check.
 #pragma once
 
 #include <cstddef>

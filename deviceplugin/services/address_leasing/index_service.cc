@@ -10,6 +10,7 @@
 #include "ipam/store/range.h"
 #include "ipam/store/store.h"
 #include "netns/base/node.h"
+#include "netns/base/text.h"
 #include "netns/json/record_io.h"
 
 namespace railhead::address_leasing {
@@ -139,6 +140,19 @@ Result<std::unique_ptr<IndexService>> StartIndexService(const Root& root, const 
   settings.reclaim = store.reclaim;
   return std::make_unique<IndexService>(root, fabric_path, std::move(settings),
                                         MakeKubeIndexStore(access, config.timeout), log);
+}
+
+void AppendNodeIndex(Exposition* page, const Root& root, bool claims) {
+  page->Begin(MetricType::kGauge, "railhead_node_index_problem",
+              "1 while this node's claimed index, or a claim that this node checks, has the problem");
+  if (!claims) return;
+  // What cannot be read gives the node no index, as for ADD.
+  const NodeIndex index = kNodeIndexFile.Read(root).value_or(std::nullopt).value_or(NodeIndex{});
+  const auto problems =
+      index.Problems(NodeName(root).value_or(""), ReadNodeIndexClock(root).value_or(NodeIndexClock{}));
+  for (const auto& [word, kind] : Names<NodeIndexProblem::Kind>::kAll)
+    page->Sample({{"problem", word}},
+                 std::uint64_t{Contains(problems, kind, &NodeIndexProblem::kind) ? 1U : 0U});
 }
 
 Result<void> IndexClaiming::Follow(const std::string& fabric_path, const KubeService& service) {

@@ -20,6 +20,7 @@
 #include "deviceplugin/services/address_leasing/index_claim.h"
 #include "deviceplugin/support/kubernetes/kube_api.h"
 #include "deviceplugin/support/log/log.h"
+#include "deviceplugin/support/metrics/exposition.h"
 #include "deviceplugin/support/worker/worker.h"
 #include "netns/base/files.h"
 #include "netns/base/result.h"
@@ -94,5 +95,8 @@ class IndexClaiming {
   bool stopped_ = false;
   std::shared_ptr<IndexService> service_;
 };
+
+// From the file of the node's index. `claims`: false: the family has no samples.
+void AppendNodeIndex(Exposition* page, const Root& root, bool claims);
 
 }  // namespace railhead::address_leasing

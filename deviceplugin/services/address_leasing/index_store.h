@@ -1,8 +1,7 @@
-// Claims of indices as the cluster has them: their records, the nodes that they name, and the settings of who
-// claims and removes them (index_claim.h, index_reclaim.h).
+// The claims of indices in the cluster: their records, and the store that has them and the nodes. Also the
+// settings and events of the parts that claim them and remove them (index_claim.h, index_reclaim.h).
 //
-// Ownership: borrows nothing. Threads: values. Errors: ParseIndexRecord: kMalformed or kInvalid, naming the
-// claim.
+// Threads: values. Errors: ParseIndexRecord: kMalformed, naming the object.
 #pragma once
 
 #include <chrono>
@@ -64,7 +63,7 @@ struct IndexEvent {
     kTakenOver,  // from an earlier Node object of this name
     kConflict,   // another node was first
     kLost,       // another node has an index that this one has used
-    kUnfit,      // a rail has no addresses for it any more
+    kUnfit,      // a rail has lost its addresses for it
     kReleased,   // a former index of this node
     kFreed,      // the claim of a node that is gone
     kUnreadable,

@@ -15,6 +15,8 @@ constexpr std::array kChecks = {
           CheckFabric},
     Check{"fabric.rails", "every rail of fabric.json has a PF on this node",
           "a pod that asks for one VF per rail gets two of one rail, or is not scheduled", CheckRails},
+    Check{"fabric.index", "this node has its index, where rails give addresses by it",
+          "without an index no pod gets an address of these rails", CheckIndex},
     Check{"fabric.cabling", "every rail is connected to one of its expectedSwitches",
           "traffic of a rail on a wrong leaf switch crosses the spines, or reaches no other node",
           CheckCabling},

@@ -98,6 +98,7 @@ std::span<const Check> AllChecks();
 
 Verdict CheckFabric(const NodeFacts& facts);
 Verdict CheckRails(const NodeFacts& facts);
+Verdict CheckIndex(const NodeFacts& facts);
 Verdict CheckCabling(const NodeFacts& facts);
 Verdict CheckRdmaMode(const NodeFacts& facts);
 Verdict CheckPorts(const NodeFacts& facts);

@@ -69,6 +69,32 @@ Verdict CheckRails(const NodeFacts& facts) {
   return verdict;
 }
 
+Verdict CheckIndex(const NodeFacts& facts) {
+  Verdict verdict;
+  if (!facts.fabric) return verdict.Skip("fabric.json is missing or invalid");
+  const Fabric& fabric = *facts.fabric;
+  const auto needs_index = [&](const Rail& rail) {
+    return rail.UsesIndex() && !rail.node_ranges.contains(facts.node);
+  };
+  if (std::ranges::none_of(fabric.rails, needs_index))
+    return verdict.Ok("no rail gives this node addresses by its index");
+  const auto listed = fabric.IndexOf(facts.node);
+  if (listed) verdict.Ok("index " + std::to_string(*listed) + " of `nodes`");
+  if (!listed && !fabric.ClaimsIndices()) {
+    return verdict.Fail(
+        "`nodes` of fabric.json gives this node no index",
+        "list " + facts.node + " there with an unused index; or a store of type kubernetes, and no `nodes`");
+  }
+  if (!facts.index_problems) return verdict.Skip(facts.index_problems.why());
+  for (const NodeIndexProblem& problem : *facts.index_problems) {
+    // A listed index is used also without a claim.
+    const bool stops_pods = problem.kind == NodeIndexProblem::Kind::kNoIndex && !listed;
+    verdict.Add(stops_pods ? Status::kFailure : Status::kWarning, problem.error.message, problem.error.hint);
+  }
+  if (verdict.observations().empty()) verdict.Ok("the Kubernetes API has confirmed its claim");
+  return verdict;
+}
+
 Verdict CheckCabling(const NodeFacts& facts) {
   Verdict verdict;
   if (!facts.lldp_report) return verdict.Skip(facts.lldp_report.why());

@@ -55,6 +55,15 @@ void ReadTheFabric(const Root& root, NodeFacts* facts) {
   facts->sriovdp_config = Exists(root.Path(resources::kSriovdpConfigPath));
 }
 
+Result<std::vector<NodeIndexProblem>> ReadIndexProblems(const Root& root, const NodeFacts& facts) {
+  if (!facts.fabric) return Fail(ErrorCode::kNotFound, facts.fabric.why());
+  const bool claims = facts.fabric->keeps_indices && facts.fabric->UsesIndices();
+  if (!claims || (!facts.fabric->nodes.empty() && !facts.fabric->IndexOf(facts.node)))
+    return std::vector<NodeIndexProblem>{};
+  const NodeIndex index = RH_TRY(kNodeIndexFile.Read(root)).value_or(NodeIndex{});
+  return index.Problems(facts.node, RH_TRY(ReadNodeIndexClock(root)));
+}
+
 Fact<lldp::LldpReport> ReadLldpReport(const Root& root) {
   auto report = Fact<lldp::LldpReport>::Of(lldp::kLldpFile.Read(root),
                                            "railheadd, which listens, has not run since the boot");
@@ -129,6 +138,7 @@ NodeFacts ReadFacts(const Root& root, const KernelQuestions& kernel) {
   facts.node = NodeName(root).value_or("");
   facts.kernel = ReadAttribute(root.Path("/proc/sys/kernel/osrelease")).value_or(std::nullopt).value_or("");
   ReadTheFabric(root, &facts);
+  facts.index_problems = Fact<std::vector<NodeIndexProblem>>::Of(ReadIndexProblems(root, facts));
   ReadRdma(root, kernel, &facts);
   ReadPfs(root, kernel, &facts);
   ReadPci(root, &facts);

@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "cni/fabric/fabric.h"
+#include "cni/fabric/node_index.h"
 #include "cni/state/conflict_log.h"
 #include "cni/state/journal.h"
 #include "deviceplugin/services/lldp/lldp_report.h"
@@ -175,10 +176,11 @@ struct NodeFacts {
   std::string node;
   std::string kernel;  // release of Linux, "5.10.0-32-amd64"; "": unknown
   Fact<Fabric> fabric;
-  bool sriovdp_config = false;        // there is a config.json instead
-  std::optional<Error> fabric_error;  // the file exists, but is invalid
-  std::vector<PfFacts> pfs;           // in PCI order
-  std::string pfs_unknown;            // why the PFs are unknown; "": they were read
+  bool sriovdp_config = false;                         // there is a config.json instead
+  std::optional<Error> fabric_error;                   // the file exists, but is invalid
+  Fact<std::vector<NodeIndexProblem>> index_problems;  // of the claimed index; none where none is claimed
+  std::vector<PfFacts> pfs;                            // in PCI order
+  std::string pfs_unknown;                             // why the PFs are unknown; "": they were read
   Fact<std::vector<AcceleratorFacts>> accelerators;
   Fact<std::vector<BridgeFacts>> bridges;
   Fact<bool> rdma_exclusive;

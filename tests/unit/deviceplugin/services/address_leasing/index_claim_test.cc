@@ -7,8 +7,10 @@
 #include <map>
 #include <optional>
 #include <string>
+#include <utility>
 
 #include "deviceplugin/services/address_leasing/index_service.h"
+#include "tests/support/metrics/metrics_parser.h"
 #include "tests/support/temp_root.h"
 #include "tests/unit/deviceplugin/services/address_leasing/index_support.h"
 
@@ -189,6 +191,36 @@ TEST(IndexNeedsTest, AreThoseOfTheFabric) {
   const auto excluded = needs_of(block + R"(, "exclude": ["10.0.0.0-10.0.0.63"])", store);
   EXPECT_FALSE(excluded->fits(0)) << "no pod of this node would get an address";
   EXPECT_TRUE(excluded->fits(1));
+}
+
+TEST(NodeIndexPageTest, HasASampleForEachProblem) {
+  testing::TempRoot scratch;
+  scratch.Write("/etc/railhead/node-name", "n1\n");
+  scratch.Write("/proc/sys/kernel/random/boot_id", "boot\n");
+  const auto problems = [&](bool claims) {
+    Exposition page(ExpositionFormat::kText);
+    AppendNodeIndex(&page, scratch.root(), claims);
+    const testing::MetricsText metrics = testing::ParseMetrics(std::move(page).Finish(), false);
+    std::map<std::string, double> found;
+    for (const auto& sample : metrics.families.at("railhead_node_index_problem").samples)
+      found[sample.labels.at("problem")] = sample.value;
+    return found;
+  };
+  using Found = std::map<std::string, double>;
+  EXPECT_EQ(problems(false), Found{});
+  EXPECT_EQ(problems(true),
+            (Found{{"no index", 1}, {"not confirmed", 0}, {"claim not readable", 0}, {"not reclaimed", 0}}));
+  const auto clock = ReadNodeIndexClock(scratch.root());
+  ASSERT_TRUE(clock) << Describe(clock.error());
+  NodeIndex index{.node = "n1", .index = 2, .claimed = true, .boot = clock->boot};
+  index.boottime_ms = clock->boottime_ms;
+  index.wall = clock->wall - std::chrono::hours(5);
+  index.fence = std::chrono::hours(12);
+  index.unreadable = {"NodeIndex node-7: /uid: missing"};
+  index.reclaim_problem = "removing node-5: forbidden";
+  ASSERT_TRUE(kNodeIndexFile.Write(scratch.root(), index));
+  EXPECT_EQ(problems(true),
+            (Found{{"no index", 0}, {"not confirmed", 1}, {"claim not readable", 1}, {"not reclaimed", 1}}));
 }
 
 TEST(IndexClaimingTest, FollowsTheFabric) {

@@ -128,7 +128,7 @@ TEST_F(IndexClaimTest, WithoutAFittingIndexTheFormerOneIsKept) {
   a_.Step();
   b_.Step();
   a_.needs.fits = [](int /*index*/) { return false; };
-  auto passed = a_.Pass(30 * kHourMs);
+  const auto passed = a_.Pass(3 * kHourMs);
   ASSERT_TRUE(passed.problem);
   EXPECT_EQ(passed.problem->code, ErrorCode::kExhausted);
   cluster_.nodes["a"].uid = "new";

@@ -43,6 +43,44 @@ TEST(FabricChecksTest, RailsThatTheNodeLacks) {
   Expect(doctor::CheckRails(node), Status::kFailure, "none of the fabric's rails");
 }
 
+TEST(IndexCheckTest, ListedClaimedAndMissing) {
+  doctor::NodeFacts node = WithRail([](Rail* rail) { rail->node_block = 26; });
+  Expect(doctor::CheckIndex(node), Status::kFailure, "gives this node no index");
+  Fabric fabric = *node.fabric;
+  fabric.nodes = {{"node1", 4}};
+  node.fabric = fabric;
+  Expect(doctor::CheckIndex(node), Status::kFailure, "gives this node no index");
+  for (Rail& rail : fabric.rails) rail.node_ranges["node0"] = {};
+  node.fabric = fabric;
+  Expect(doctor::CheckIndex(node), Status::kOk, "no rail gives this node addresses by its index");
+  for (Rail& rail : fabric.rails) rail.node_ranges.clear();
+  fabric.nodes["node0"] = 7;
+  node.fabric = fabric;
+  node.index_problems = std::vector<NodeIndexProblem>{};
+  Expect(doctor::CheckIndex(node), Status::kOk, "index 7 of `nodes`");
+}
+
+TEST(IndexCheckTest, ProblemsOfTheClaim) {
+  using Kind = NodeIndexProblem::Kind;
+  doctor::NodeFacts node = WithRail([](Rail* rail) { rail->node_block = 26; });
+  Fabric fabric = *node.fabric;
+  fabric.keeps_indices = true;
+  node.fabric = fabric;
+  EXPECT_EQ(doctor::CheckIndex(node).status(), Status::kSkipped) << "the file cannot be read";
+  node.index_problems = std::vector<NodeIndexProblem>{};
+  Expect(doctor::CheckIndex(node), Status::kOk, "has confirmed");
+  const auto with = [&](Kind kind) {
+    node.index_problems = std::vector<NodeIndexProblem>{{kind, {ErrorCode::kBusy, "why", "what to do", 0}}};
+    return doctor::CheckIndex(node);
+  };
+  Expect(with(Kind::kNoIndex), Status::kFailure, "why");
+  for (const Kind kind : {Kind::kUnconfirmed, Kind::kUnreadable, Kind::kReclaim})
+    Expect(with(kind), Status::kWarning, "why");
+  fabric.nodes["node0"] = 7;
+  node.fabric = fabric;
+  Expect(with(Kind::kNoIndex), Status::kWarning, "why");
+}
+
 TEST(CablingCheckTest, WrongUnknownAndUnchecked) {
   doctor::NodeFacts node = GoodNode();
   lldp::LldpReport report = GoodLldpReport();

@@ -66,6 +66,29 @@ TEST_F(ReadFactsTest, AGoodNode) {
     EXPECT_EQ(WordOf(verdict.status()), "ok") << check->id << ": " << verdict.Found();
 }
 
+TEST_F(ReadFactsTest, TheClaimedIndexIsRead) {
+  sysfs_.Write("/etc/railhead/fabric.json",
+               R"({"version": 1, "rails": [{"name": "r", "pf": 0, "subnet": "10.0.0.0/24", "nodeBlock": 26}],
+                   "addresses": {"store": {"type": "kubernetes"}}})");
+  Expect(Judge("fabric.index"), Status::kFailure, "has not claimed an index");
+  sysfs_.Write("/proc/sys/kernel/random/boot_id", "boot\n");
+  const auto clock = ReadNodeIndexClock(sysfs_.root());
+  ASSERT_TRUE(clock) << Describe(clock.error());
+  NodeIndex index{.node = "node0", .index = 2, .claimed = true, .boot = clock->boot};
+  index.boottime_ms = clock->boottime_ms;
+  index.wall = clock->wall;
+  index.fence = std::chrono::hours(12);
+  ASSERT_TRUE(kNodeIndexFile.Write(sysfs_.root(), index));
+  Expect(Judge("fabric.index"), Status::kOk, "has confirmed");
+  index.unreadable = {"NodeIndex node-7: /uid: missing"};
+  index.reclaim_problem = "removing node-5: forbidden";
+  ASSERT_TRUE(kNodeIndexFile.Write(sysfs_.root(), index));
+  Expect(Judge("fabric.index"), Status::kWarning, "node-7");
+  Expect(Judge("fabric.index"), Status::kWarning, "forbidden");
+  sysfs_.Write("/var/lib/railhead/node-index.json", "{");
+  Expect(Judge("fabric.index"), Status::kSkipped, "node-index.json");
+}
+
 // The path that kubelet states for its pods counts, not the directory of the default name here.
 TEST_F(ReadFactsTest, TheDirectoryOfPodsIsKubelets) {
   const auto run = [&](const std::string& arguments) {
