@@ -200,6 +200,13 @@ void CheckRailAmongOthers(const Fabric& fabric, std::size_t i, const Complain& c
       complain(at + "/nodeRanges", "node '" + name + "' has a range by name and one by its index");
   }
   if (!rail.probe_range) return;
+  if (fabric.nodes.empty() && fabric.keeps_indices) {
+    return complain(
+        at + "/probeAddresses",
+        "a range needs `nodes`: a node that claims its index reads no other node's claim, and so "
+        "knows neither whom to probe nor the MAC of that endpoint",
+        "give each node's address by its name: {\"NODE\": \"ADDRESS\"}; or list the nodes in `nodes`");
+  }
   if (fabric.nodes.empty()) {
     return complain(at + "/probeAddresses", "a range needs `nodes`",
                     "the node with index i has its i-th address");

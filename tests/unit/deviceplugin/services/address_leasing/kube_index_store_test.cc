@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include <csignal>
+#include <cstddef>
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <string>
@@ -117,6 +118,27 @@ TEST(KubeIndexAnswerTest, KubeletsMachineIsReadFromTheNode) {
   ASSERT_TRUE(node && *node);
   EXPECT_EQ((*node)->machine, "4C4C-1");
   EXPECT_NE(server.last().find("GET /api/v1/nodes/a "), std::string::npos) << server.last();
+}
+
+// A server with another custom resource definition: the object's name is a claim all the same.
+TEST(KubeIndexAnswerTest, AClaimWithoutASpecIsListed) {
+  ScriptedServer server({{ScriptedServer::Answer(200, R"({"metadata":{"resourceVersion":"9"},"items":[
+          {"metadata":{"name":"node-3","uid":"u","resourceVersion":"1"}},
+          {"metadata":{"name":"node-4","uid":"u","resourceVersion":"1"},"spec":[7]},
+          {"metadata":{"name":"node-5","uid":"u","resourceVersion":"1"},"spec":{"node":"a","uid":"u"}}]})")}});
+  KubeAccess access;
+  access.endpoint = *http::ParseHttpEndpoint(server.url());
+  const auto claims = address_leasing::MakeKubeIndexStore(access, kTimeout)->Claims(std::nullopt, 10);
+  ASSERT_TRUE(claims) << Describe(claims.error());
+  ASSERT_EQ(claims->size(), 3U);
+  for (const std::size_t i : {0U, 1U}) {
+    const auto record = address_leasing::ParseIndexRecord(claims->at(i));
+    ASSERT_FALSE(record);
+    EXPECT_NE(record.error().message.find("NodeIndex node-" + std::to_string(i + 3)), std::string::npos)
+        << record.error().message;
+    EXPECT_NE(record.error().hint.find("kubectl get nodeindex node-"), std::string::npos);
+  }
+  EXPECT_EQ(address_leasing::ParseIndexRecord(claims->at(2)), (IndexRecord{"a", "u", ""}));
 }
 
 TEST(KubeIndexNamesTest, ThereAndBack) {

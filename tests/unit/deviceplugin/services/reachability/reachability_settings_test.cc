@@ -94,6 +94,19 @@ TEST(ProbeAddressesTest, OfARangeFitTheRailAndItsNodes) {
   const auto unlisted = WithProbeAddresses(R"("10.100.0.200-10.100.0.250")");
   ASSERT_FALSE(unlisted);
   EXPECT_NE(unlisted.error().message.find("needs `nodes`"), std::string::npos) << unlisted.error().message;
+  EXPECT_NE(unlisted.error().hint.find("i-th address"), std::string::npos) << unlisted.error().hint;
+  const auto with_claims = [](const std::string& addresses) {
+    return ParseFabric(
+        R"({"version": 1, "rails": [{"name": "rail0", "pf": "pf0", "subnet": "10.100.0.0/24", "nodeBlock": 28,
+            "probeAddresses": )" +
+            addresses + R"(}], "addresses": {"store": {"type": "kubernetes"}}})",
+        "fabric.json");
+  };
+  const auto claimed = with_claims(R"("10.100.0.200-10.100.0.250")");
+  ASSERT_FALSE(claimed);
+  EXPECT_NE(claimed.error().message.find("reads no other node's claim"), std::string::npos);
+  EXPECT_NE(claimed.error().hint.find("by its name"), std::string::npos) << claimed.error().hint;
+  EXPECT_TRUE(with_claims(R"({"a": "10.100.0.200"})")) << "as the hint says";
   EXPECT_NE(WithProbeAddresses(R"("10.100.0.250-10.100.0.254")").error().message.find("gateway"),
             std::string::npos);
 }
