@@ -27,22 +27,10 @@ ipam::LeaseRandom MakeIndexRandom() {
   return [engine = std::mt19937_64(seed)]() mutable { return engine(); };
 }
 
-Result<HeldAddresses> ReadHeld(const Root& root) {
-  HeldAddresses held;
-  const auto store = RH_TRY(ipam::AddressStore::OpenExisting(root));
-  if (!store) return held;
-  held.now_ms = RH_TRY(store->Now()).store_ms;
-  for (const ipam::AddressRecord& record : RH_TRY(store->List())) {
-    if (record.state != ipam::AddressState::kHeld) continue;
-    held.oldest_ms = std::min(held.oldest_ms.value_or(record.since_ms), record.since_ms);
-  }
-  return held;
-}
-
 IndexFile FileBelow(const Root& root) {
   return {[root] { return kNodeIndexFile.Read(root); },
           [root](const NodeIndex& index) { return kNodeIndexFile.Write(root, index); },
-          [root] { return ReadHeld(root); }};
+          [root] { return ReadHeldAddresses(root); }};
 }
 
 // Whether pods of node (`name`, `index`) can get an address of the rail: exclusions may cover its whole
@@ -70,6 +58,18 @@ std::optional<IndexNeeds> IndexNeedsOf(const Fabric& fabric, const std::string& 
         rails, [&](const Rail& rail) { return !rail.UsesIndex() || HasAddress(rail, name, index); });
   };
   return needs;
+}
+
+Result<HeldAddresses> ReadHeldAddresses(const Root& root) {
+  HeldAddresses held;
+  const auto store = RH_TRY(ipam::AddressStore::OpenExisting(root));
+  if (!store) return held;
+  held.now_ms = RH_TRY(store->Now()).store_ms;
+  for (const ipam::AddressRecord& record : RH_TRY(store->List())) {
+    if (record.state != ipam::AddressState::kHeld) continue;
+    held.oldest_ms = std::min(held.oldest_ms.value_or(record.since_ms), record.since_ms);
+  }
+  return held;
 }
 
 IndexService::IndexService(Root root, std::string fabric_path, IndexSettings settings,

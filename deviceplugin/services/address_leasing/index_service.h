@@ -31,6 +31,9 @@ namespace railhead::address_leasing {
 // What the fabric says of node `name`; nullopt: it claims nothing.
 std::optional<IndexNeeds> IndexNeedsOf(const Fabric& fabric, const std::string& name);
 
+// Of all pools of the node's address store.
+Result<HeldAddresses> ReadHeldAddresses(const Root& root);
+
 class IndexService {
  public:
   IndexService(Root root, std::string fabric_path, IndexSettings settings, std::unique_ptr<IndexStore> store,

@@ -1,11 +1,18 @@
 // Indices that a node has used before: kept while pods may have their addresses.
 #include <gtest/gtest.h>
 
+#include <chrono>
 #include <map>
 #include <optional>
 #include <string>
+#include <utility>
 
 #include "deviceplugin/services/address_leasing/index_claim.h"
+#include "deviceplugin/services/address_leasing/index_service.h"
+#include "ipam/store/range.h"
+#include "ipam/store/store.h"
+#include "netns/base/addresses.h"
+#include "tests/support/temp_root.h"
 #include "tests/unit/deviceplugin/services/address_leasing/index_support.h"
 
 namespace railhead::address_leasing {
@@ -94,6 +101,33 @@ TEST_F(IndexClaimTest, AnAddressStoreThatCannotBeReadKeepsFormerIndices) {
   ASSERT_TRUE(passed.problem);
   EXPECT_NE(passed.problem->message.find("former index"), std::string::npos) << passed.problem->message;
   EXPECT_EQ(cluster_.Holders(), (Holders{{2, "a"}, {6, "a"}}));
+}
+
+TEST(HeldAddressesTest, AreThoseOfTheAddressStore) {
+  testing::TempRoot scratch;
+  ASSERT_TRUE(ReadHeldAddresses(scratch.root()));
+  EXPECT_FALSE(ReadHeldAddresses(scratch.root())->oldest_ms) << "there is no store yet";
+  scratch.Write("/proc/sys/kernel/random/boot_id", "boot\n");
+  ipam::RangeSpec spec;
+  spec.subnet = *IpPrefix::Parse("10.0.0.0/24");
+  const ipam::AddressPool pool{"10.0.0.0/24", *ipam::RangeSet::Make(spec), std::chrono::seconds(600)};
+  const auto open = [&] {
+    auto store = ipam::AddressStore::Open(scratch.root());
+    EXPECT_TRUE(store) << Describe(store.error());
+    return *std::move(store);
+  };
+  for (const char* container : {"first", "second"})
+    ASSERT_TRUE(open().Allocate({"net", container, "eth1"}, pool));
+  const auto since = [&](const char* container) {
+    return open().Find({"net", container, "eth1"}).value().at(0).since_ms;
+  };
+  EXPECT_EQ(ReadHeldAddresses(scratch.root())->oldest_ms, since("first"));
+  EXPECT_GE(ReadHeldAddresses(scratch.root())->now_ms, since("second"));
+  ASSERT_TRUE(open().Release({"net", "first", "eth1"}));
+  EXPECT_EQ(ReadHeldAddresses(scratch.root())->oldest_ms, since("second"))
+      << "one that cools down is released";
+  ASSERT_TRUE(open().Release({"net", "second", "eth1"}));
+  EXPECT_FALSE(ReadHeldAddresses(scratch.root())->oldest_ms);
 }
 
 TEST_F(IndexClaimTest, SurplusClaimsGo) {
