@@ -19,11 +19,12 @@
 namespace railhead::testing {
 namespace {
 
-using Records = ::testing::Types<AllocationRecord, AttachTiming, BindRequest, JournalEntry, OwnNames,
-                                 ConflictRecord, NodeIndex, Tenant, address_leasing::IndexRecord,
-                                 fabric_follow::FollowState, fabric_suggest::NodeObservation, health::Drains,
-                                 health::HealthState, ipam::BlockRecord, ipam::LayoutRecord, ipam::NodeRecord,
-                                 lldp::LldpReport, reachability::ReachabilityReport>;
+using Records =
+    ::testing::Types<AllocationRecord, AttachTiming, BindRequest, JournalEntry, OwnNames, ConflictRecord,
+                     NodeIndex, Tenant, AttachedDevice, BindAnswer, address_leasing::IndexRecord,
+                     fabric_follow::FollowState, fabric_suggest::NodeObservation, health::DeviceHealth,
+                     health::Drains, health::HealthState, ipam::BlockRecord, ipam::LayoutRecord,
+                     ipam::NodeRecord, lldp::LldpReport, reachability::ReachabilityReport>;
 INSTANTIATE_TYPED_TEST_SUITE_P(Of, RecordTest, Records);
 
 }  // namespace
