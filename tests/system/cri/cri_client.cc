@@ -54,6 +54,13 @@ std::string HintFor(ErrorCode code) {
   }
 }
 
+// As kubelet labels sandboxes and containers.
+void Label(const PodSpec& pod, google::protobuf::Map<std::string, std::string>* labels) {
+  (*labels)["io.kubernetes.pod.name"] = pod.name;
+  (*labels)["io.kubernetes.pod.namespace"] = pod.name_space;
+  (*labels)["io.kubernetes.pod.uid"] = pod.uid;
+}
+
 cri::PodSandboxConfig Config(const PodSpec& pod) {
   cri::PodSandboxConfig config;
   auto* metadata = config.mutable_metadata();
@@ -66,9 +73,7 @@ cri::PodSandboxConfig Config(const PodSpec& pod) {
   // Without DNS options the runtime copies the node's resolv.conf, which may not exist.
   config.mutable_dns_config()->add_options("ndots:5");
   config.mutable_annotations()->insert(pod.annotations.begin(), pod.annotations.end());
-  (*config.mutable_labels())["io.kubernetes.pod.name"] = pod.name;
-  (*config.mutable_labels())["io.kubernetes.pod.namespace"] = pod.name_space;
-  (*config.mutable_labels())["io.kubernetes.pod.uid"] = pod.uid;
+  Label(pod, config.mutable_labels());
   auto* namespaces = config.mutable_linux()->mutable_security_context()->mutable_namespace_options();
   namespaces->set_network(pod.host_network ? cri::NODE : cri::POD);
   namespaces->set_pid(pod.host_pid ? cri::NODE : cri::CONTAINER);
@@ -104,6 +109,7 @@ cri::ContainerConfig Config(const PodSpec& pod, const ContainerSpec& container) 
   config.mutable_metadata()->set_name(container.name);
   config.mutable_metadata()->set_attempt(attempt);
   config.mutable_image()->set_image(container.image);
+  config.mutable_image()->set_user_specified_image(container.image);  // CRI-O refuses a container without it
   for (const std::string& word : container.command) config.add_command(word);
   for (const auto& [name, value] : container.env) {
     auto* variable = config.add_envs();
@@ -113,6 +119,7 @@ cri::ContainerConfig Config(const PodSpec& pod, const ContainerSpec& container) 
   for (const std::string& device : container.cdi_devices) config.add_cdi_devices()->set_name(device);
   config.mutable_annotations()->insert(container.annotations.begin(), container.annotations.end());
   (*config.mutable_labels())["io.kubernetes.container.name"] = container.name;
+  Label(pod, config.mutable_labels());
   config.set_log_path(container.name + "_" + std::to_string(attempt) + ".log");
   for (const MountSpec& spec : container.mounts) {
     auto* mount = config.add_mounts();

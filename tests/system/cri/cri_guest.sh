@@ -93,6 +93,7 @@ readonly VOLUME=/var/lib/kubelet/pods/another/volumes/v
 mkdir -p "$VOLUME" && mount -t tmpfs volume "$VOLUME"
 need 'the pod of the DaemonSet' daemonset_start 1
 check '... has installed the CNI plugins' installed
+check '... with which the runtime has a network' cri-pod --limit 60 ready
 check '... and its list of system calls' cmp "$SRC/manifests/seccomp/railheadd.json" /var/lib/kubelet/seccomp/railhead/railheadd.json
 check '... which is in force' grep -qz 'NoNewPrivs:.1.Seccomp:.2.Seccomp_filters:.1' "/proc/$(daemonset_pid)/status"
 check '... and the fabric' cmp "$CONFIG_MAPS/railhead-fabric/fabric.json" /etc/railhead/fabric.json

@@ -24,7 +24,7 @@ daemonset_start() {
     rm -rf "/tmp/empty/$1" && mkdir -p "/tmp/empty/$1/probes" || return
     # hostPath: DirectoryOrCreate
     while read -r path; do mkdir -p "$path" || return; done < <(jq -r '.[].mounts[].from | select(startswith("/"))' "$CONTAINERS")
-    cri-pod ready "$image" && daemonset=$(cri-pod sandbox "${pod[@]}") || return
+    cri-pod ready --host-network "$image" && daemonset=$(cri-pod sandbox "${pod[@]}") || return
     while read -r name; do daemonset_container "$1" "$name" || return; done < <(jq -r '.[] | select(.init) | .name' "$CONTAINERS")
     daemonset_container "$1" railheadd --detach
 }

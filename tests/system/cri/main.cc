@@ -184,6 +184,7 @@ int Main(int argc, char** argv) {
       ->check(CLI::PositiveNumber);
   CLI::App* ready = app.add_subcommand("ready", "Wait until the runtime can run pods and knows the images");
   ready->add_option("image", options.images);
+  ready->add_flag("--host-network", options.pod.host_network, "Pods in the node's network namespace");
   CLI::App* run = app.add_subcommand("run", "Sandbox, container, its output, removal");
   CLI::App* sandbox = app.add_subcommand("sandbox", "Make a sandbox, CNI ADD included; print its id");
   CLI::App* container = app.add_subcommand("container", "Run a container in it, print what it wrote");
@@ -208,7 +209,8 @@ int Main(int argc, char** argv) {
     return 2;
   }
   CriClient client(options.socket, options.Limit());
-  if (ready->parsed()) return Done(WaitReady(&client, options.images, options.Limit()));
+  if (ready->parsed())
+    return Done(WaitReady(&client, options.images, options.Limit(), options.pod.host_network));
   if (run->parsed()) return Run(&client, options);
   if (sandbox->parsed()) return PrintResult(client.RunPodSandbox(options.pod));
   if (container->parsed()) return Container(&client, options, options.sandbox);

@@ -13,13 +13,17 @@ using Clock = std::chrono::steady_clock;
 constexpr std::chrono::milliseconds kBetweenLooks(100);
 
 // The unmet conditions. A runtime that does not answer counts as one, since it may be starting.
-Result<std::vector<std::string>> StillMissing(CriClient* client, const std::vector<std::string>& images) {
+Result<std::vector<std::string>> StillMissing(CriClient* client, const std::vector<std::string>& images,
+                                              bool host_network) {
   auto missing = client->Missing();
   if (!missing) {
     const ErrorCode code = missing.error().code;
     if (code != ErrorCode::kIo && code != ErrorCode::kTimeout) return missing;
     return std::vector<std::string>{missing.error().message};
   }
+  // As kubelet does: it starts such pods without the network.
+  if (host_network)
+    std::erase_if(*missing, [](const std::string& why) { return why.starts_with("NetworkReady"); });
   for (const std::string& image : images) {
     if (!RH_TRY(client->HasImage(image))) missing->push_back("image " + image);
   }
@@ -59,10 +63,10 @@ Result<Finished> ToItsEnd(CriClient* client, const std::string& id, std::chrono:
 }  // namespace
 
 Result<void> WaitReady(CriClient* client, const std::vector<std::string>& images,
-                       std::chrono::milliseconds limit) {
+                       std::chrono::milliseconds limit, bool host_network) {
   const auto end = Clock::now() + limit;
   while (true) {
-    const std::vector<std::string> missing = RH_TRY(StillMissing(client, images));
+    const std::vector<std::string> missing = RH_TRY(StillMissing(client, images, host_network));
     if (missing.empty()) return {};
     if (Clock::now() >= end) {
       return Fail(ErrorCode::kTimeout, "waiting for the runtime: still missing: " + Join(missing, "; "),

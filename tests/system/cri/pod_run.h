@@ -21,10 +21,10 @@ struct Finished {
   ContainerOutput output;
 };
 
-// Waits until the runtime answers, its network is ready and it knows all `images`. An error that time cannot
-// fix ends the wait.
+// Waits until the runtime answers, its network is ready and it knows all `images`. Pods on the node's network
+// need no other. An error that time cannot fix ends the wait.
 Result<void> WaitReady(CriClient* client, const std::vector<std::string>& images,
-                       std::chrono::milliseconds limit);
+                       std::chrono::milliseconds limit, bool host_network = false);
 
 // Creates the container, starts it, waits for its end, reads its log, and removes both. Runtimes do not
 // remove logs, and append to existing ones. After an error it also removes both.

@@ -203,6 +203,13 @@ TEST_F(PodRunTest, WhatIsMissingIsNamed) {
   EXPECT_NE(ready.error().message.find("image a"), std::string::npos) << ready.error().message;
 }
 
+TEST_F(PodRunTest, PodsOnTheNodesNetworkNeedNoOther) {
+  runtime_.AddImage("a");
+  runtime_.ReadyAfter(1 << 20);
+  const auto ready = WaitReady(&client_, {"a"}, milliseconds(1), true);
+  EXPECT_TRUE(ready) << Describe(ready.error());
+}
+
 TEST_F(PodRunTest, APermanentErrorEndsTheWaiting) {
   runtime_.Behave({.has_cri = false});
   const auto ready = WaitReady(&client_, {}, std::chrono::hours(1));

@@ -5,6 +5,8 @@
 #   -b DIR   build tree with the release binaries (default build/release)
 #   -D N     also with the DaemonSet: the image of manifests/image/ of N releases, railhead.test/railhead:1
 #            and so on, and what the manifest says of its containers (tests/system/cri/daemonset.sh)
+#   -r DIR   CRI-O in containerd's place: DIR/bin has crio, pinns, conmon, crun and skopeo, DIR/lib the libraries
+#            of these that the guest may lack
 # The guest gets what tests/system/cri/runtime.sh wants: Debian's containerd and runc, Debian's
 # CNI plugins, and the images that build_images.sh makes of this build tree's programs.
 # exit status: run-guest.sh's; 125 also when the images cannot be made.
@@ -13,11 +15,12 @@ here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 vm=$here/../../support/vm
 build=$here/../../../build/release
 options=() daemonset=''
-while getopts D:b:s:S:o:t:T:i:w:m:c:a:v flag; do
+while getopts D:r:b:s:S:o:t:T:i:w:m:c:a:v flag; do
     case $flag in
         b) build=$OPTARG ;;
         v) options+=(-v) ;;
         D) daemonset=$OPTARG ;;
+        r) options+=(-s "crio=$OPTARG") ;;
         \?) sed -n '2,/^set /p' "$0" | sed '$d; s/^# \?//' >&2; exit 125 ;;
         *) options+=("-$flag" "$OPTARG") ;;
     esac
