@@ -26,6 +26,7 @@ from references import Rendering
 
 CHART = REPO / 'manifests/helm/railhead'
 PAGE = REPO / 'docs/reference/helm-values.md'
+RUNTIMES = REPO / 'docs/reference/kubernetes.md'
 QUICK_START = REPO / 'docs/start/quick-start.md'
 
 
@@ -277,6 +278,22 @@ def of_openshift(chart):
         yield f'SecurityContextConstraints: volumes are not those of the DaemonSet: {sorted(kinds)}'
 
 
+def of_runtimes(chart, text=None):
+    """The page's table of directories, which names the upstream sources, and what the chart makes of each runtime."""
+    text = text or RUNTIMES.read_text(encoding='utf-8')
+    rows = re.findall(r'^\| ((?:`\w+`,? )+)\| `(/\S+)` \| `(/\S+)` \| `(/\S+)` \|$', text, re.M)
+    listed = {name: paths for names, *paths in rows for name in re.findall(r'\w+', names)}
+    known = json.loads((CHART / 'values.schema.json').read_text(encoding='utf-8'))['properties']['runtime']['enum']
+    if sorted(listed) != sorted(known):
+        yield f'{RUNTIMES.name}: lists the directories of {sorted(listed)}; the chart knows {sorted(known)}'
+    for name, (cni_bin, kubelet_root, cdi) in listed.items():
+        daemon = next(d for d in chart.objects(['multus'], {'runtime': name}) if d['kind'] == 'DaemonSet')
+        volumes = {one['name']: one['hostPath']['path'] for one in daemon['spec']['template']['spec']['volumes'] if 'hostPath' in one}
+        for volume, path in (('cni-bin', cni_bin), ('pods', f'{kubelet_root}/pods'), ('cdi', cdi)):
+            if volumes[volume] != path:
+                yield f'{RUNTIMES.name}: {name}: {path}, and the chart has {volumes[volume]}'
+
+
 def of_refusals(chart):
     for examples, (values, word) in [(['multus'], one) for one in REFUSED] + [([], one) for one in REFUSED_ALONE]:
         try:
@@ -354,8 +371,10 @@ def main():
                 found = str(problem).splitlines()
             problems += [f'{one.name}: {problem}' for problem in found]
         if not problems:
-            for check in (of_rollout, of_existing_fabric, of_namespace, of_monitoring, of_notes, of_quick_start, of_removal, of_openshift, of_refusals):
+            for check in (of_rollout, of_existing_fabric, of_namespace, of_monitoring, of_notes, of_quick_start, of_removal, of_openshift, of_runtimes, of_refusals):
                 problems += check(chart)
+            if len([*of_runtimes(chart, RUNTIMES.read_text(encoding='utf-8').replace('k3s/data/cni', 'k3s/data/bin'))]) != 1:
+                problems += ['a wrong directory of k3s in the table of runtimes is not found']
             problems += of_images(chart, version)
             problems += of_planted(chart, kustomize, sets)
     for problem in problems:
