@@ -35,7 +35,7 @@ node() {
                               subnet: "10.\(. + 1)00.0.0/24", gateway: "10.\(. + 1)00.0.254", routes: ["10.0.0.0/8"],
                               nodeRanges: { ($node): "10.\(. + 1)00.0.10-10.\(. + 1)00.0.13" } } ] }' >"$CONFIG_MAPS/railhead-fabric/fabric.json"
     cat >/etc/cni/net.d/10-cluster.conflist <<'END'
-{ "cniVersion": "1.0.0", "name": "cluster", "plugins": [
+{ "cniVersion": "1.0.0", "name": "cluster", "disableCheck": true, "plugins": [
   { "type": "bridge", "bridge": "cni0", "isDefaultGateway": true,
     "ipam": { "type": "host-local", "subnet": "10.244.0.0/24" } },
   { "type": "railhead", "linkTimeoutSeconds": 120 } ] }
