@@ -40,9 +40,7 @@ runtime_start() {
         ln -sf "$BUILD"/bin/railhead "$BUILD"/bin/railhead-ipam /opt/cni/bin/ || return
     fi
     if [ -d /mnt/crio ]; then crio_start; else containerd_start; fi &&
-        cri-pod --limit 180 ready "${network[@]}" "$PAUSE_IMAGE" "$SHOW_IMAGE" && return
-    tail -n 20 "$OUT"/{containerd,crio}.log
-    return 1
+        cri-pod --limit 180 ready "${network[@]}" "$PAUSE_IMAGE" "$SHOW_IMAGE"
 }
 runtime_listens() { kill -0 "$runtime_pid" && [ -S /run/containerd/containerd.sock ]; }
 
