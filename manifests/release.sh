@@ -4,9 +4,9 @@
 # usage: manifests/release.sh [--out DIR] [--dirty]
 #   --out DIR   build/dist
 #   --dirty     also of a tree with changes that are not committed
-# Makes the image of amd64 with its bill of materials (SPDX), .deb, .rpm and the programs of both architectures, the chart, the JSON
-# schemas, the manual pages, kubectl-railhead, and SHA256SUMS of all. The same commit built twice on the same packages gives the same
-# bytes. arm64 is cross-built (package g++-aarch64-linux-gnu) with a sysroot of Debian packages (package/sysroot.sh).
+# Makes, for both architectures, the images railhead and railhead-tools, .deb, .rpm and the programs. Makes the chart, the JSON schemas,
+# the manual pages, kubectl-railhead, one bill of materials (SPDX), and SHA256SUMS of all. The same commit built twice on the same
+# packages gives the same bytes. arm64 is cross-built (package g++-aarch64-linux-gnu) with a sysroot of Debian packages (package/sysroot.sh).
 # exit status: 0; 1 with the reason on stderr; 2 wrong command line
 set -euo pipefail
 repo=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
@@ -48,12 +48,16 @@ architecture() {
 }
 
 railhead_setup && railhead_build "${PROGRAMS[@]}" || exit 1
-quietly cmake --preset release -S "$repo" -B "$repo/build/arm64" -DCMAKE_TOOLCHAIN_FILE="$repo/manifests/package/cross.cmake" \
+launcher=()
+! command -v ccache >/dev/null || launcher=(-DCMAKE_CXX_COMPILER_LAUNCHER=ccache)
+quietly cmake --preset release "${launcher[@]}" -S "$repo" -B "$repo/build/arm64" -DCMAKE_TOOLCHAIN_FILE="$repo/manifests/package/cross.cmake" \
     -DRAILHEAD_SYSROOT="$("$repo/manifests/package/sysroot.sh")" -DRAILHEAD_NATIVE_BIN="$RAILHEAD_BUILD/bin" -DRAILHEAD_BUILD_TESTS=OFF
 quietly cmake --build "$repo/build/arm64"
 architecture amd64 "$RAILHEAD_BUILD"
 architecture arm64 "$repo/build/arm64"
-quietly "$repo/manifests/image/build.py" --build "$RAILHEAD_BUILD" --out "$out/railhead-image-$version-amd64.tar"
+images() { "$repo/manifests/image/build.py" --build "$RAILHEAD_BUILD" --build "$repo/build/arm64" "$@"; }
+quietly images --out "$out/railhead-image-$version.tar"
+quietly images --tools --out "$out/railhead-tools-image-$version.tar"
 # Links into components/ become files, as in what `helm package` writes.
 cp -rL "$repo/manifests/helm/railhead" "$work/railhead"
 packed "railhead-$version.tgz" "$work" railhead
@@ -61,5 +65,6 @@ mkdir "$work/root" && dpkg -x "$out/railhead_${version}_amd64.deb" "$work/root"
 packed "railhead-$version-schemas.tar.gz" "$work/root/usr/share/railhead" .
 packed "railhead-$version-man.tar.gz" "$work/root/usr/share/man" man8
 install -m 755 "$repo/manifests/kubectl-railhead" "$out/kubectl-railhead"
+quietly "$repo/manifests/image/sbom.py" "$out" "$version"
 (cd "$out" && sha256sum -- * >"$work/sums" && mv "$work/sums" SHA256SUMS && chmod 644 SHA256SUMS)
 echo "$out"
