@@ -48,10 +48,11 @@ architecture() {
 }
 
 railhead_setup && railhead_build "${PROGRAMS[@]}" || exit 1
+sysroot=$("$repo/manifests/package/sysroot.sh")
 launcher=()
 ! command -v ccache >/dev/null || launcher=(-DCMAKE_CXX_COMPILER_LAUNCHER=ccache)
 quietly cmake --preset release "${launcher[@]}" -S "$repo" -B "$repo/build/arm64" -DCMAKE_TOOLCHAIN_FILE="$repo/manifests/package/cross.cmake" \
-    -DRAILHEAD_SYSROOT="$("$repo/manifests/package/sysroot.sh")" -DRAILHEAD_NATIVE_BIN="$RAILHEAD_BUILD/bin" -DRAILHEAD_BUILD_TESTS=OFF
+    -DRAILHEAD_SYSROOT="$sysroot" -DRAILHEAD_NATIVE_BIN="$RAILHEAD_BUILD/bin" -DRAILHEAD_BUILD_TESTS=OFF
 quietly cmake --build "$repo/build/arm64"
 architecture amd64 "$RAILHEAD_BUILD"
 architecture arm64 "$repo/build/arm64"

@@ -1,6 +1,6 @@
 #!/bin/bash
 # release.sh - what manifests/release.sh makes: the same bytes twice, all files with their checksums, programs of both
-# architectures that start, and programs that need no C library in an empty root.
+# architectures that start, also on Debian 11's C library, images of both with one index, and one bill of materials of all.
 #
 # usage: release.sh      (long: a cross build)
 # Needs root, for chroot and for the cross compiler, which it installs.
@@ -38,10 +38,74 @@ for program in railhead railhead-ipam railheadd railctl; do
     [[ $said = *"$version"* ]] || fail "$program --version: $said"
 done
 qemu-aarch64-static "$work/arm64/railctl" config schema fabric >"$work/schema"
-# The static programs are alone in this root.
+# starts ROOT DIRECTORY: the static programs do. Without a config railctl doctor reports errors, and nothing else.
+starts() {
+    local status=0
+    for program in railctl railheadd railhead railhead-ipam; do
+        said=$(chroot "$1" "$2/$program" --version </dev/null) || fail "$program does not start in $1"
+        [[ $said = *"$version"* ]] || fail "$program --version in $1: $said"
+    done
+    chroot "$1" "$2/railctl" doctor -o json >"$work/doctor" 2>"$work/errors" || status=$?
+    { [ "$status" -le 1 ] && jq -e '.checks | length > 0' "$work/doctor" >/dev/null; } || fail "railctl doctor in $1: $status: $(cat "$work/errors")"
+}
+# They are alone in this root.
+starts "$work/amd64" ''
 chroot "$work/amd64" /railctl config schema fabric | cmp - "$work/schema" || fail 'railctl of the architectures prints another schema'
+mirror=$(railhead_targets | awk '$2 == "bookworm" { print $1; exit }')
+older='without Debian 11, which the mirror lacks'
+if /usr/lib/apt/apt-helper download-file "${mirror}dists/bullseye/InRelease" "$work/InRelease" >/dev/null 2>&1; then
+    older='with Debian 11'
+    cp -a "$("$repo/manifests/package/sysroot.sh" --suite bullseye amd64 libc6 bash coreutils)" "$work/bullseye"
+    mkdir "$work/bullseye/railhead"
+    cp "$work/amd64"/* "$work/bullseye/railhead"
+    chroot "$work/bullseye" /bin/bash -c '/lib/x86_64-linux-gnu/libc.so.6; ls /railhead' | grep 'GLIBC 2.31' >/dev/null || fail 'no root of Debian 11'
+    starts "$work/bullseye" /railhead
+fi
+
+# Images: one index, a manifest for each architecture, whose programs are those of the release.
+for image in railhead-image railhead-tools-image; do
+    mkdir "$work/$image"
+    tar -xf "$image-$version.tar" -C "$work/$image"
+    blobs=$work/$image/blobs/sha256
+    for blob in "$blobs"/*; do [ "$(sha256sum <"$blob" | cut -d' ' -f1)" = "${blob##*/}" ] || fail "$image: $blob"; done
+    index=$(jq -r '.manifests | select(length == 1)[0] | select(.mediaType | endswith("image.index.v1+json")).digest' "$work/$image/index.json")
+    [ "$(jq -c '[.manifests[].platform | .os, .architecture]' "$blobs/${index#*:}")" = '["linux","amd64","linux","arm64"]' ] || fail "$image: platforms"
+    for name in amd64 arm64; do
+        root=$work/$image-$name
+        mkdir "$root"
+        manifest=$(jq -r --arg name "$name" '.manifests[] | select(.platform.architecture == $name).digest' "$blobs/${index#*:}")
+        config=$(jq -r .config.digest "$blobs/${manifest#*:}")
+        [ "$(jq -r .architecture "$blobs/${config#*:}")" = "$name" ] || fail "$image: the config of $name"
+        for layer in $(jq -r '.layers[].digest' "$blobs/${manifest#*:}"); do tar -xzf "$blobs/${layer#*:}" -C "$root"; done
+        cmp "$work/$name/railctl" "$root/usr/bin/railctl" || fail "$image: railctl of $name"
+        [ -z "$(find "$root" -xtype l ! -lname '*run')$(find "$root" -perm /6000)" ] || fail "$image of $name: links to nothing, or setuid files"
+    done
+done
+qemu-aarch64-static -L "$work/railhead-image-arm64" "$work/railhead-image-arm64/usr/bin/railhead-nvml" --version >/dev/null ||
+    fail 'railhead-nvml of arm64 does not start with the C library of its image'
+[ "$(qemu-aarch64-static -L "$work/railhead-tools-image-arm64" "$work/railhead-tools-image-arm64/usr/bin/ib_write_bw" --version)" = \
+    "$(chroot "$work/railhead-tools-image-amd64" /bin/sh -c 'ls /etc/libibverbs.d/mlx5.driver >&2 && ib_write_bw --version' 2>"$work/errors")" ] || fail 'ib_write_bw of the images'
+for name in amd64 arm64; do
+    ls "$work/railhead-tools-image-$name"/usr/lib/*/libibverbs/libmlx5-*.so >/dev/null || fail "the tools of $name lack the verbs providers"
+done
+
+# The bill of materials has every file as it is, and what is linked, for both.
+bill=railhead-$version.spdx.json
+while read -r sum file; do
+    [ "$file" = "$bill" ] || jq -e --arg sum "$sum" --arg file "$file" \
+        '.packages[] | select(.packageFileName == $file).checksums[0].checksumValue == $sum' "$bill" >/dev/null || fail "the bill of materials lacks $file"
+done <SHA256SUMS
+for package in libc6 libgrpc++-dev libssl-dev libnl-3-dev perftest ibverbs-providers; do
+    for name in amd64 arm64; do
+        jq -e --arg package "$package" --arg purl "arch=$name&" '.packages[] | select(.name == $package).externalRefs[].referenceLocator |
+            select(contains($purl))' "$bill" >/dev/null || fail "the bill of materials lacks $package of $name"
+    done
+done
+jq -e '([.packages[].SPDXID] | length == (unique | length)) and ([.packages[].SPDXID] as $ids | [.relationships[].relatedSpdxElement] |
+    all(. as $id | $ids | index($id)))' "$bill" >/dev/null || fail 'the bill of materials names a package twice, or one that is not there'
+
 tar -xzf "railhead-$version-schemas.tar.gz" -O ./fabric.schema.json | cmp - "$work/schema" || fail 'the schema is not what railctl prints'
 ! tar -tvzf "railhead-$version.tgz" | grep '^l' || fail 'the chart has links'
 tar -tzf "railhead-$version.tgz" | grep '^railhead/Chart.yaml$' >/dev/null || fail 'the chart'
 tar -tzf "railhead-$version-man.tar.gz" | grep 'railctl.8.gz' >/dev/null || fail 'the manual pages'
-echo "the release has $(wc -l <SHA256SUMS) files, twice the same"
+echo "the release has $(wc -l <SHA256SUMS) files, twice the same; programs started $older"
