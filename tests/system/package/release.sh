@@ -2,6 +2,8 @@
 # release.sh - what manifests/release.sh makes: the same bytes twice, all files with their checksums, programs of both
 # architectures that start, also on Debian 11's C library, images of both with one index, and one bill of materials of all.
 #
+# Unit tests of what depends on the machine run on arm64, too: char's sign, layouts of files, atomics.
+#
 # usage: release.sh      (long: a cross build)
 # Needs root, for chroot and for the cross compiler, which it installs.
 # exit status: 0 all held
@@ -103,6 +105,16 @@ for package in libc6 libgrpc++-dev libssl-dev libnl-3-dev perftest ibverbs-provi
 done
 jq -e '([.packages[].SPDXID] | length == (unique | length)) and ([.packages[].SPDXID] as $ids | [.relationships[].relatedSpdxElement] |
     all(. as $id | $ids | index($id)))' "$bill" >/dev/null || fail 'the bill of materials names a package twice, or one that is not there'
+
+# Unit tests of arm64, in the tree of its programs, with the libraries of the sysroot.
+tests=(unit.base unit.json unit.fabric unit.ipam_store unit.state unit.records)
+quietly() { "$@" >"$work/log" 2>&1 || { tail -n 40 "$work/log" >&2; fail "$*"; }; }
+quietly cmake -S "$repo" -B "$repo/build/arm64" -DRAILHEAD_BUILD_TESTS=ON
+quietly cmake --build "$repo/build/arm64" --target "${tests[@]//./_}"
+for name in "${tests[@]}"; do
+    quietly qemu-aarch64-static -L "$("$repo/manifests/package/sysroot.sh")" "$repo/build/arm64/bin/${name//./_}"
+done
+quietly cmake -S "$repo" -B "$repo/build/arm64" -DRAILHEAD_BUILD_TESTS=OFF
 
 tar -xzf "railhead-$version-schemas.tar.gz" -O ./fabric.schema.json | cmp - "$work/schema" || fail 'the schema is not what railctl prints'
 ! tar -tvzf "railhead-$version.tgz" | grep '^l' || fail 'the chart has links'
