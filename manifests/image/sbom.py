@@ -42,11 +42,20 @@ def cached(build, name):
     return found.group(1) if found else ""
 
 
+def compiler(build):
+    """Of a cross build, CMake's cache does not have it: the toolchain file names it."""
+    for file in build.glob("CMakeFiles/*/CMakeCXXCompiler.cmake"):
+        found = re.search(r'^set\(CMAKE_CXX_COMPILER "(.+)"\)$', file.read_text(), re.M)
+        if found:
+            return found.group(1)
+    raise Failure(f"{build} does not say which compiler it is of")
+
+
 def archives(build, targets, sysroot):
     inputs = output("ninja", "-C", str(build), "-t", "inputs", *targets).splitlines()
     found = {line for line in inputs if re.match(r"(/usr)?/lib/.*\.(a|o)$", inside(line, sysroot) or line)}
     # Those that the compiler's driver adds are named in no target: the C library and the compiler's own.
-    driver = [cached(build, "CMAKE_CXX_COMPILER"), *(["--sysroot=" + sysroot] if sysroot else [])]
+    driver = [compiler(build), *(["--sysroot=" + sysroot] if sysroot else [])]
     for name in ("libc.a", "libstdc++.a", "libgcc.a"):
         found.add(os.path.normpath(output(*driver, "-print-file-name=" + name).strip()))
     return found
