@@ -55,7 +55,7 @@ def archives(build, targets, sysroot):
     inputs = output("ninja", "-C", str(build), "-t", "inputs", *targets).splitlines()
     found = {line for line in inputs if re.match(r"(/usr)?/lib/.*\.(a|o)$", inside(line, sysroot) or line)}
     # Those that the compiler's driver adds are named in no target: the C library and the compiler's own.
-    driver = [compiler(build), *(["--sysroot=" + sysroot] if sysroot else [])]
+    driver = [compiler(build), *(["--sysroot=" + sysroot] if sysroot else []), *cached(build, "CMAKE_EXE_LINKER_FLAGS").split()]
     for name in ("libc.a", "libstdc++.a", "libgcc.a"):
         found.add(os.path.normpath(output(*driver, "-print-file-name=" + name).strip()))
     return found

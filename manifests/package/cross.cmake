@@ -8,6 +8,8 @@ set(CMAKE_SYSROOT ${RAILHEAD_SYSROOT})
 set(CMAKE_LIBRARY_ARCHITECTURE aarch64-linux-gnu)
 set(CMAKE_C_COMPILER aarch64-linux-gnu-gcc)
 set(CMAKE_CXX_COMPILER aarch64-linux-gnu-g++)
+# The C library of the sysroot, which has Debian's security fixes: the compiler has one of its own, and prefers it.
+set(CMAKE_EXE_LINKER_FLAGS_INIT -B${RAILHEAD_SYSROOT}/usr/lib/aarch64-linux-gnu)
 set(CMAKE_FIND_ROOT_PATH_MODE_PROGRAM NEVER)
 set(CMAKE_FIND_ROOT_PATH_MODE_LIBRARY ONLY)
 set(CMAKE_FIND_ROOT_PATH_MODE_INCLUDE ONLY)

@@ -97,7 +97,7 @@ while read -r sum file; do
     [ "$file" = "$bill" ] || jq -e --arg sum "$sum" --arg file "$file" \
         '.packages[] | select(.packageFileName == $file).checksums[0].checksumValue == $sum' "$bill" >/dev/null || fail "the bill of materials lacks $file"
 done <SHA256SUMS
-for package in libc6 libgrpc++-dev libssl-dev libnl-3-dev perftest ibverbs-providers; do
+for package in libc6 libc6-dev libgrpc++-dev libssl-dev libnl-3-dev perftest ibverbs-providers; do
     for name in amd64 arm64; do
         jq -e --arg package "$package" --arg purl "arch=$name&" '.packages[] | select(.name == $package).externalRefs[].referenceLocator |
             select(contains($purl))' "$bill" >/dev/null || fail "the bill of materials lacks $package of $name"
