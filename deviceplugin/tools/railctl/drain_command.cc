@@ -150,7 +150,8 @@ int RunUndrain(const Root& root, const DrainArguments& arguments) {
   }
   const auto removed = health::RemoveDrain(root, drain->device);
   if (!removed) return Complain(removed.error(), kFailed);
-  (void)std::printf("%s is in use again\n", DisplayName(*drain).c_str());
+  arguments.output.Print(*drain,
+                         [](const health::Drain& one) { return DisplayName(one) + " is in use again\n"; });
   return kDone;
 }
 
@@ -184,6 +185,7 @@ void AddDrainCommands(CLI::App* app, const Root& root, int* status) {
       ->required();
   undrain->add_flag("--force", undrain_arguments->force,
                     "also while it has other faults, or its health is unknown");
+  undrain_arguments->output.AddTo(undrain);
   help::Set(undrain, {.examples = {{"railctl undrain rail0", "once the cable is changed"},
                                    {"railctl undrain rail0 --force", "in spite of other faults"}},
                       .statuses = {{kFailed,

@@ -219,6 +219,14 @@ test_failures() {
     run 2 why worker-0
     run 2 why train/worker-0/main
     run 2 why train/worker-0 -l a=b
+    run 2 undrain
+    run 2 drain rail0 gpu-01 -l a=b
+    run 2 drain 'rail0;x'
+    run 2 drain --reason text
+    run 2 drain rail0 --reason $'two\nlines'
+    run 2 drain rail0 --force
+    run 2 undrain rail0 --reason text
+    run 2 status --force
     [ ! -f "$PLAYED/calls" ] || fail "kubectl was called for a wrong command line"
     run 0 --help
     has 'Exit status:'
@@ -279,6 +287,52 @@ END
     [ "$(awk 'NR > 1 { print $2 }' "$work/out" | uniq | tr '\n' ' ')" = 'failure warning note ' ] || fail "not in order: $out"
     run 0 doctor --node gpu-01
     run 1 doctor --node gpu-01 --strict
+}
+
+test_drain() {
+    begin
+    local i
+    for i in $(seq -f %02g 1 39); do
+        echo '{"device": "0000:43:00.0", "name": "rail0", "reason": "a \"bad\" cable", "since": "2026-01-01T00:00:00Z", "drained": true, "inPods": []}' >"$PLAYED/answers/gpu-$i.drain"
+    done
+    echo gpu-05 >>"$PLAYED/slow"
+    echo '{"device": "0000:83:00.0", "name": "rail0", "reason": "", "drained": false, "inPods": ["0000:83:00.1", "0000:83:00.2"]}' >"$PLAYED/answers/gpu-02.drain"
+    : >"$PLAYED/answers/gpu-03.drain"
+    echo 'railctl: this node has no PF on rail rail0' >"$PLAYED/errors/gpu-03.drain"
+    echo 1 >"$PLAYED/statuses/gpu-03.drain"
+    # The real one is gpu-00. A node that cannot be asked is a problem.
+    run 1 drain rail0 --reason 'a "bad" cable' --timeout 5
+    rows 41
+    row 'NODE +RAIL +DEVICE +RESULT +REASON +IN PODS'
+    row 'gpu-00 +rail0 +0000:43:00.0 +drained +a "bad" cable +-'
+    row 'gpu-02 +rail0 +0000:83:00.0 +was drained already +- +0000:83:00.1,0000:83:00.2'
+    row 'gpu-03 +rail0 +- +failed +this node has no PF on rail rail0 +-'
+    row 'gpu-05 +rail0 +- +no answer +no answer in 5 s +-'
+    complains '1 of 40 nodes did not answer'
+    grep -F 'railheadd-gpu-01 -c railheadd -- railctl drain rail0 -o json --reason a "bad" cable' "$PLAYED/calls" >/dev/null ||
+        fail "not called as expected: $(cat "$PLAYED/calls")"
+    : >"$PLAYED/slow"
+    echo 32 >"$PLAYED/wait_for"
+    run 1 drain rail0
+    [ "$(most)" = 32 ] || fail "$(most) ran at once, and not 32"
+    rm "$PLAYED/wait_for"
+    run 0 drain rail0 gpu-01 gpu-04
+    rows 3
+    run 0 drain rail0 gpu-00 -o json
+    valid_json
+
+    # What is drained, by the real one.
+    for i in $(seq -f %02g 1 39); do echo '{"drains": []}' >"$PLAYED/answers/gpu-$i.drain"; done
+    rm "$PLAYED/errors/gpu-03.drain" "$PLAYED/statuses/gpu-03.drain"
+    run 0 drain
+    rows 2
+    row 'gpu-00 +rail0 +0000:43:00.0 +drained +a "bad" cable +-'
+    run 1 undrain rail0 gpu-00
+    row 'gpu-00 +rail0 +- +failed +.*health of 0000:43:00.0 is unknown.* +-'
+    run 0 undrain rail0 gpu-00 --force
+    row 'gpu-00 +rail0 +0000:43:00.0 +in use again +a "bad" cable +-'
+    run 0 drain
+    rows 1
 }
 
 test_rdma() {
@@ -500,7 +554,7 @@ for name in dash 'busybox sh' 'bash --posix'; do
         tools=$work/bin:$work/applets:
     fi
     shells+=("$name")
-    for one in failures status no_answer parallel topology doctor rdma exec why bundle suggest interrupt; do "test_$one"; done
+    for one in failures status no_answer parallel topology doctor drain rdma exec why bundle suggest interrupt; do "test_$one"; done
 done
 [ ${#shells[@]} -gt 0 ] || { echo "kubectl_railhead.sh: no shell" >&2; exit 1; }
 printf 'held with: %s\n' "${shells[*]}"

@@ -95,7 +95,9 @@ TEST_F(DrainCommandTest, UndrainsOnlyWhatIsHealthy) {
 
 TEST_F(DrainCommandTest, ForceUndrainsAll) {
   ASSERT_EQ(Run({"drain", "rail0"}).status, 0);
-  EXPECT_EQ(Run({"undrain", kPf, "--force"}).status, 0);
+  const auto output = Run({"undrain", kPf, "--force", "-o", "json"});
+  EXPECT_EQ(output.status, 0) << output.err;
+  EXPECT_EQ(nlohmann::json::parse(output.out)["device"], kPf);
   EXPECT_TRUE(Drained().empty());
 }
 

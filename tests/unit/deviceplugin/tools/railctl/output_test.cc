@@ -191,8 +191,7 @@ TEST(CommandLineTest, EachCommandThatReportsHasAllForms) {
                                          " ipam import whereabouts",
                                          " ipam release",
                                          " journal show",
-                                         " man-page",
-                                         " undrain"};
+                                         " man-page"};
   std::set<std::string> found;
   VisitCommands(app, "", [&](const std::string& path, CLI::App& command) {
     CLI::Option* output = command.get_option_no_throw("--output");
