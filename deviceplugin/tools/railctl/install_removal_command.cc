@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "cni/fabric/fabric.h"
 #include "deviceplugin/support/help/help.h"
 #include "deviceplugin/support/kubernetes/kube_api.h"
 #include "deviceplugin/tools/install/removal.h"
@@ -19,6 +20,7 @@ constexpr std::chrono::seconds kPageTimeout{30};
 
 struct RemovalArguments {
   std::vector<std::string> resources;
+  std::string fabric;
   Output output;
 };
 
@@ -27,7 +29,18 @@ std::string Environment(const char* name) {
   return value == nullptr ? "" : value;
 }
 
-Result<install::RemovalReport> ReadRemoval(const Root& root, const std::vector<std::string>& resources) {
+// Those that the command line names, and those of the fabric's pools.
+Result<std::vector<std::string>> ResourcesOf(const Root& root, const RemovalArguments& arguments) {
+  std::vector<std::string> resources = arguments.resources;
+  if (arguments.fabric.empty()) return resources;
+  if (const auto fabric = RH_TRY(ReadFabric(root, arguments.fabric))) {
+    for (const Pool& pool : fabric->pools) resources.push_back(pool.resource);
+  }
+  return resources;
+}
+
+Result<install::RemovalReport> ReadRemoval(const Root& root, const RemovalArguments& arguments) {
+  const auto resources = RH_TRY(ResourcesOf(root, arguments));
   auto access = FindKubeAccess(
       root, {}, {Environment("KUBERNETES_SERVICE_HOST"), Environment("KUBERNETES_SERVICE_PORT")});
   if (!access) {
@@ -40,7 +53,7 @@ Result<install::RemovalReport> ReadRemoval(const Root& root, const std::vector<s
 
 int CheckRemovalOf(const Root& root, const RemovalArguments& arguments) {
   (void)std::signal(SIGPIPE, SIG_IGN);  // as connections to the API need it
-  const auto report = ReadRemoval(root, arguments.resources);
+  const auto report = ReadRemoval(root, arguments);
   if (!report) return Refuse({report.error()}, arguments.output, kFailed);
   arguments.output.Print(*report, install::RemovalAsText);
   return report->Ok() ? kDone : kFailed;
@@ -54,16 +67,22 @@ void AddInstallRemovalCommand(CLI::App* install, const Root& root, int* status) 
       install->add_subcommand("check-removal", "List the cluster's pods with NICs of Railhead");
   command->add_option("--resource", arguments->resources, "A resource of Railhead's besides railhead.io/*")
       ->type_name("NAME");
+  command
+      ->add_option("--fabric", arguments->fabric,
+                   "A fabric.json, whose pools have further resources; none, if there is no such file")
+      ->type_name("FILE");
   arguments->output.AddTo(command);
   help::Set(command,
             {.more = "Their DEL needs the CNI plugins: delete these pods before Railhead is removed. The "
                      "Helm chart runs it before helm uninstall.",
              .examples = {{"railctl install check-removal", "all pods with a resource railhead.io/*"},
                           {"railctl install check-removal --resource example.com/nic",
-                           "also those with this resource"}},
+                           "also those with this resource"},
+                          {"railctl install check-removal --fabric /etc/railhead/fabric.json",
+                           "also those with a resource of its pools"}},
              .notes = "It runs in a pod whose service account may list pods.",
              .statuses = {{kDone, "no pod has NICs"},
-                          {kFailed, "pods have NICs, or the Kubernetes API cannot be read"}}});
+                          {kFailed, "pods have NICs, or the fabric or the Kubernetes API cannot be read"}}});
   command->callback([&root, status, arguments] { *status = CheckRemovalOf(root, *arguments); });
 }
 

@@ -233,23 +233,21 @@ def of_quick_start(chart):
         return
     daemonset = fabric_and_daemonset(documents)[1]
     namespace, selector = install[install.index('-n') + 1], daemonset['spec']['template']['spec']['nodeSelector']
-    wanted = [f'kubectl label node NODE {" ".join(f"{label}={to}" for label, to in selector.items())}',
-              f'kubectl -n {namespace} rollout status daemonset {daemonset["metadata"]["name"]}']
-    yield from (f'quick-start.md: the command is missing: {command}' for command in wanted if command not in commands)
-    for name in sorted(set(re.findall(r'kubectl apply -f (manifests/[\w./-]+)', text))):
-        if (REPO / name).is_file():
-            pod = load((REPO / name).read_text(encoding='utf-8'))
-            yield from (f'quick-start.md: {name}: {problem}' for problem in Rendering(documents, '').of_pods(pod))
+    labels = ' '.join(f'{label}={to}' for label, to in selector.items())
+    for command in (rf'kubectl label nodes -l \S+ {labels}', f'kubectl -n {namespace} rollout status daemonset {daemonset["metadata"]["name"]}'):
+        if not any(re.fullmatch(command, line) for line in commands):
+            yield f'quick-start.md: the command is missing: {command}'
+    for name in files:
+        if name.startswith('manifests/examples/') and (REPO / name).is_file():
+            pods = load((REPO / name).read_text(encoding='utf-8'))
+            yield from (f'quick-start.md: {name}: {problem}' for problem in Rendering(documents, '').of_pods(pods))
 
 
 def of_removal(chart):
     """The check before `helm uninstall`: in the release's image, with the resources of the fabric. unit.install.removal has what it finds."""
-    more = {'image': {'registry': 'a.example'}, 'networks': [{'namespace': 'default', 'resource': 'example.com/nic'}]}
-    pools = {'fabric': {'pools': [{'resource': 'railhead.io/roce'}, {'resource': 'example.com/nic'}]}}
-    existing = {'fabricConfigMap': 'mine', 'addressStore': {'type': 'none'}, 'nodeConditions': False}
-    check = ['railctl', 'install', 'check-removal']
-    for examples, values, command in ((['multus'], {}, check), (['multus'], more | pools, [*check, '--resource=example.com/nic']),
-                                      ([], more | existing, [*check, '--resource=example.com/nic'])):
+    existing = {'image': {'registry': 'a.example'}, 'fabricConfigMap': 'mine', 'addressStore': {'type': 'none'}, 'nodeConditions': False}
+    check = ['railctl', 'install', 'check-removal', '--fabric=/config/fabric.json']
+    for examples, values, fabric in ((['multus'], {}, 'railhead-fabric'), ([], existing, 'mine')):
         documents = chart.objects(examples, values)
         hooks = {d['kind']: d for d in documents if is_hook(d)}
         if sorted(hooks) != ['ClusterRole', 'ClusterRoleBinding', 'Job', 'ServiceAccount']:
@@ -264,8 +262,12 @@ def of_removal(chart):
             yield f'removalCheck: its pod has not the rights of its account: {names}'
         container = pod['containers'][0]
         daemon = next(d for d in documents if d['kind'] == 'DaemonSet')['spec']['template']['spec']['containers'][0]
-        if (container['command'], container['image']) != (command, daemon['image']) or container.get('args') or container.get('env'):
+        if (container['command'], container['image']) != (check, daemon['image']) or container.get('args') or container.get('env'):
             yield f'removalCheck: {container}'
+        mounts = {mount['mountPath']: volume.get('configMap') for volume in pod['volumes'] for mount in container['volumeMounts']
+                  if mount['name'] == volume['name']}
+        if mounts != {'/config': {'name': fabric, 'optional': True}}:
+            yield f'removalCheck: its fabric is not {fabric}: {mounts}'
     if any(map(is_hook, chart.objects(['multus'], {'removalCheck': {'enabled': False}}))):
         yield 'removalCheck: is made although it is not enabled'
 

@@ -251,6 +251,28 @@ TEST_F(RemovalCommandTest, PodsWithNicsAreNamed) {
                                      {"resources", {"example.com/nic"}}}));
 }
 
+// Of a fabric that no chart knows, as the ConfigMap's volume has it.
+TEST_F(RemovalCommandTest, PodsWithResourcesOfTheFabricAreNamed) {
+  const std::string page =
+      Page({Pod("train-0", {{"example.com/nic", "1"}}), Pod("other", {{"example.com/x", "1"}})});
+  temp_.Write("/config/fabric.json",
+              R"({"version": 1, "rails": [{"name": "rail0", "pf": 0, "vlan": 100}],
+                  "pools": [{"resource": "example.com/nic"}, {"resource": "railhead.io/roce"}]})");
+  Script(200, page);
+  const ProcessOutput found = Run({"--fabric", "/config/fabric.json"});
+  EXPECT_EQ(found.status, 1) << found.err;
+  EXPECT_EQ(found.out,
+            "Pods have NICs of Railhead. Delete them first, then run helm uninstall again.\n"
+            "team/train-0 on gpu-001: example.com/nic\n");
+  Script(200, page);
+  const ProcessOutput none = Run({"--fabric", "/config/none.json"});
+  EXPECT_EQ(none.status, 0) << none.err << none.out;
+  temp_.Write("/config/fabric.json", R"({"version": 1, "rails": 7})");
+  const ProcessOutput wrong = Run({"--fabric", "/config/fabric.json"});
+  EXPECT_EQ(wrong.status, 1) << "which resources count is not known";
+  EXPECT_NE(wrong.err.find("/config/fabric.json"), std::string::npos) << wrong.err;
+}
+
 TEST_F(RemovalCommandTest, NoPods) {
   Script(200, Page({}));
   const ProcessOutput text = Run();
