@@ -5,6 +5,7 @@ usage: translations.py
 The first lines of each page but README.md link its English page, which links back. Section by section, both have the same
 level of heading, code blocks, tables (rows, and in each cell the code and the links), links, code and numbers in running text.
 A link to a translated page may lead to either language, but has to lead to the same section.
+docs/zh/README.md has the section "Install" of README.md.
 exit status: 0, or 1 with what differs
 """
 import os
@@ -15,6 +16,7 @@ import sys
 
 FOLDER = 'docs/zh'
 INDEX = FOLDER + '/README.md'
+FRONT, INSTALL = 'README.md', ('install', '安装')  # of INDEX, one section is a translation
 ENGLISH = re.compile(r'^英文原文：\[[^\]]*\]\(([^)\s]+)\)$', re.M)
 CHINESE = re.compile(r'^\[中文\]\(([^)\s]+)\)$', re.M)
 LINK = re.compile(r'\[[^\]]*\]\(([^)\s]+)\)')
@@ -85,21 +87,33 @@ class Pages:
             yield f'{len(english) - 1} headings are {len(chinese) - 1}, or of other levels'
             return
         for ours, theirs in zip(english, chinese):
-            where = f'#{theirs.anchor} (#{ours.anchor})'
-            if ours.code != theirs.code:
-                yield f'{where}: another code block: {sorted(set(ours.code) ^ set(theirs.code))}'
-            if [len(row) for row in ours.rows] != [len(row) for row in theirs.rows]:
-                yield f'{where}: {len(ours.rows)} rows of tables are {len(theirs.rows)}, or have other cells'
-                continue
-            pairs = [pair for rows in zip(ours.rows, theirs.rows) for pair in zip(*rows)]
-            for one, other in [(ours.text, theirs.text), *pairs]:
-                wanted, found = self.facts(one, self.english[page]), self.facts(other, page)
-                for what in wanted:
-                    if wanted[what] != found[what]:
-                        yield f'{where}: {what} {wanted[what]} are {found[what]}'
+            yield from self.of_section(ours, theirs, self.english[page], page)
+
+    def of_section(self, ours, theirs, english, page):
+        where = f'#{theirs.anchor} (#{ours.anchor})'
+        if ours.code != theirs.code:
+            yield f'{where}: another code block: {sorted(set(ours.code) ^ set(theirs.code))}'
+        if [len(row) for row in ours.rows] != [len(row) for row in theirs.rows]:
+            yield f'{where}: {len(ours.rows)} rows of tables are {len(theirs.rows)}, or have other cells'
+            return
+        pairs = [pair for rows in zip(ours.rows, theirs.rows) for pair in zip(*rows)]
+        for one, other in [(ours.text, theirs.text), *pairs]:
+            wanted, found = self.facts(one, english), self.facts(other, page)
+            for what in wanted:
+                if wanted[what] != found[what]:
+                    yield f'{where}: {what} {wanted[what]} are {found[what]}'
+
+    def of_install(self):
+        """Of the section of INDEX that FRONT has, too."""
+        found = [[one for one in self.sections[path] if one.anchor == anchor] for path, anchor in zip((FRONT, INDEX), INSTALL)]
+        if [len(one) for one in found] != [1, 1]:
+            return [f'there are not one section #{INSTALL[0]} and one #{INSTALL[1]}']
+        return self.of_section(found[0][0], found[1][0], FRONT, INDEX)
 
 
 PLANTED = {
+    'README.md': '# Title\n\n## Install\n\nBy `x`.\n\n    run x\n',
+    'docs/zh/README.md': '# 标题\n\n## 安装\n\n用 `x`。\n\n    run x\n',
     'docs/a.md': '# Title\n\n[中文](zh/a.md)\n\nFor `x`, 20 s. [b](b.md#two), [here](#part)\n\n    run x\n\n'
                  '## Part\n\n| a | b |\n|---|---|\n| `c` | d |\n| `e` | [f](b.md) |\n',
     'docs/zh/a.md': '# 标题\n\n英文原文：[Title](../a.md)\n\n[b](../b.md#two)、[本页](#部分)：`x` 用 20 s。\n\n    run x\n\n'
@@ -116,12 +130,16 @@ def self_test():
     for right, wrong in FAULTS:
         text = PLANTED[page].replace(right, wrong)
         assert text != PLANTED[page] and list(Pages({**PLANTED, page: text}).differences(page)), f'{wrong!r} is not found'
+    assert not list(Pages(PLANTED).of_install()), 'equal sections differ'
+    for wrong in ('    run x', '`x`', '## 安装'):
+        assert list(Pages({**PLANTED, INDEX: PLANTED[INDEX].replace(wrong, 'y')}).of_install()), f'{wrong!r} is not found'
 
 
 def main():
     os.chdir(pathlib.Path(__file__).resolve().parents[2])
     self_test()
-    texts = {path.as_posix(): path.read_text(encoding='utf-8') for path in sorted(pathlib.Path('docs').rglob('*.md'))}
+    paths = [pathlib.Path(FRONT), *sorted(pathlib.Path('docs').rglob('*.md'))]
+    texts = {path.as_posix(): path.read_text(encoding='utf-8') for path in paths}
     pages = Pages(texts)
     translated = [path for path in texts if path.startswith(FOLDER + '/') and path != INDEX]
     wrong = [] if translated else [f'{FOLDER}: there are no pages']
@@ -136,6 +154,7 @@ def main():
         if page not in [path_of(link, INDEX) for link in LINK.findall(texts[INDEX])]:
             wrong.append(f'{INDEX}: there is no link to {page}')
         wrong += [f'{page}: {text}' for text in pages.differences(page)]
+    wrong += [f'{INDEX}: {text}' for text in pages.of_install()]
     print('\n'.join(wrong) if wrong else f'{len(translated)} pages have what their English pages have')
     return 1 if wrong else 0
 

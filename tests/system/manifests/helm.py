@@ -214,10 +214,9 @@ def of_notes(chart):
 def of_quick_start(chart):
     """The cluster part of the quick start: its files exist, and what it installs has the objects, label and resource that it names."""
     text = QUICK_START.read_text(encoding='utf-8')
-    commands = [line.strip() for line in text.splitlines() if line.startswith('    ')]
-    for name in sorted(set(re.findall(r'(?<![\w/])(?:manifests|tests)/[\w./-]+', '\n'.join(commands)))):
-        if not (REPO / name).exists():
-            yield f'quick-start.md: there is no {name}'
+    commands = '\n'.join(re.findall(r'^```sh\n(.*?)^```$', text, re.M | re.S)).splitlines()
+    files = sorted(set(re.findall(r'(?<![\w/])(?:manifests|tests)/[\w./-]+', '\n'.join(commands))))
+    yield from (f'quick-start.md: there is no {name}' for name in files if not (REPO / name).exists())
     example = re.search(r'cp manifests/helm/railhead/examples/([\w-]+)\.yaml values\.yaml', text)
     install = next((line.split() for line in commands if line.startswith('helm install ')), [])
     if not example or '--set' not in install or '-n' not in install:
