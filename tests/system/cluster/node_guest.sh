@@ -13,6 +13,8 @@ readonly BRIDGE='{ "type": "bridge", "bridge": "cni0", "isDefaultGateway": true,
 
 network() {
     ip link set eth0 up && ip address add 10.96.0.15/24 dev eth0 && ip route add default via 10.96.0.1 &&
+        # QEMU's network asks for the pods' addresses on the wire: so pods reach the service "kubernetes" without kube-proxy.
+        echo 1 >/proc/sys/net/ipv4/conf/eth0/proxy_arp &&
         ip link set pf0 up && ip link set pf1 up && modprobe -a rdma_rxe rdma_ucm ib_uverbs || return
     mkdir -p /etc/cni/net.d && echo '{ "cniVersion": "1.0.0", "name": "cluster", "plugins": [ '"$BRIDGE"', { "type": "railhead", "linkTimeoutSeconds": 120 } ] }' \
         >/etc/cni/net.d/10-cluster.conflist

@@ -2,11 +2,12 @@
 # run.sh - the manifests in a real cluster: kube-apiserver, controllers and scheduler on this machine, kubelet and
 # containerd in a guest with SR-IOV NICs, the DaemonSet from the image, pods chained and by Multus.
 #
-# usage: run.sh DIR [-a] [-o DIR]
+# usage: run.sh DIR [-a | -q] [-o DIR]
 #   DIR      has Kubernetes' kube-apiserver, kube-controller-manager, kube-scheduler, kubelet and kubectl, all static
 #            or of this machine's libraries (kubelet: static); multus, if pods are to get NICs by it, too; and helm 4, if
 #            the chart is to be installed
 #   -a       admission and chart alone: what needs the control plane and no node
+#   -q       the commands of docs/start/quick-start.md alone
 #   -o DIR   keep logs and the guest's job directory there
 # No test of ctest's: Debian has none of these programs. Wants root, and a build tree (tests/setup.sh --build; and the
 # targets of tests/system/cri: tests/run.sh -N). All of it is in a network and a process namespace of its own, and ends with it.
@@ -20,9 +21,9 @@ BIN=$(cd "$1" && pwd)
 out=''
 alone=''
 shift
-while getopts ao: flag; do
+while getopts aqo: flag; do
     case $flag in
-        a) alone=-a ;;
+        a | q) alone=-$flag ;;
         o) out=$OPTARG ;;
         *) usage ;;
     esac
@@ -56,6 +57,8 @@ mkdir -p "$LOGS" "$work"/{sync,node,pki}
 . "$here/admission.sh"
 # shellcheck source=tests/system/cluster/helm.sh
 . "$here/helm.sh"
+# shellcheck source=tests/system/cluster/quick_start.sh
+. "$here/quick_start.sh"
 
 # ---- the node ------------------------------------------------------------------------------
 node_start() {
@@ -75,6 +78,11 @@ node() {
     answer=$(<"$work/sync/answer-$name")
     sed '$d' <<<"$answer"
     return "${answer##*$'\n'}"
+}
+node_end() {
+    echo end >"$work/sync/order-end"
+    check 'the node goes' wait "$guest"
+    finish
 }
 
 # ---- what the cluster shows ----------------------------------------------------------------
@@ -174,12 +182,19 @@ need() {
 }
 need 'certificates, etcd, Kubernetes'\''s control plane' control_plane_start
 check '... knows the kinds of Multus and prometheus-operator' foreign_kinds
-for path in "$repo"/manifests/overlays/*/; do check "... takes all of overlays/$(basename "$path")" within 30 accepted "$path"; done
-admission_checks
-[ ! -x "$BIN/helm" ] || helm_checks
-[ -z "$alone" ] || finish
+if [ "$alone" != -q ]; then
+    for path in "$repo"/manifests/overlays/*/; do check "... takes all of overlays/$(basename "$path")" within 30 accepted "$path"; done
+    admission_checks
+    [ ! -x "$BIN/helm" ] || helm_checks
+fi
+[ "$alone" != -a ] || finish
 
 need 'a node with two PFs, kubelet and containerd' node_start
+if [ "$alone" = -q ]; then
+    [ ! -x "$BIN/multus" ] || need 'Multus' node use_multus
+    quick_start_checks
+    node_end
+fi
 need 'kubectl apply' overlay 1 early kubernetes-store node-conditions seccomp
 check '...' apply
 check '... and the node'\''s label' kubectl label node node0 railhead.io/nics=true
@@ -261,6 +276,5 @@ check '... and leaves nothing' within "$LIMIT" all_restored
 check 'kubectl delete' apply_gone
 check '... the node offers nothing' within "$LIMIT" offers 0
 check '... and its VFs are on the host' all_restored
-echo end >"$work/sync/order-end"
-check 'the node goes' wait "$guest"
-finish
+quick_start_checks
+node_end

@@ -1,0 +1,115 @@
+# shellcheck shell=bash disable=SC2154 # sourced by run.sh, whose variables it uses
+# quick_start.sh - the commands of docs/start/quick-start.md, from an empty cluster to ib_write_bw and back, for run.sh.
+#
+#   quick_start_checks   runs the ```sh blocks of "On a cluster" to "Remove it", in their order; leaves what helm uninstall leaves
+# This is other than on the page:
+#   oci://YOUR-REGISTRY/charts/railhead   the chart of this repository; without helm in DIR, its rendering
+#   YOUR-REGISTRY                         railhead.test; its images are on the node already
+#   editor                                writes the node, soft RoCE, VFs and the fabric's prefix of a pool
+#   debian:12, railhead-tools             the guest's own programs, which have perftest, and railctl
+#   ib_write_bw                           gently, as vm/lib.sh has it: little in flight
+#   pods on two nodes                     on one node: the guest is the only one; their VFs are of one PF
+readonly SOFT_ROCE="s/ib_write_bw -d/ib_write_bw ${gentle[*]} -d/"
+version=$(sed -n 's/^appVersion: "\?\([^"]*\)"\?$/\1/p' "$repo/manifests/helm/railhead/Chart.yaml")
+
+# tools_image TO: what `docker save` would write of the guest's file system.
+tools_image() {
+    local root=$work/tools
+    mkdir -p "$root/image" "$root/root" && cpio -idm --quiet -D "$root/root" <"$("$repo/tests/support/vm/build-guest.sh" --quiet)/initrd.cpio" || return
+    rm -r "$root/root/usr/lib/modules" && cp "$repo/build/release/bin/railctl" "$root/root/usr/bin/" && tar -C "$root/root" -cf "$root/image/layer.tar" . || return
+    jq -n --arg layer "sha256:$(sha256sum "$root/image/layer.tar" | cut -d ' ' -f 1)" '{ architecture: "amd64", os: "linux",
+        config: { Env: ["PATH=/usr/sbin:/usr/bin"] }, rootfs: { type: "layers", diff_ids: [$layer] } }' >"$root/image/config.json"
+    jq -n '[ { Config: "config.json", Layers: ["layer.tar"], RepoTags: $ARGS.positional } ]' \
+        --args "railhead.test/railhead-tools:$version" docker.io/library/debian:12 >"$root/image/manifest.json"
+    tar -C "$root/image" -cf "$1" . && rm -r "$root"
+}
+quick_start_node() {
+    tools_image "$work/node/tools.tar" && node "ctr -n k8s.io images import /mnt/node/tools.tar &&
+        ctr -n k8s.io images tag railhead.test/railhead:1 railhead.test/railhead:$version"
+}
+
+# page_block N: its commands. page_blocks: how many there are.
+page_text() { sed -n '/^## On a cluster/,$p' "$work/page/quick-start.md"; }
+page_blocks() { page_text | grep -c '^```sh$'; }
+page_block() {
+    page_text | awk -v wanted="$1" '/^```sh$/ { block++; inside = 1; next } /^```$/ { inside = 0 } inside && block == wanted' |
+        sed "s#oci://YOUR-REGISTRY/charts/railhead#$work/page/manifests/helm/railhead#; s#YOUR-REGISTRY#railhead.test#g; $SOFT_ROCE"
+}
+run_block() { page_block "$1" >"$work/page/block" && (cd "$work/page" && PATH=$work/page/bin:$PATH bash -eo pipefail block); }
+
+page_prepare() {
+    rm -rf "$work/page" && mkdir -p "$work/page/bin" && cp -r "$repo"/{manifests,docs/start/quick-start.md} "$work/page" || return
+    ln -s "$BIN/kubectl" "$work/page/bin/kubectl"
+    sed -i "/^  affinity:/,/labelSelector/d; $SOFT_ROCE" "$work/page/manifests/examples/two-pods.yaml" || return
+    cat >"$work/page/bin/editor" <<'END'
+#!/bin/sh
+sed -i 's/{ "gpu-001": 0, "gpu-002": 1 }/{ "node0": 0 }/; s/"pf": 0,/& "softRoce": true,/; s/"version": 1,/& "provision": { "vfs": 4 },/' "$1"
+END
+    if [ -x "$BIN/helm" ]; then ln -s "$BIN/helm" "$work/page/bin/helm"; else rendered_helm >"$work/page/bin/helm"; fi
+    chmod 755 "$work/page/bin/editor" "$work/page/bin/helm"
+}
+# rendered_helm: a program that installs what the chart's templates give, without the Job of `helm uninstall`.
+rendered_helm() {
+    cat <<END
+#!/bin/bash
+# helm install NAME CHART -n NAMESPACE --create-namespace --set image.registry=REGISTRY -f VALUES; helm uninstall NAME -n NAMESPACE
+set -eo pipefail
+if [ "\$1" = install ]; then
+    echo 'image: { registry: railhead.test }' >registry.yaml
+    "$repo/build/release/bin/helm_render" -namespace "\$5" -name "\$2" "\$3" "\${@: -1}" registry.yaml |
+        awk -v RS='---\n' '!/helm\.sh\/hook/ { printf "---\n%s", \$0 }' >rendered.yaml
+    kubectl create namespace "\$5"
+    kubectl apply -f rendered.yaml
+else
+    kubectl delete -f rendered.yaml
+fi
+END
+}
+
+# ---- what is seen --------------------------------------------------------------------------
+# uninstall_refused: by the Job, which names the pods.
+uninstall_refused() {
+    local said pod
+    said=$(helm uninstall railhead -n railhead 2>&1) && { echo "it went: $said"; return 1; }
+    kubectl -n railhead logs job/railhead-removal-check >"$work/refusal" && cat "$work/refusal" && for pod in first-pod rdma-server rdma-client; do
+        grep -q "^default/$pod on node0: railhead.io/roce$" "$work/refusal" || return
+    done
+}
+measured() { grep -E '^ *4096 +[0-9]+ +[0-9.]+ +[0-9.]+' "$work/page/said"; }
+# rdma_test: by railctl in the pods, which have the devices, unlike the DaemonSet's container.
+rdma_test() {
+    local address listener
+    address=$(kubectl get pod rdma-server -o jsonpath='{.status.podIP}') || return
+    kubectl exec rdma-server -- railctl rdma-test --listen "$address:18600" --wait 120 host &
+    listener=$!
+    within 120 kubectl exec rdma-server -- grep -q ':48A8 ' /proc/net/tcp &&
+        kubectl exec rdma-client -- railctl rdma-test --duration 1 --size 4096 --depth 8 --timeout 18 host "$address:18600" || { kill "$listener"; return 1; }
+    kill "$listener"
+}
+not_there() { ! kubectl get "$@"; }
+
+quick_start_checks() {
+    local block began=$SECONDS first commands=0 took=0
+    check 'images of the quick start' quick_start_node
+    check '... and its page' page_prepare
+    kubectl label node node0 nvidia.com/gpu.present=true >/dev/null
+    for ((block = 1; block <= $(page_blocks); block++)); do
+        first=$(page_block "$block" | head -n 1)
+        if [[ $first == 'kubectl delete pod '* ]]; then
+            printf 'quick start: %d commands and the pushes to a registry, %d:%02d minutes, %d MB of images, from nothing to ib_write_bw\n' \
+                "$commands" $((took / 60)) $((took % 60)) $((($(node stat -c %s /mnt/images/railhead-1.tar) + $(stat -c %s "$work/node/tools.tar")) / 1000000))
+            [ ! -x "$BIN/helm" ] || check 'helm uninstall is refused while pods have NICs' uninstall_refused
+        fi
+        need "$first" eval "run_block $block >'$work/page/said' 2>&1 || { cat '$work/page/said'; false; }"
+        commands=$((commands + $(wc -l <"$work/page/block")))
+        [[ $(<"$work/page/block") != *ib_write_bw* ]] || {
+            took=$((SECONDS - began))
+            tail -n 3 "$work/page/said"
+            check '... shows the bandwidth' measured
+            check '... as does railctl rdma-test between these pods' rdma_test
+        }
+    done
+    check '... the check before it is gone' not_there -n railhead job railhead-removal-check
+    check '... as is the DaemonSet' not_there -n railhead daemonset railheadd
+    check '... the node offers nothing' within "$LIMIT" offers 0
+}
