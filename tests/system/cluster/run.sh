@@ -128,6 +128,8 @@ rolled_out() { kubectl -n kube-system rollout status daemonset railheadd --timeo
 registrations() { kubectl -n kube-system logs daemonset/railheadd -c railheadd | grep -c '"registered with kubelet"'; }
 registered_times() { [ "$(registrations)" = "$1" ]; }
 restarted() { kubectl -n kube-system get pods -o json | jq -e 'any(.items[].status.containerStatuses[]?; .restartCount == 1 and .ready)'; }
+# plugin: `kubectl railhead` as kubectl finds it.
+plugin() { PATH=$BIN:$repo/manifests:$PATH "$BIN/kubectl" railhead --timeout 300 "$@"; }
 railhead_pod() { kubectl -n kube-system exec daemonset/railheadd -c railheadd -- "$@"; }
 # watch_offer, offer_was N: nothing else in between.
 watch_offer() {
@@ -232,6 +234,12 @@ check '... as does an event' within "$LIMIT" event RailDeviceUnhealthy
 check '... and it offers one rail' within "$LIMIT" offers 2
 check 'it is in again' node 'cable w1 in'
 check '... and all is well' within "$LIMIT" rails_ready True
+check '... on offer, too' within "$LIMIT" offers 4
+
+check 'kubectl railhead drain takes rail1 out' plugin drain rail1 --reason 'a "bad" cable'
+check '... the node offers one rail' within "$LIMIT" offers 2
+check '... it says why' eval 'plugin drain | grep "^node0 .*a \"bad\" cable"'
+check '... undrain returns it' within "$LIMIT" plugin undrain rail1
 check '... on offer, too' within "$LIMIT" offers 4
 
 before=$(addresses first)
