@@ -109,7 +109,7 @@ void AddVfs(nl::BytesView list, std::vector<std::string>& lines) {
       if (type == IFLA_VF_STATS) return;
       const auto number = nl::ReadStruct<std::uint32_t>(payload);
       const bool numbered = number && type != IFLA_VF_VLAN_LIST && type != IFLA_VF_BROADCAST;
-      // Linux 5.10 leaves bytes of its stack behind the address (rtnl_fill_vfinfo).
+      // Linux 5.10 sends bytes of its stack behind the address (rtnl_fill_vfinfo).
       if (type == IFLA_VF_BROADCAST && payload.size() > kMacLength) payload = payload.first(kMacLength);
       lines.push_back("vf " + (numbered ? std::to_string(*number) : "?") + " " +
                       Line(NameOfVf(type), type, payload));
