@@ -313,12 +313,13 @@ TEST_F(FormsTest, YamlOfACommandSaysWhatItsJsonSays) {
   }
 }
 
-// The labels' names are Kubernetes'.
+// The labels' names are Kubernetes'. A suggested fabric has names of nodes; its schema holds its keys.
 TEST_F(FormsTest, KeysAreInCamelCase) {
   for (const auto& command : commands_) {
     if (command[0] == "labels") continue;
-    const Json json = Json::parse(Run(command, {"-o", "json"}).out, nullptr, false);
+    Json json = Json::parse(Run(command, {"-o", "json"}).out, nullptr, false);
     ASSERT_TRUE(json.is_object()) << command[0];
+    json.erase("fabric");
     VisitKeys(json, true,
               [&](const std::string& key) { EXPECT_TRUE(IsCamelCase(key)) << command[0] << ": " << key; });
   }
