@@ -147,18 +147,22 @@ Result<void> RestoreMacByBinding(const RestoreContext& context, const AttachedDe
   const auto set = [&](const MacAddress& mac) {
     return WithContext(context.host.SetVf(pf, device.vf, {.mac = mac}), what);
   };
+  // BindIfUnbound() completes a rebind that is killed only if the entry says that there is one.
+  const auto rebind = [&]() -> Result<void> {
+    if (!device.requested.vf.mac) RH_TRY(context.before_rebind(device.device, "mac"));
+    return context.kernel.RebindDriver(device.device);
+  };
   MacAddress administrative = MacOf(now);
   if (before.IsZero()) {
     if (administrative == before) return {};
     RH_TRY(set(before));
-    return context.kernel.RebindDriver(device.device);
+    return rebind();
   }
   const auto netdev = RH_TRY(FindOnHost(context, device));
   if (netdev && netdev->mac != device.before.mac) {
     administrative = device.before.mac;
-    if (!device.requested.vf.mac) RH_TRY(context.before_rebind(device.device, "mac"));
     RH_TRY(set(administrative));
-    RH_TRY(context.kernel.RebindDriver(device.device));
+    RH_TRY(rebind());
   }
   return administrative == before ? Result<void>() : set(before);
 }

@@ -443,5 +443,31 @@ TEST_F(IgbvfDriverTest, TheMacOfATrustedPodIsUndone) {
   FailEverywhere(Left::kMac, FakeKernel::Fault::kPartly);
 }
 
+// A PF that had no MAC for the VF has the pod's then, and the VF cannot change it back: a rebind at any
+// moment of which DEL is killed.
+TEST_F(IgbvfDriverTest, TheMacThatAPfHasOnlyFromAPodIsUndone) {
+  FakeFunction& pf = *kernel_.state().Function("0000:43:00.0");
+  const MacAddress before = Nic().link.mac;
+  Call del = call_;
+  del.command = "DEL";
+  int nth = 1;
+  for (bool killed = true; killed; ++nth) {
+    SCOPED_TRACE("call " + std::to_string(nth));
+    ASSERT_EQ(kernel_.state().SetVf(pf, 0, {.mac = MacAddress{}}), 0);
+    ASSERT_TRUE(Add(call_));
+    Pollute(Left::kMac);
+    ASSERT_EQ(kernel_.state().SetVf(pf, 0, {.mac = PodLink().mac}), 0);
+    kernel_.FailEvery("ChangeLink", EIO, "mac 0");
+    killed = Kill(del, nth);
+    kernel_.StopFailing();
+    ASSERT_TRUE(Del(call_)) << kernel_.Log();
+    const FakeNetdev* nic = kernel_.state().OfFunction(vfs_[0][0]);
+    ASSERT_NE(nic, nullptr) << "its driver is not bound\n" << kernel_.Log();
+    ASSERT_EQ(nic->ns, kHost);
+    if (killed) ASSERT_EQ(nic->link.mac, before) << kernel_.Log();
+  }
+  EXPECT_GT(nth, 15);
+}
+
 }  // namespace
 }  // namespace railhead::testing
