@@ -6,7 +6,7 @@
 #   --dirty     also of a tree with changes that are not committed
 # Makes, for both architectures, the images railhead and railhead-tools, .deb, .rpm and the programs. Makes the chart, the JSON schemas,
 # the manual pages, kubectl-railhead, one bill of materials (SPDX), and SHA256SUMS of all. The same commit built twice on the same
-# packages gives the same bytes. arm64 is cross-built (package g++-aarch64-linux-gnu) with a sysroot of Debian packages (package/sysroot.sh).
+# packages gives the same bytes. arm64 is cross-built (package g++-aarch64-linux-gnu, which is installed) with a sysroot of Debian packages (package/sysroot.sh).
 # exit status: 0; 1 with the reason on stderr; 2 wrong command line
 set -euo pipefail
 repo=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
@@ -25,7 +25,9 @@ while [ $# != 0 ]; do
 done
 die() { echo "release.sh: $*" >&2; exit 1; }
 [ -n "$dirty" ] || [ -z "$(git -C "$repo" status --porcelain)" ] || die 'the tree has changes that are not committed (--dirty takes them)'
-command -v aarch64-linux-gnu-g++ >/dev/null || die "this machine lacks 'aarch64-linux-gnu-g++': install the package g++-aarch64-linux-gnu"
+if ! command -v aarch64-linux-gnu-g++ >/dev/null; then
+    railhead_apt update && railhead_apt install --no-install-recommends g++-aarch64-linux-gnu || exit
+fi
 SOURCE_DATE_EPOCH=$(git -C "$repo" log -1 --format=%ct)
 export SOURCE_DATE_EPOCH
 version=$(sed -n 's/^project(railhead VERSION \([^ ]*\).*/\1/p' "$repo/CMakeLists.txt")
