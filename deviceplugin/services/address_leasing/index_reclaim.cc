@@ -19,13 +19,12 @@ constexpr std::size_t kMostFailures = 8;
 }  // namespace
 
 std::uint64_t IndexReclaim::CheckMs() const {
-  return std::max<std::uint64_t>(1,
-                                 static_cast<std::uint64_t>(settings_.reclaim.count()) / kChecksPerReclaim);
+  const auto period = settings_.reclaim.count() == 0 ? ipam::LeaseTimes{}.reclaim : settings_.reclaim;
+  return std::max<std::uint64_t>(1, static_cast<std::uint64_t>(period.count()) / kChecksPerReclaim);
 }
 
 Result<void> IndexReclaim::Run(const ipam::ClockReading& now, std::uint64_t own,
                                std::vector<IndexEvent>* events) {
-  if (settings_.reclaim.count() == 0) return {};
   if (boot_ != now.boot_id) {
     gone_.clear();
     checked_ms_.reset();
@@ -104,7 +103,7 @@ Result<bool> IndexReclaim::Examine(const LeaseEntry& entry, std::vector<DueClaim
   if (record->node == settings_.node) return false;
   const auto node = RH_TRY(store_.Node(record->node));
   if (node && node->uid == record->uid) return true;
-  if (IsDue(entry, *record)) due->push_back({entry, *std::move(record)});
+  if (settings_.reclaim.count() != 0 && IsDue(entry, *record)) due->push_back({entry, *std::move(record)});
   return false;
 }
 

@@ -41,8 +41,8 @@ class IndexReclaim {
  public:
   IndexReclaim(IndexSettings settings, IndexStore& store) : settings_(std::move(settings)), store_(store) {}
 
-  // The check, if it is due; without reclaimSeconds it never is. `own`: this node's index. `events` gets what
-  // it changed.
+  // The check, if it is due; without reclaimSeconds it removes nothing. `own`: this node's index. `events`
+  // gets what it changed or found.
   Result<void> Run(const ipam::ClockReading& now, std::uint64_t own, std::vector<IndexEvent>* events);
 
   // As of the last check: claims that nobody can read, as sentences.

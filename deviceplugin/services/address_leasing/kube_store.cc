@@ -187,7 +187,8 @@ Result<Revision> ParseRevision(const ipam::LeaseEntry& seen) {
   return Revision{seen.revision.substr(0, at), seen.revision.substr(at + 1)};
 }
 
-Result<ipam::LeaseEntry> ParseObject(Kind kind, JsonReader object) {
+// nullopt: of a name that is no index. It claims none.
+Result<std::optional<ipam::LeaseEntry>> ParseObject(Kind kind, JsonReader object) {
   ipam::LeaseEntry entry;
   std::string name;
   if (auto metadata = object.Object("metadata")) {
@@ -198,6 +199,7 @@ Result<ipam::LeaseEntry> ParseObject(Kind kind, JsonReader object) {
   const Json* spec = object.Raw("spec");
   if (!object.status()) return Fail(MalformedObject(object.status().error().message));
   auto key = ParseKubeName(kind, name);
+  if (!key && kind == Kind::kIndex) return std::nullopt;
   if (!key) return Fail(MalformedObject("'" + name + "' is not a name that Railhead gives"));
   // The claim of an index counts by its name, even if nobody can read it.
   const bool is_there = spec != nullptr && (spec->is_object() || kind == Kind::kIndex);
@@ -222,8 +224,8 @@ class KubeStore : public ipam::ClusterStore {
     if (answer.status == KubeAnswer::Status::kNotFound) return std::nullopt;
     if (answer.status == KubeAnswer::Status::kExpired)
       return Fail(MalformedObject("an object that is too old"));
-    ipam::LeaseEntry entry = RH_TRY(ParseObject(key.kind, answer.document.Root()));
-    if (entry.key != key) return Fail(MalformedObject("it is another object than " + name));
+    auto entry = RH_TRY(ParseObject(key.kind, answer.document.Root()));
+    if (!entry || entry->key != key) return Fail(MalformedObject("it is another object than " + name));
     return entry;
   }
 
@@ -305,12 +307,12 @@ class KubeStore : public ipam::ClusterStore {
                                   const ipam::LeaseKey& key, const Json& object) {
     const KubeAnswer answer = RH_TRY(api_.Call(method, path, Dump(object)));
     if (answer.status != KubeAnswer::Status::kDone) return Fail(Conflict("it is gone"));
-    ipam::LeaseEntry entry = RH_TRY(ParseObject(key.kind, answer.document.Root()));
-    if (entry.key != key) return Fail(MalformedObject("it is another object than was sent"));
-    if (entry.value != Dump(object["spec"])) {
-      return Fail(MalformedObject("the server has kept something else than was sent: " + entry.value));
+    auto entry = RH_TRY(ParseObject(key.kind, answer.document.Root()));
+    if (!entry || entry->key != key) return Fail(MalformedObject("it is another object than was sent"));
+    if (entry->value != Dump(object["spec"])) {
+      return Fail(MalformedObject("the server has kept something else than was sent: " + entry->value));
     }
-    return entry;
+    return *std::move(entry);
   }
 
   KubeApi api_;
@@ -337,7 +339,7 @@ Result<std::vector<ipam::LeaseEntry>> KubeStore::List(Kind kind, const std::stri
       return Fail(MalformedObject("it is not a list"));
     }
     for (JsonReader& item : reader.Objects("items")) {
-      entries.push_back(RH_TRY(ParseObject(kind, std::move(item))));
+      if (auto entry = RH_TRY(ParseObject(kind, std::move(item)))) entries.push_back(*std::move(entry));
     }
     if (!reader.status()) return Fail(MalformedObject(reader.status().error().message));
     if (entries.size() > limit) return Fail(MalformedObject("it has more objects than were asked for"));

@@ -133,13 +133,19 @@ TEST_F(IndexClaimTest, AClaimThatCannotBeRemovedIsReportedAndRemovedLater) {
   EXPECT_EQ(a_.disk->reclaim_problem, "");
 }
 
-TEST_F(IndexClaimTest, WithoutReclaimSecondsNothingIsFreed) {
+TEST_F(IndexClaimTest, WithoutReclaimSecondsNothingIsFreedButTheUnreadableIsReported) {
   a_.reclaim = {};
   a_.Restart();
   a_.Step();
   b_.Step();
+  WriteText(2, "null");
   cluster_.nodes.erase("b");
-  EXPECT_FALSE(HasEvent(a_.Pass(100 * kHourMs), Kind::kFreed));
+  Write(3, {"c", "gone", "a"});
+  const auto passed = a_.Pass(100 * kHourMs);
+  EXPECT_FALSE(HasEvent(passed, Kind::kFreed));
+  EXPECT_EQ(cluster_.Holders().size(), 4U);
+  EXPECT_TRUE(HasEvent(passed, Kind::kUnreadable));
+  EXPECT_EQ(a_.disk->unreadable.size(), 1U);
 }
 
 }  // namespace

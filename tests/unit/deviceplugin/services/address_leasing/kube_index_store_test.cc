@@ -141,6 +141,24 @@ TEST(KubeIndexAnswerTest, AClaimWithoutASpecIsListed) {
   EXPECT_EQ(address_leasing::ParseIndexRecord(claims->at(2)), (IndexRecord{"a", "u", ""}));
 }
 
+// Likewise: an object whose name is no index claims none, and hides no claim.
+TEST(KubeIndexAnswerTest, AnObjectOfAnotherNameIsPassedOver) {
+  const std::string rest = R"("uid":"u","resourceVersion":"1"},"spec":{"node":"a","uid":"u"}})";
+  ScriptedServer server({{ScriptedServer::Answer(200, R"({"metadata":{"resourceVersion":"9","continue":"t"},
+          "items":[{"metadata":{"name":"mine",)" + rest + R"(,{"metadata":{"name":"node-01",)" +
+                                                          rest + "]}")},
+                         {ScriptedServer::Answer(200, R"({"metadata":{"resourceVersion":"9"},
+          "items":[{"metadata":{"name":"node-5",)" + rest +
+                                                          R"(,{"metadata":{"name":"node-x",)" +
+                                                          rest + "]}")}});
+  KubeAccess access;
+  access.endpoint = *http::ParseHttpEndpoint(server.url());
+  const auto claims = address_leasing::MakeKubeIndexStore(access, kTimeout)->Claims(std::nullopt, 2);
+  ASSERT_TRUE(claims) << Describe(claims.error());
+  ASSERT_EQ(claims->size(), 1U);
+  EXPECT_EQ(claims->at(0).key, ipam::LeaseKey::Index(5));
+}
+
 TEST(KubeIndexNamesTest, ThereAndBack) {
   EXPECT_EQ(*address_leasing::KubeNameOf(ipam::LeaseKey::Index(17)), "node-17");
   const auto parse = [](const char* name) {
