@@ -6,6 +6,7 @@
 
 #include "deviceplugin/services/reachability/reachability_settings.h"
 #include "deviceplugin/tools/fabric_suggest/rail_fields.h"
+#include "ipam/store/range.h"
 #include "netns/base/text.h"
 
 namespace railhead::fabric_suggest {
@@ -177,25 +178,18 @@ int DevicesOf(const Draft& draft, const Rail& rail) {
   return std::max(own == draft.own.end() ? draft.vfs.value_or(1) : own->second, 1);
 }
 
-// Addresses of the node's block that are not excluded.
+// How many addresses pods of the node can get.
 std::uint64_t UsableOf(const Rail& rail, int index) {
-  const auto ranges = rail.RangesOf("", index);
-  if (ranges.empty()) return 0;
-  const IpRange& block = ranges.front();
-  std::uint64_t usable = block.last.Minus(block.first).value_or(0) + 1;
-  for (const IpRange& taken : rail.exclude) {
-    const IpAddress& first = std::max(taken.first, block.first);
-    const IpAddress& last = std::min(taken.last, block.last);
-    if (first <= last) usable -= last.Minus(first).value_or(0) + 1;
-  }
-  return usable;
+  const auto block = rail.RangesOf("", index);
+  if (block.empty() || !rail.subnet) return 0;
+  const auto usable = ipam::RangeSet::Make({*rail.subnet, block, rail.Excluded(), rail.gateway});
+  return usable ? usable->Size() : 0;
 }
 
 // Whether the hosts leave enough addresses of the block of each rail.
 bool HasRoom(const Draft& draft, int index) {
   return std::ranges::all_of(draft.fabric.rails, [&](const Rail& rail) {
-    const auto needed = static_cast<std::uint64_t>(DevicesOf(draft, rail)) + kNoHosts;
-    return !rail.node_block || UsableOf(rail, index) >= needed;
+    return !rail.node_block || UsableOf(rail, index) >= static_cast<std::uint64_t>(DevicesOf(draft, rail));
   });
 }
 

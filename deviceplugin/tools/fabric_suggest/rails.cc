@@ -116,23 +116,23 @@ const Rail* RailOfSlot(const Fabric* present, const NodeKind& kind, const Slot& 
   return most == votes.end() ? nullptr : most->second.second;
 }
 
-// The slots near accelerators and those of the present fabric, or all slots if none is near. Says which slots
-// are left out.
+// The slots near accelerators and those of the present fabric, or all slots if none is near an accelerator.
+// Says which slots are left out.
 std::vector<Slot> RailSlots(const NodeKind& kind, bool all_pfs, const Fabric* present, Findings* findings) {
-  std::vector<Slot> near;
-  std::vector<Slot> far;
+  const auto is_near = [&](const Slot& slot) { return IsNearAccelerator(kind, slot); };
+  if (all_pfs || std::ranges::none_of(kind.slots, is_near)) return {kind.slots.begin(), kind.slots.end()};
+  std::vector<Slot> slots;
   for (const Slot& slot : kind.slots) {
-    const bool is_near = IsNearAccelerator(kind, slot) || RailOfSlot(present, kind, slot) != nullptr;
-    (is_near ? near : far).push_back(slot);
-  }
-  if (all_pfs || near.empty()) return {kind.slots.begin(), kind.slots.end()};
-  for (const Slot& slot : far) {
+    if (is_near(slot) || RailOfSlot(present, kind, slot) != nullptr) {
+      slots.push_back(slot);
+      continue;
+    }
     findings->guesses.push_back(
         {"/rails", "", "rail of " + slot.device, "",
          "it shares no PCIe switch with an accelerator, as others do; --all-pfs takes it",
          Certainty::kMedium});
   }
-  return near;
+  return slots;
 }
 
 void AddSlot(const NodeKind& kind, const Slot& slot, AlignedRail* rail, Findings* findings) {

@@ -8,6 +8,7 @@
 
 #include "cni/fabric/fabric.h"
 #include "cni/fabric/fabric_shape.h"
+#include "deviceplugin/services/provision/pf_plan.h"
 #include "deviceplugin/services/reachability/reachability_settings.h"
 #include "deviceplugin/tools/fabric_suggest/capacity.h"
 #include "deviceplugin/tools/fabric_suggest/present.h"
@@ -148,14 +149,15 @@ std::vector<IpPrefix> SubnetsIn(const SuggestOptions& options, const Draft& draf
   if (!options.supernet) return subnets;
   const IpPrefix& all = *options.supernet;
   const int length = options.rail_prefix.value_or(all.length + BitsFor(draft.fabric.rails.size()));
-  const auto is_taken = [&](const IpPrefix& prefix) {
-    return std::ranges::any_of(
-        draft.fabric.rails, [&](const Rail& rail) { return rail.subnet && rail.subnet->Overlaps(prefix); });
-  };
   if (length > all.address.Bits() - 2) return subnets;
   for (IpPrefix next{all.First(), length}; subnets.size() < count && all.Contains(next);) {
-    if (!is_taken(next)) subnets.push_back(next);
-    const IpAddress after = next.Last().Plus(1);
+    const auto taken = std::ranges::find_if(
+        draft.fabric.rails, [&](const Rail& rail) { return rail.subnet && rail.subnet->Overlaps(next); });
+    if (taken == draft.fabric.rails.end()) subnets.push_back(next);
+    // Behind the larger of the two.
+    const IpAddress last =
+        taken == draft.fabric.rails.end() ? next.Last() : std::max(next.Last(), taken->subnet->Last());
+    const IpAddress after = last.Plus(1);
     if (after < next.address) break;  // the end of all addresses
     next.address = after;
   }
@@ -269,6 +271,20 @@ void AllowSoftRoce(const Fabric& present, std::vector<NodeObservation>* nodes) {
   }
 }
 
+// The VFs that the present fabric wants.
+void ReadVfs(const Fabric& present, const std::vector<AlignedRail>& aligned, Draft* draft) {
+  const auto read = provision::ReadProvisionSettings(present, "the present fabric");
+  if (!read || !*read) return;
+  draft->vfs = (*read)->all.vfs;
+  for (const AlignedRail& rail : aligned) {
+    const provision::PfSettings& settings = (*read)->Of(rail.name);
+    if (settings.vfs) draft->own[rail.name] = *settings.vfs;
+    if (!settings.all_vfs) continue;
+    for (const RailMember& member : rail.members)
+      draft->own[rail.name] = std::max(draft->own[rail.name], member.pf->most_vfs);
+  }
+}
+
 // The present fabric's rails, and the others with their names.
 Draft MakeDraft(const SuggestOptions& options, const Fabric* present,
                 const std::vector<AlignedRail>& aligned) {
@@ -277,17 +293,11 @@ Draft MakeDraft(const SuggestOptions& options, const Fabric* present,
     const Json json = Json::parse(options.present);
     draft.fabric = *present;
     draft.kept = present->rails.size();
-    const Json provision = json.value("provision", Json::object());
-    if (provision.contains("vfs")) draft.vfs = provision["vfs"].get<int>();
-    const Json rails = provision.value("rails", Json::object());
-    for (const auto& [rail, settings] : rails.items()) {
-      if (settings.contains("vfs")) draft.own[rail] = settings["vfs"].get<int>();
-    }
+    ReadVfs(*present, aligned, &draft);
     // A pool without rails has all of them.
     const Json pools = json.value("pools", Json::array());
-    if (std::ranges::any_of(pools, [](const Json& pool) { return !pool.contains("rails"); }))
-      draft.fabric.pools.clear();
-    if (pools.empty()) draft.fabric.pools.clear();
+    const auto has_all = [](const Json& pool) { return !pool.contains("rails") || pool["rails"].is_null(); };
+    if (pools.empty() || std::ranges::any_of(pools, has_all)) draft.fabric.pools.clear();
   }
   std::set<std::uint32_t> tables;
   for (const Rail& rail : draft.fabric.rails) tables.insert(rail.table);

@@ -85,7 +85,7 @@ TEST(SuggestFieldsTest, HostsLeaveTooFewBlocks) {
   auto nodes = GpuNodes(2);
   auto& addresses = nodes[0].pfs[0].networks[0].addresses;
   addresses.clear();
-  for (const char* address : {"1", "2", "3", "4", "5", "6"})
+  for (const char* address : {"1", "2", "3", "4", "5", "6", "7", "8"})
     addresses.push_back(*IpPrefix::Parse(std::string("10.100.0.") + address + "/27"));
   nodes[1].pfs[0].networks[0].addresses = {*IpPrefix::Parse("10.100.0.30/27")};
   const Suggestion suggestion = Suggest(nodes);

@@ -157,6 +157,104 @@ TEST(SuggestPresentTest, RailsThatNoSuggestionWouldHave) {
   EXPECT_EQ(Parsed(again).rails.size(), 8U);
 }
 
+// Of all values in `json`.
+void ListPaths(const Json& json, const Json::json_pointer& at, std::vector<Json::json_pointer>* paths) {
+  if (!at.empty()) paths->push_back(at);
+  if (!json.is_structured()) return;
+  for (const auto& [key, value] : json.items()) ListPaths(value, at / key, paths);
+}
+
+// null is as if it were absent, and helm makes of "no value" a null.
+TEST(SuggestPresentTest, AnyKeyMayBeNull) {
+  Json present = WrittenByHand();
+  present["provision"] = {{"vfs", 8}, {"rails", {{"red", {{"vfs", 4}}}}}};
+  std::vector<Json::json_pointer> paths;
+  ListPaths(present, Json::json_pointer(), &paths);
+  int valid = 0;
+  for (const auto& path : paths) {
+    Json json = present;
+    // A list's element cannot be left out by a null.
+    if (json.at(path.parent_pointer()).is_array()) continue;
+    json.at(path) = nullptr;
+    SuggestOptions options;
+    options.present = json.dump();
+    if (!ParseFabric(options.present, "present")) continue;
+    ++valid;
+    const Suggestion again = Suggest(GpuNodes(3), options);
+    const auto fabric = ParseFabric(again.fabric, "suggested");
+    EXPECT_TRUE(fabric) << path << ": " << Describe(fabric.error());
+  }
+  EXPECT_GT(valid, 40);
+}
+
+TEST(SuggestPresentTest, TheMostVfsNeedAddresses) {
+  Json present = WrittenByHand();
+  present["rails"].erase(7);
+  present["pools"] = nullptr;
+  const auto block = [&](const Json& vfs) {
+    present["provision"] = {{"vfs", vfs}};
+    return Parsed(Rerun(present, GpuNodes(2))).rails.at(7).node_block;
+  };
+  EXPECT_EQ(block("max"), block(16)) << "each PF can have 16";
+  EXPECT_NE(block("max"), block(4));
+}
+
+TEST(SuggestPresentTest, ANewPfOfANodeWithoutAcceleratorsIsANewRail) {
+  auto nodes = GpuNodes(2);
+  for (auto& node : nodes) {
+    node.accelerators = 0;
+    for (auto& pf : node.pfs) pf.path.clear();
+  }
+  Json present = WrittenByHand();
+  present["rails"].erase(7);
+  present["pools"] = nullptr;
+  const Suggestion again = Rerun(present, nodes);
+  EXPECT_EQ(Parsed(again).rails.size(), 8U);
+  for (const auto& guess : GuessesOf(again, "/rails"))
+    EXPECT_EQ(guess.reason.find("shares no PCIe switch"), std::string::npos);
+}
+
+TEST(SuggestPresentTest, HoweverExclusionsAreWritten) {
+  const auto index_of = [](const Json& exclude) {
+    Json present = WrittenByHand();
+    present["nodes"] = {{"gpu-000", 0}};
+    for (Json& rail : present["rails"]) rail["exclude"] = exclude;
+    for (int i = 0; i < 8; ++i) {
+      Json& rail = present["rails"][static_cast<std::size_t>(i)];
+      rail["subnet"] = "10." + std::to_string(100 + i) + ".0.0/16";
+      rail["gateway"] = nullptr;
+      rail["routes"] = nullptr;
+      rail["nodeBlock"] = 28;
+      for (Json& range : rail["exclude"]) {
+        const std::string text = range.get<std::string>();
+        const std::string net = "10." + std::to_string(100 + i) + ".0.";
+        const auto dash = text.find('-');
+        range = dash == std::string::npos ? net + text
+                                          : net + text.substr(0, dash) + "-" + net + text.substr(dash + 1);
+      }
+    }
+    return Parsed(Rerun(present, GpuNodes(2))).nodes.at("gpu-001");
+  };
+  EXPECT_EQ(index_of({"16-31"}), 2);
+  EXPECT_EQ(index_of({"16-28", "20-31"}), 2) << "they overlap";
+  EXPECT_EQ(index_of({"20-31", "16-28", "16-31"}), 2);
+  EXPECT_EQ(index_of({"16-22"}), 1) << "nine are left for eight VFs";
+  EXPECT_EQ(index_of({"16-24"}), 2) << "seven are left";
+}
+
+// Not prefix by prefix.
+TEST(SuggestPresentTest, ATakenSubnetIsPassedAtOnce) {
+  Json present = WrittenByHand();
+  present["rails"].erase(7);
+  present["pools"] = nullptr;
+  Json& rail = present["rails"][0];
+  rail["subnet"] = "fd00::/32";
+  rail["gateway"] = rail["routes"] = rail["exclude"] = rail["nodeBlock"] = nullptr;
+  SuggestOptions options = WithSupernet("fd00::/16", 64);
+  options.present = present.dump();
+  EXPECT_EQ(Parsed(Suggest(GpuNodes(2), options)).rails[7].subnet, IpPrefix::Parse("fd00:1::/64"));
+}
+
 TEST(SuggestPresentTest, NewRailsGetWhatIsFreeOfTheSupernet) {
   Json present = WrittenByHand();
   present["rails"].erase(7);
