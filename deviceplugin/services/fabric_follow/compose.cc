@@ -41,6 +41,13 @@ bool IsWritten(const Json& object, const char* key) {
   return found != object.end() && !found->is_null();
 }
 
+// Only new pods and railheadd itself follow them.
+bool IsForNewPodsOnly(const std::string& key) {
+  return Contains(
+      std::vector<std::string>{"exclude", "expectedSwitches", "nodeBlock", "nodeRanges", "probeAddresses"},
+      key);
+}
+
 bool IsKeyChanged(const Json& before, const Json& after, const std::string& key) {
   const auto old_value = before.find(key);
   const auto new_value = after.find(key);
@@ -74,20 +81,9 @@ class Composer {
   [[nodiscard]] const Json& text() const { return text_; }
 
  private:
-  // The table that a rail without `table` gets follows from its place. A running pod has it in its own
-  // network namespace only, so that a new place is no change.
   [[nodiscard]] bool Matters(const Rail& before, const Rail& after) const {
-    const Json old_keys = ToJson(before);
-    const Json new_keys = ToJson(after);
     const Json* written = FindIn(text_, "rails", "name", after.name);
-    for (const Json* keys : {&old_keys, &new_keys}) {
-      for (const auto& [key, value] : keys->items()) {
-        const bool implied = key == "table" && written != nullptr && !IsWritten(*written, "table");
-        if (implied || IsForNewPodsOnly(key) || !IsKeyChanged(old_keys, new_keys, key)) continue;
-        if (key != "pf" || pfs_of_(before) != pfs_of_(after)) return true;
-      }
-    }
-    return false;
+    return ChangesDevices(before, after, written == nullptr || IsWritten(*written, "table"), pfs_of_);
   }
 
   void KeepIfBusy(const Rail& rail) {
@@ -237,10 +233,17 @@ class Composer {
 
 }  // namespace
 
-bool IsForNewPodsOnly(const std::string& key) {
-  return Contains(
-      std::vector<std::string>{"exclude", "expectedSwitches", "nodeBlock", "nodeRanges", "probeAddresses"},
-      key);
+bool ChangesDevices(const Rail& before, const Rail& after, bool states_table, const PfsOf& pfs_of) {
+  const Json old_keys = ToJson(before);
+  const Json new_keys = ToJson(after);
+  for (const Json* keys : {&old_keys, &new_keys}) {
+    for (const auto& [key, value] : keys->items()) {
+      if ((key == "table" && !states_table) || IsForNewPodsOnly(key)) continue;
+      if (!IsKeyChanged(old_keys, new_keys, key)) continue;
+      if (key != "pf" || pfs_of(before) != pfs_of(after)) return true;
+    }
+  }
+  return false;
 }
 
 bool ChangesIds(const std::string& key) {

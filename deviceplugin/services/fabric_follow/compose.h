@@ -29,8 +29,6 @@
 
 namespace railhead::fabric_follow {
 
-// Keys of a rail that only new pods and railheadd itself follow: no pod has them in its devices.
-bool IsForNewPodsOnly(const std::string& key);
 // Keys of a pool that change the ids under which kubelet knows its devices.
 bool ChangesIds(const std::string& key);
 // "NAMESPACE/NAME" of the pod, else "container ID".
@@ -79,6 +77,11 @@ struct Composition {
 using PfsOf = std::function<std::vector<std::string>(const Rail& rail)>;
 // Each name and each position is a PF of its own.
 std::vector<std::string> PfsAsWritten(const Rail& rail);
+
+// Whether the rails differ in a key that pods have in their devices. `states_table`: `after` is written with
+// a table. One that it gets by its place is no change: a running pod has it in its own network namespace
+// only.
+bool ChangesDevices(const Rail& before, const Rail& after, bool states_table, const PfsOf& pfs_of);
 
 // `present` and `wanted`: the texts of two valid fabrics.
 Result<Composition> Compose(const std::string& present, const std::string& wanted, const RailUse& use,

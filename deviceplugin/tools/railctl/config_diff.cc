@@ -15,7 +15,6 @@ namespace {
 
 using fabric_follow::ChangesIds;
 using fabric_follow::HolderName;
-using fabric_follow::IsForNewPodsOnly;
 using Json = nlohmann::ordered_json;
 
 std::string ValueText(const Json& object, const std::string& key) {
@@ -143,11 +142,13 @@ class Differ {
     if (before != nullptr && after != nullptr && before_->pfs.at(name) != after_.pfs.at(name))
       change.fields.push_back({"device", before_->pfs.at(name), after_.pfs.at(name)});
     if (change.fields.empty()) return;
-    // Another way to write `pf` touches no pod. If it is another PF, `device` says so.
-    const bool touches = std::ranges::any_of(change.fields, [](const FieldChange& field) {
-      return field.field != "pf" && !IsForNewPodsOnly(field.field);
-    });
-    if (before != nullptr && (after == nullptr || touches)) Touch(name, &change);
+    const auto pfs_of = [&](const Rail& rail) {
+      return std::vector<std::string>{(&rail == before ? *before_ : after_).pfs.at(name)};
+    };
+    const bool touches = before != nullptr &&
+                         (after == nullptr || fabric_follow::ChangesDevices(
+                                                  *before, *after, after_.with_table.contains(name), pfs_of));
+    if (touches) Touch(name, &change);
     changes_.push_back(std::move(change));
   }
 
@@ -229,12 +230,16 @@ std::set<std::string> ConfigDiff::Drain() const {
 }
 
 Result<std::optional<NodeConfig>> ReadNodeConfig(const Root& root, const std::string& path) {
-  auto fabric = RH_TRY(ReadFabric(root, path));
-  if (!fabric) return std::nullopt;
+  const auto text = RH_TRY(ReadFile(root.Path(path)));
+  if (!text) return std::nullopt;
   resources::ConfigSource source;
   source.fabric = path;
   const resources::Plan plan = RH_TRY(PlanOnThisNode(root, source));
-  NodeConfig config{*std::move(fabric), {}, {}};
+  NodeConfig config{RH_TRY(ParseFabric(*text, path)), {}, {}, {}};
+  const Json json = Json::parse(*text, nullptr, false);
+  for (const Json& rail : json.value("rails", Json::array())) {
+    if (!ValueText(rail, "table").empty()) config.with_table.insert(rail.value("name", ""));
+  }
   config.pfs = resources::PfsOfRails(config.fabric, *plan.inventory);
   for (const auto& pool : plan.pools) {
     auto& devices = config.resources[pool->spec.resource];
@@ -244,7 +249,7 @@ Result<std::optional<NodeConfig>> ReadNodeConfig(const Root& root, const std::st
 }
 
 std::set<std::string> Holders::OfDevice(const std::string& device) const {
-  std::set<std::string> pods;
+  std::set<std::string> pods = unreadable;
   for (const JournalEntry& entry : attachments) {
     if (Contains(entry.devices, device, &AttachedDevice::device))
       pods.insert(HolderName(PodName(entry.cni_args), entry.key.container_id));
@@ -253,7 +258,7 @@ std::set<std::string> Holders::OfDevice(const std::string& device) const {
 }
 
 std::set<std::string> Holders::OfRail(const Rail& rail) const {
-  std::set<std::string> pods;
+  std::set<std::string> pods = unreadable;
   for (const JournalEntry& entry : attachments) {
     if (Contains(entry.devices, rail.name, &AttachedDevice::rail))
       pods.insert(HolderName(PodName(entry.cni_args), entry.key.container_id));
@@ -267,7 +272,9 @@ std::set<std::string> Holders::OfRail(const Rail& rail) const {
 
 Result<Holders> ReadHolders(const Root& root) {
   Holders holders;
-  holders.attachments = RH_TRY(Journal(root).Scan()).entries;
+  JournalScan scan = RH_TRY(Journal(root).Scan());
+  holders.unreadable = fabric_follow::RailsInUse(scan).unreadable;
+  holders.attachments = std::move(scan.entries);
   if (auto report = RH_TRY(ReportAddresses(root))) holders.addresses = std::move(report->addresses);
   std::erase_if(holders.addresses, [](const KnownAddress& known) {
     return known.record.state != ipam::AddressState::kHeld || !known.leak.empty();

@@ -80,6 +80,7 @@ struct NodeConfig {
   Fabric fabric;
   std::map<std::string, std::string> pfs;                  // of the node's rails, by name
   std::map<std::string, std::set<std::string>> resources;  // and their devices
+  std::set<std::string> with_table;                        // the rails that state their table
 };
 // nullopt: no such file.
 Result<std::optional<NodeConfig>> ReadNodeConfig(const Root& root, const std::string& path);
@@ -88,6 +89,7 @@ Result<std::optional<NodeConfig>> ReadNodeConfig(const Root& root, const std::st
 struct Holders {
   std::vector<JournalEntry> attachments;
   std::vector<KnownAddress> addresses;  // that are held
+  std::set<std::string> unreadable;     // attachments that cannot be read: each may be of any device
 
   // Names of pods, else "container ID".
   [[nodiscard]] std::set<std::string> OfDevice(const std::string& device) const;

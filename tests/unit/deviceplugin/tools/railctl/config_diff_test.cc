@@ -139,12 +139,12 @@ TEST_F(ConfigDiffTest, AHolderOfAnAddressIsTouchedToo) {
 TEST_F(ConfigDiffTest, ARailThatGoesTakesItsDevices) {
   const auto changes =
       Diff(R"({"version": 1, "rails": [{"name": "rail1", "pf": "pf1", "subnet": "10.101.0.0/24",
-      "nodeBlock": 26, "table": 101}]})");
+      "nodeBlock": 26}]})");
   const ConfigChange* rail = Find(changes, ChangedKind::kRail, "rail0");
   ASSERT_NE(rail, nullptr);
   EXPECT_EQ(rail->change, ChangeWord::kRemoved);
   EXPECT_EQ(rail->drain, (std::set<std::string>{"rail0"}));
-  EXPECT_EQ(Find(changes, ChangedKind::kRail, "rail1"), nullptr);
+  EXPECT_EQ(Find(changes, ChangedKind::kRail, "rail1")->drain, std::set<std::string>{});
   for (const std::string& vf : vfs0_) {
     const ConfigChange* device = Find(changes, ChangedKind::kDevice, vf);
     ASSERT_NE(device, nullptr) << vf;
@@ -155,6 +155,33 @@ TEST_F(ConfigDiffTest, ARailThatGoesTakesItsDevices) {
   const ConfigChange* resource = Find(changes, ChangedKind::kResource, kDefaultResource);
   ASSERT_NE(resource, nullptr);
   EXPECT_NE(railctl::TextOf(resource->fields).find("devices 8 -> 4"), std::string::npos);
+}
+
+// A rail without `table` has one by its place. The live change keeps that of a rail in use.
+TEST_F(ConfigDiffTest, AnotherPlaceNeedsNone) {
+  Json fabric = Json::parse(TwoRailFabric());
+  std::swap(fabric["rails"][0], fabric["rails"][1]);
+  const auto changes = Diff(fabric.dump());
+  const ConfigChange* rail = Find(changes, ChangedKind::kRail, "rail0");
+  ASSERT_NE(rail, nullptr);
+  EXPECT_EQ(railctl::TextOf(rail->fields), "table 100 -> 101");
+  EXPECT_TRUE(rail->drain.empty());
+  fabric["rails"][1]["table"] = 101;
+  const auto stated = Diff(fabric.dump());
+  rail = Find(stated, ChangedKind::kRail, "rail0");
+  ASSERT_NE(rail, nullptr);
+  EXPECT_EQ(rail->drain, (std::set<std::string>{"rail0"}));
+}
+
+TEST_F(ConfigDiffTest, AnUnreadableAttachmentMayBeOfAnyRail) {
+  sysfs_.Write("/run/railhead/attachments/c2/roce@net1.json", "{");
+  std::string fabric = FabricWith("");
+  fabric.replace(fabric.find("10.101.0.0/24"), 13, "10.109.0.0/24");
+  const auto changes = Diff(fabric);
+  const ConfigChange* rail = Find(changes, ChangedKind::kRail, "rail1");
+  ASSERT_NE(rail, nullptr);
+  EXPECT_EQ(rail->drain, (std::set<std::string>{"rail1"}));
+  EXPECT_EQ(rail->pods, (std::set<std::string>{"the unreadable attachment c2/roce@net1"}));
 }
 
 TEST_F(ConfigDiffTest, RailsThatTheNodeLacksDoNotCount) {
