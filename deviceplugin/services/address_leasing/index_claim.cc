@@ -64,6 +64,8 @@ Result<void> IndexClaim::Work(const IndexNeeds& needs) {
   const bool create = own_ ? false : RH_TRY_WRAP(Choose(needs), "claiming an index");
   RH_TRY_WRAP(Confirm(create), "claiming index " + std::to_string(own_->index));
   if (!own_ && needs.listed) {
+    // Pods may still have addresses of a former index.
+    RH_TRY(KeepFormer());
     return Fail(ErrorCode::kConflict,
                 "`nodes` gives this node index " + std::to_string(*needs.listed) +
                     ", which another node has claimed: both may give pods the same addresses",

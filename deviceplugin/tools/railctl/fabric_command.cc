@@ -12,6 +12,7 @@
 
 #include "cni/fabric/fabric.h"
 #include "deviceplugin/services/fabric_follow/fabric_errors.h"
+#include "deviceplugin/services/fabric_follow/follower.h"
 #include "deviceplugin/support/help/help.h"
 #include "deviceplugin/tools/fabric_suggest/observe.h"
 #include "deviceplugin/tools/fabric_suggest/report.h"
@@ -93,11 +94,27 @@ Result<fabric_suggest::Gathered> ObserveThisNode(const Root& root, int listen) {
   return fabric_suggest::Gathered{{std::move(observed)}, {}};
 }
 
+// Where the present fabric is: the wanted one, if railheadd follows it. The one in force may lack changes
+// that wait for pods to end.
+std::string PresentPath(const Root& root, fabric_suggest::Gathered* gathered) {
+  const auto followed = fabric_follow::kFollowFile.Read(root);
+  if (!followed || !*followed || !(*followed)->refused.empty()) return root.Path(kFabricPath);
+  const std::string wanted = root.Path((*followed)->file);
+  if (const auto text = ReadFile(wanted); text && *text) return wanted;
+  if (!(*followed)->pending.empty()) {
+    gathered->unread.push_back(
+        {(*followed)->file,
+         "it is not on the host, and the fabric in force lacks changes of it that wait "
+         "for pods to end; run this in railheadd's container, or give --from"});
+  }
+  return root.Path(kFabricPath);
+}
+
 // The fabric to be kept; "": none. Unless it was asked for, it may be absent, or wrong.
 Result<std::string> ReadPresent(const Root& root, const SuggestArguments& arguments,
                                 fabric_suggest::Gathered* gathered) {
   if (arguments.from && arguments.from->empty()) return std::string();
-  const std::string path = arguments.from ? *arguments.from : root.Path(kFabricPath);
+  const std::string path = arguments.from ? *arguments.from : PresentPath(root, gathered);
   const auto text = RH_TRY(ReadFile(path));
   if (!text && !arguments.from) return std::string();
   if (!text) return Fail(ErrorCode::kInvalid, "--from " + path + ": no such file");
@@ -160,8 +177,8 @@ void AddFabricCommand(CLI::App* app, const Root& root, int* status) {
       "FILE", arguments->files,
       "what `railctl fabric suggest -o json` printed on the nodes, one or more in a file; -: standard input");
   command->add_option("--from", arguments->from,
-                      "fabric.json that is kept, with what it lacks added; \"\": none; default: "
-                      "/etc/railhead/fabric.json, if it is there");
+                      "fabric.json that is kept, with what it lacks added; \"\": none; default: the one that "
+                      "railheadd follows, or /etc/railhead/fabric.json, if it is there");
   command->add_option("--supernet", arguments->supernet,
                       "divide this prefix among the rails: the first rail gets the first subnet");
   command->add_option("--rail-prefix", arguments->rail_prefix,

@@ -73,6 +73,19 @@ TEST_F(IndexClaimTest, AListedNodeClaimsItsListedIndex) {
   EXPECT_FALSE(b_.Index());
 }
 
+TEST_F(IndexClaimTest, WithoutItsListedIndexANodeKeepsItsFormerOne) {
+  a_.needs.listed = 5;
+  a_.Step();
+  b_.Step();
+  a_.Hold();
+  a_.needs.listed = b_.Index();
+  EXPECT_TRUE(a_.Step().problem);
+  cluster_.nodes["a"].uid = "new";
+  EXPECT_TRUE(a_.Pass(kHourMs).problem);
+  EXPECT_EQ(RecordOf(5), (IndexRecord{"a", "new", ""})) << "others free the claim of an earlier uid";
+  EXPECT_FALSE(a_.Index());
+}
+
 TEST_F(IndexClaimTest, ALostAnswerLeavesOneClaim) {
   for (const Fault fault : {Fault::kTimeoutBefore, Fault::kTimeoutAfter, Fault::kDelayed}) {
     for (const bool killed : {false, true}) {

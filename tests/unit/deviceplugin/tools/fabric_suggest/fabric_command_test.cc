@@ -60,6 +60,33 @@ TEST_F(FabricCommandTest, JsonIsReadAgain) {
   EXPECT_EQ(there.out, here.out);
 }
 
+// The fabric in force has the former VLAN while pods have the rail.
+TEST_F(FabricCommandTest, AChangeThatWaitsForPodsIsKept) {
+  const std::string node = Write(GpuNode(0));
+  auto fabric = nlohmann::json::parse(Run({node, "--from", ""}).out);
+  sysfs_.Write("/etc/railhead/fabric.json", fabric.dump());
+  fabric["rails"][3]["vlan"] = 303;
+  sysfs_.Write("/config/fabric.json", fabric.dump());
+  const nlohmann::json pending = {
+      {"kind", "rail"}, {"name", "rail3"}, {"change", "changed"}, {"rails", {"rail3"}}, {"pods", {"a/b"}}};
+  const auto follow = [&](const nlohmann::json& refused) {
+    const nlohmann::json state = {
+        {"version", 1}, {"file", "/config/fabric.json"}, {"refused", refused}, {"pending", {pending}}};
+    sysfs_.Write("/run/railhead/fabric-follow.json", state.dump());
+    return Run({node});
+  };
+  const auto vlan = [](const ProcessOutput& output) {
+    return nlohmann::json::parse(output.out)["rails"][3].value("vlan", 0);
+  };
+  EXPECT_EQ(vlan(follow(nlohmann::json::array())), 303);
+  EXPECT_EQ(vlan(follow({"/rails/3: wrong"})), 0) << "it is not what people may have";
+  sysfs_.Remove("/config/fabric.json");
+  const ProcessOutput host = follow(nlohmann::json::array());
+  EXPECT_EQ(vlan(host), 0);
+  EXPECT_EQ(host.status, 1);
+  EXPECT_NE(host.err.find("lacks changes of it that wait for pods to end"), std::string::npos) << host.err;
+}
+
 TEST_F(FabricCommandTest, SubnetsOfASupernet) {
   const auto nodes = GpuNodes(2);
   const ProcessOutput output = Run({Write(nodes[0]), Write(nodes[1]), "--supernet", "10.104.0.0/13",
