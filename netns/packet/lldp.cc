@@ -109,12 +109,18 @@ std::string IdText(View id, IdKind kind) {
 // An organisation's: three bytes that name it, its own subtype, and the value.
 void ReadOrganisation(View value, LldpNeighbor& neighbor) {
   constexpr std::array<std::uint8_t, 4> kPortVlan = {0x00, 0x80, 0xc2, 1};
+  constexpr std::array<std::uint8_t, 4> kVlanName = {0x00, 0x80, 0xc2, 3};
   constexpr std::array<std::uint8_t, 4> kMaxFrame = {0x00, 0x12, 0x0f, 4};
-  if (value.size() != 6) return;
+  if (value.size() < 6) return;
   const auto is = [&](const auto& which) { return std::equal(which.begin(), which.end(), value.begin()); };
   const auto number = static_cast<int>(Number16(value, 4));
   // 0: the port has no such VLAN.
-  if (is(kPortVlan) && !neighbor.port_vlan && number >= 1 && number <= 4094) neighbor.port_vlan = number;
+  const bool is_vlan = number >= 1 && number <= 4094;
+  // The name, which nobody needs here, has its length before it.
+  if (is(kVlanName) && is_vlan && value.size() > 6 && value.size() == 7U + value[6])
+    neighbor.vlans.insert(number);
+  if (value.size() != 6) return;
+  if (is(kPortVlan) && !neighbor.port_vlan && is_vlan) neighbor.port_vlan = number;
   if (is(kMaxFrame) && !neighbor.max_frame && number > 0) neighbor.max_frame = number;
 }
 

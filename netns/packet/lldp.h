@@ -6,14 +6,15 @@
 // Management addresses are not read.
 // Texts come from another machine: at most 255 characters, all printable ASCII. Each other byte is a '?';
 // blanks and zeroes at the ends are cut off. Binary ids are written in hexadecimal.
-// Source: IEEE 802.1AB-2016, 8 (format) and 9.2.8 (the receiver's checks); 802.1Q-2018 D.2.1 (port VLAN),
-// 802.3-2018 79.3.4 (frame size).
+// Source: IEEE 802.1AB-2016, 8 (format) and 9.2.8 (the receiver's checks); 802.1Q-2018 D.2.1 (port VLAN)
+// and D.2.3 (VLAN names), 802.3-2018 79.3.4 (frame size).
 // Threads: pure functions. Errors: none; a frame that is not LLDP is nullopt.
 #pragma once
 
 #include <chrono>
 #include <cstdint>
 #include <optional>
+#include <set>
 #include <span>
 #include <string>
 #include <utility>
@@ -32,6 +33,7 @@ struct LldpNeighbor {
   std::string system_name;       // "": not sent
   bool port_is_mac = false;      // the port's id is a MAC, which says little to people
   std::optional<int> port_vlan;  // of untagged frames
+  std::set<int> vlans;           // that the port names, port_vlan perhaps among them
   std::optional<int> max_frame;  // bytes of the largest frame, headers included
 
   // Names for people. The switch: the system's name, else the chassis id. The port: its id, but for a MAC the

@@ -27,8 +27,9 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   Require(!neighbor->SwitchName().empty() && !neighbor->Port().empty(),
           "a switch and its port are called something");
   Require(neighbor->ttl.count() >= 0 && neighbor->ttl.count() <= 65535, "a time to live is two bytes");
-  Require(!neighbor->port_vlan || (*neighbor->port_vlan >= 1 && *neighbor->port_vlan <= 4094),
-          "a VLAN is one");
+  const auto is_vlan = [](int vlan) { return vlan >= 1 && vlan <= 4094; };
+  Require(!neighbor->port_vlan || is_vlan(*neighbor->port_vlan), "a VLAN is one");
+  Require(std::all_of(neighbor->vlans.begin(), neighbor->vlans.end(), is_vlan), "each VLAN is one");
   railhead::lldp::LldpReport report;
   report.node = "n";
   report.rails.resize(1);

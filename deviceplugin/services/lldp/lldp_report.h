@@ -147,6 +147,7 @@ struct railhead::Shape<railhead::LldpNeighbor> {
     f("portDescription", &LldpNeighbor::port_description, kSparseField);
     f("portIsMac", &LldpNeighbor::port_is_mac, kSparseField);
     f("portVlan", &LldpNeighbor::port_vlan, {.min = 1, .max = 4094});
+    f("vlans", &LldpNeighbor::vlans, {.need = Need::kSparse, .min = 1, .max = 4094});
     f("maxFrame", &LldpNeighbor::max_frame, {.min = 1, .max = 65535});
   }
 };

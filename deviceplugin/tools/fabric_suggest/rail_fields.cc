@@ -33,6 +33,21 @@ std::optional<IpPrefix> SubnetOf(const ObservedNetwork& network) {
   return subnet;
 }
 
+// Tagged or not, and the VLAN.
+using PortVlan = std::pair<bool, int>;
+
+// A port states the VLAN of its untagged frames, and names those that it is in (IEEE 802.1Q-2018 D.2.1,
+// D.2.3). Of several that it names none is known to be the rail's.
+std::optional<PortVlan> VlanOfPort(const LldpNeighbor& port) {
+  if (port.port_vlan) return PortVlan{false, *port.port_vlan};
+  if (port.vlans.size() == 1) return PortVlan{true, *port.vlans.begin()};
+  return std::nullopt;
+}
+
+std::string TextOf(const PortVlan& port) {
+  return std::to_string(port.second) + (port.first ? " (tagged)" : "");
+}
+
 class FieldSetter {
  public:
   FieldSetter(const AlignedRail& aligned, std::size_t number, const Cables& cables,
@@ -66,7 +81,8 @@ class FieldSetter {
   [[nodiscard]] std::string MembersText() const {
     return aligned_.members.size() == 1 ? "the node's PF has it" : "the PFs of the nodes have it";
   }
-  void ExplainUntagged();
+  void FollowPorts(bool host_is_untagged);
+  void CheckPorts(bool have_voted);
   void CheckFrames();
   [[nodiscard]] std::vector<Network> Networks() const;
 
@@ -89,19 +105,54 @@ std::vector<Network> FieldSetter::Networks() const {
   return networks;
 }
 
-// A port's VLAN is that of untagged frames (IEEE 802.1Q-2018 D.2.1).
-void FieldSetter::ExplainUntagged() {
-  Votes<int> ports;
+// For a rail of which the hosts show no VLAN.
+void FieldSetter::FollowPorts(bool host_is_untagged) {
+  Votes<PortVlan> ports;
+  bool named = false;
   for (const RailMember& member : aligned_.members) {
     const LldpNeighbor* neighbor = NeighborOf(member);
-    if (neighbor != nullptr && neighbor->port_vlan) ports.Add(*neighbor->port_vlan, member.node->node);
+    if (neighbor == nullptr) continue;
+    named = named || !neighbor->vlans.empty();
+    if (const auto vlan = VlanOfPort(*neighbor)) ports.Add(*vlan, member.node->node);
   }
-  if (ports.empty()) return;
-  ContradictOthers(
-      ports, rail_->name, "vlan", "VLAN of the switch port", [](int vlan) { return std::to_string(vlan); },
-      findings_);
-  Say("vlan", "", "the switch port puts untagged frames into VLAN " + std::to_string(ports.Winner()),
-      Certainty::kMedium);
+  if (ports.empty()) {
+    if (named)
+      Say("vlan", "", "the switch port names several VLANs and none of untagged frames", Certainty::kLow);
+    return;
+  }
+  ContradictOthers(ports, rail_->name, "vlan", "VLAN of the switch port", TextOf, findings_);
+  const auto& [tagged, vlan] = ports.Winner();
+  const std::string number = std::to_string(vlan);
+  if (!tagged)
+    return Say("vlan", "", "the switch port puts untagged frames into VLAN " + number, Certainty::kMedium);
+  if (host_is_untagged) {
+    return Say("vlan", "",
+               "the hosts' addresses are untagged, but the switch port names VLAN " + number +
+                   " and none of untagged frames",
+               Certainty::kLow);
+  }
+  rail_->vlan = vlan;
+  Say("vlan", number, "the switch port names it and no VLAN of untagged frames", Certainty::kMedium);
+  CheckPorts(true);
+}
+
+// Ports that name tagged VLANs, but not the rail's. A port that names none may carry any. `have_voted`: ports
+// with one VLAN are compared already.
+void FieldSetter::CheckPorts(bool have_voted) {
+  for (const RailMember& member : aligned_.members) {
+    const LldpNeighbor* neighbor = NeighborOf(member);
+    if (neighbor == nullptr || neighbor->port_vlan == rail_->vlan || neighbor->vlans.contains(*rail_->vlan) ||
+        (have_voted && VlanOfPort(*neighbor)))
+      continue;
+    std::vector<std::string> tagged;
+    for (const int vlan : neighbor->vlans) {
+      if (vlan != neighbor->port_vlan) tagged.push_back(std::to_string(vlan));
+    }
+    if (tagged.empty()) continue;
+    findings_->Contradict(rail_->name, "vlan", member.node->node,
+                          "the VLAN is " + std::to_string(*rail_->vlan) +
+                              ", but the tagged VLANs of the switch port are " + Join(tagged, ", "));
+  }
 }
 
 void FieldSetter::SetSoftRoce() {
@@ -135,9 +186,10 @@ void FieldSetter::SetVlan() {
   const auto text = [](int vlan) { return vlan == 0 ? std::string("none") : std::to_string(vlan); };
   const auto take = [&](const Votes<int>& votes, const std::string& reason, Certainty certainty) {
     ContradictOthers(votes, rail_->name, "vlan", "VLAN", text, findings_);
-    if (votes.Winner() == 0) return ExplainUntagged();
+    if (votes.Winner() == 0) return FollowPorts(true);
     rail_->vlan = votes.Winner();
     Say("vlan", text(*rail_->vlan), reason, certainty);
+    CheckPorts(false);
   };
   if (!of_vfs.empty()) {
     take(of_vfs, "VF 0 of the PF has it", Certainty::kHigh);
@@ -146,7 +198,7 @@ void FieldSetter::SetVlan() {
   } else if (!of_devices.empty()) {
     take(of_devices, "the PF has a VLAN device", Certainty::kLow);
   } else {
-    ExplainUntagged();
+    FollowPorts(false);
   }
 }
 

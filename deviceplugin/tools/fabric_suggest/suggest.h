@@ -10,8 +10,8 @@
 //
 // softRoce: if the PFs have RDMA by soft RoCE only.
 //
-// vlan: the VLAN of the VFs or of a VLAN device of the host. LLDP frames name the VLAN of untagged frames,
-// which needs no `vlan`.
+// vlan: the VLAN of the VFs or of a VLAN device of the host, else the only one that the switch ports name
+// (LLDP). A port that states a VLAN of untagged frames needs no `vlan`.
 //
 // mtu: the MTU of the PFs, compared with the largest frame of the switch port (LLDP).
 //

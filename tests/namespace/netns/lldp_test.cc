@@ -110,14 +110,29 @@ TEST(LldpFrames, TheFirstOfTwoCounts) {
   EXPECT_EQ(neighbor->port_vlan, 1);
 }
 
+TEST(LldpFrames, NamesOfVlans) {
+  const auto name = [](std::uint8_t vlan, const std::string& text) {
+    return LldpTlv(
+        127, Bytes{0x00, 0x80, 0xc2, 3, 0, vlan, static_cast<std::uint8_t>(text.size())} + BytesOf(text));
+  };
+  const auto neighbor =
+      Parse(kChassis + kPort + kTtl + name(202, "rail") + name(201, "") + name(202, "again") +
+            name(0, "none") + LldpTlv(127, {0x00, 0x80, 0xc2, 3, 0x0f, 0xff, 0}) + kEnd);
+  ASSERT_TRUE(neighbor);
+  EXPECT_EQ(neighbor->vlans, (std::set{201, 202}));
+  EXPECT_FALSE(neighbor->port_vlan);
+}
+
 TEST(LldpFrames, OptionalOnesOfAWrongLengthArePassedOver) {
   for (const Bytes& value :
        {Bytes{}, Bytes{0}, Bytes{0, 0x80, 0xc2}, Bytes{0, 0x80, 0xc2, 1}, Bytes{0, 0x80, 0xc2, 1, 5},
         Bytes{0, 0x80, 0xc2, 1, 0, 5, 0}, Bytes{0, 0x80, 0xc2, 1, 0, 0}, Bytes{0, 0x80, 0xc2, 1, 0x0f, 0xff},
-        Bytes{0, 0x80, 0xc2, 2, 0, 5}, Bytes{0, 0x12, 0x0f, 4, 0, 0}}) {
+        Bytes{0, 0x80, 0xc2, 2, 0, 5}, Bytes{0, 0x12, 0x0f, 4, 0, 0}, Bytes{0, 0x80, 0xc2, 3, 0, 5},
+        Bytes{0, 0x80, 0xc2, 3, 0, 5, 1}, Bytes{0, 0x80, 0xc2, 3, 0, 5, 0, 'x'}}) {
     const auto neighbor = Parse(kChassis + kPort + kTtl + LldpTlv(127, value) + LldpTlv(5, BytesOf("leaf")));
     ASSERT_TRUE(neighbor);
     EXPECT_FALSE(neighbor->port_vlan);
+    EXPECT_TRUE(neighbor->vlans.empty());
     EXPECT_FALSE(neighbor->max_frame);
     EXPECT_EQ(neighbor->system_name, "leaf");
   }
@@ -148,9 +163,9 @@ TEST(LldpFrames, WhatIsNoneIsRefused) {
 // However a frame is cut or changed, the parser returns only printable text.
 TEST(LldpFrames, DamagedFramesGiveNothingThatIsNotPrintable) {
   std::mt19937 random(20240901);  // NOLINT(cert-msc32-c,cert-msc51-cpp): the same bytes each time
-  const Bytes whole =
-      LldpFrame(kChassis + kPort + kTtl + LldpTlv(4, BytesOf("a port")) + LldpTlv(5, BytesOf("leaf")) +
-                LldpTlv(127, {0x00, 0x80, 0xc2, 1, 0, 100}) + kEnd);
+  const Bytes whole = LldpFrame(kChassis + kPort + kTtl + LldpTlv(4, BytesOf("a port")) +
+                                LldpTlv(5, BytesOf("leaf")) + LldpTlv(127, {0x00, 0x80, 0xc2, 1, 0, 100}) +
+                                LldpTlv(127, {0x00, 0x80, 0xc2, 3, 0, 201, 1, 'v'}) + kEnd);
   int taken = 0;
   for (int i = 0; i < 20'000; ++i) {
     Bytes frame = whole;

@@ -155,6 +155,7 @@ lldp::LldpReport Whole() {
   neighbor.port_is_mac = true;
   neighbor.port_description = "etp1";
   neighbor.port_vlan = 100;
+  neighbor.vlans = {100, 201};
   neighbor.max_frame = 9216;
   report.rails[1].carrier = false;
   report.rails[1].because = "no carrier";

@@ -193,6 +193,61 @@ TEST(SuggestFieldsTest, VlansThatDiffer) {
                    "rail1: gpu-000: the VLAN is 8, on other nodes 7"}));
 }
 
+// Only rail0 has networks of the hosts, untagged ones.
+TEST(SuggestFieldsTest, VlanThatTheSwitchPortsName) {
+  auto nodes = GpuNodes(2);
+  for (auto& node : nodes) {
+    for (auto& pf : node.pfs) pf.neighbor->vlans = {201};
+    for (std::size_t rail = 1; rail < node.pfs.size(); ++rail) node.pfs[rail].networks.clear();
+    node.pfs[2].neighbor->port_vlan = 1;
+    node.pfs[3].neighbor->vlans.insert(202);
+  }
+  const Suggestion suggestion = Suggest(nodes);
+  EXPECT_EQ(Contradictions(suggestion), Texts{});
+  std::vector<std::optional<int>> vlans;
+  for (const Rail& rail : Parsed(suggestion).rails) vlans.push_back(rail.vlan);
+  vlans.resize(4);
+  EXPECT_EQ(vlans, (std::vector<std::optional<int>>{std::nullopt, 201, std::nullopt, std::nullopt}));
+  Texts lines;
+  for (std::size_t rail = 0; rail < vlans.size(); ++rail) {
+    const auto guesses = GuessesOf(suggestion, "/rails/" + std::to_string(rail) + "/vlan");
+    for (const std::string& line : LinesOf(guesses)) lines.push_back(line);
+  }
+  EXPECT_EQ(
+      lines,
+      (Texts{
+          "rail0: no vlan (low): the hosts' addresses are untagged, but the switch port names VLAN 201 and "
+          "none of untagged frames",
+          "rail1: vlan 201 (medium): the switch port names it and no VLAN of untagged frames",
+          "rail2: no vlan (medium): the switch port puts untagged frames into VLAN 1",
+          "rail3: no vlan (low): the switch port names several VLANs and none of untagged frames"}));
+}
+
+TEST(SuggestFieldsTest, SwitchPortsWithoutTheRailsVlan) {
+  auto nodes = GpuNodes(6);
+  for (auto& node : nodes) {
+    node.pfs[0].vf_vlan = 201;
+    node.pfs[1].networks.clear();
+  }
+  for (const std::size_t rail : {0, 1}) {
+    const auto port = [&](std::size_t node) -> LldpNeighbor& { return *nodes[node].pfs[rail].neighbor; };
+    for (const std::size_t node : {0, 1, 2, 3, 4}) port(node).vlans = {201};
+    port(2).vlans = {202};
+    port(3).vlans = {202, 203};
+    port(4).port_vlan = 1;
+    port(4).vlans = {1};
+    port(5).vlans = {201, 202};
+  }
+  const Suggestion suggestion = Suggest(nodes);
+  EXPECT_EQ(Contradictions(suggestion),
+            (Texts{"rail0: gpu-002: the VLAN is 201, but the tagged VLANs of the switch port are 202",
+                   "rail0: gpu-003: the VLAN is 201, but the tagged VLANs of the switch port are 202, 203",
+                   "rail1: gpu-004: the VLAN of the switch port is 1, on other nodes 201 (tagged)",
+                   "rail1: gpu-002: the VLAN of the switch port is 202 (tagged), on other nodes 201 (tagged)",
+                   "rail1: gpu-003: the VLAN is 201, but the tagged VLANs of the switch port are 202, 203"}));
+  EXPECT_EQ(Parsed(suggestion).rails[1].vlan, 201);
+}
+
 TEST(SuggestFieldsTest, WithoutVfsOneForEachAccelerator) {
   auto nodes = GpuNodes(2);
   for (auto& node : nodes) {
