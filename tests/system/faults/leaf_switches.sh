@@ -17,16 +17,23 @@ switches_ready() {
 leaf_switch() {
     local leaf=leaf$1
     ip netns add "$leaf" && ip link set "leaf$1" netns "$leaf" name swp1 && ip link set "leaf$(($1 + 2))" netns "$leaf" name swp2 || return
+    bridge_of "$leaf" && gateway_of "$leaf" "$2" "$3" && plug_in "$leaf" swp1 "$2" && plug_in "$leaf" swp2 "$2"
+}
+bridge_of() { # LEAF
     # The bridge's own MTU is stated, so that it does not follow that of a port.
-    ip -n "$leaf" -batch - <<END || return
+    ip -n "$1" -batch - <<END
 link set lo up
 link add name switch type bridge vlan_filtering 1 vlan_default_pvid 0 mcast_snooping 0 stp_state 0
 link set dev switch mtu 1500 up
+END
+}
+gateway_of() { # LEAF VLAN GATEWAY/LENGTH
+    ip -n "$1" -batch - <<END || return
 link add link switch name gateway type vlan id $2
 address add $3 dev gateway
 link set gateway up
 END
-    bridge -n "$leaf" vlan add dev switch vid "$2" self && plug_in "$leaf" swp1 "$2" && plug_in "$leaf" swp2 "$2"
+    bridge -n "$1" vlan add dev switch vid "$2" self
 }
 # plug_in LEAF PORT VLAN...: a port of the switch, tagged in these VLANs.
 plug_in() {
