@@ -2,17 +2,18 @@
 # build-guest.sh - make the guest of the test bed (kernel and initramfs) from
 # Debian packages, once, and print the directory that holds it.
 #
-# usage: build-guest.sh [--force] [--quiet] [--kernel SUITE]
+# usage: build-guest.sh [--force] [--quiet] [--kernel SUITE] [--arch ARCHITECTURE]
 #   --force   build anew even if the cache has it
 #   --quiet   no progress on stderr
 #   --kernel  of this suite of Debian (trixie-backports); bullseye has 5.10, the oldest that Railhead is for
+#   --arch    amd64, or arm64: of this only kernel-image, initrd.cpio and release
 # stdout: one line, the directory with kernel-image, initrd.cpio, release; runtime/, a
 # container runtime for scripts that share it (run-guest.sh -s runtime=DIR/runtime); switch/,
 # what a leaf switch runs, likewise; and system/, what makes a host with systemd and dpkg of
 # the guest (run-guest.sh -I).
 # exit status: 0, or 1 with a reason on stderr.
 #
-# Cache: ${XDG_CACHE_HOME:-$HOME/.cache}/railhead/guest/KEY, where KEY is a hash of
+# Cache: ${XDG_CACHE_HOME:-$HOME/.cache}/railhead/guest/KEY (guest-arm64/KEY), where KEY is a hash of
 # this script, the guest's init and the package lists: a change of any builds a
 # new guest, and guests of other checkouts stay usable beside it.  Several callers
 # may come at once: one builds, the others wait for it (flock), and a directory
@@ -45,28 +46,30 @@ readonly MODULES=(virtio_pci virtio_console virtio_rng 9p 9pnet_virtio overlay v
     sch_ingress sch_tbf cls_flower act_gact act_mirred nf_conntrack brd ext4 dm-log-writes dm-flakey)
 
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
-force='' quiet='' KERNEL_SUITE=trixie-backports
+force='' quiet='' KERNEL_SUITE=trixie-backports ARCH=amd64
 while [ $# != 0 ]; do
     case $1 in
         --force) force=1 ;;
         --quiet) quiet=1 ;;
         --kernel) KERNEL_SUITE=${2:-} && shift ;;
+        --arch) ARCH=${2:-} && shift ;;
         *) KERNEL_SUITE='' ;;
     esac
-    [ -n "$KERNEL_SUITE" ] || { sed -n '2,/^set /p' "$0" | sed '$d; s/^# \?//' >&2; exit 1; }
+    [ -n "$KERNEL_SUITE" ] && [[ $ARCH =~ ^(amd64|arm64)$ ]] || { sed -n '2,/^set /p' "$0" | sed '$d; s/^# \?//' >&2; exit 1; }
     shift
 done
-readonly KERNEL_SUITE
+readonly KERNEL_SUITE ARCH
 
 say() { [ -n "$quiet" ] || echo "guest: $*" >&2; }
 die() { echo "build-guest.sh: $*" >&2; exit 1; }
 
 cache=${XDG_CACHE_HOME:-$HOME/.cache}/railhead/guest
+[ "$ARCH" = amd64 ] || cache+=-$ARCH
 key=$({ cat "$here/build-guest.sh" "$here/guest-init.sh" && echo "$KERNEL_SUITE"; } | sha256sum | cut -c1-16)
 final=$cache/$key
 complete() {
-    [ -s "$final/initrd.cpio" ] && [ -s "$final/kernel-image" ] && [ -s "$final/release" ] && [ -x "$final/runtime/runc" ] &&
-        [ -x "$final/switch/lldpd" ] && [ -x "$final/system/usr/lib/systemd/systemd" ]
+    [ -s "$final/initrd.cpio" ] && [ -s "$final/kernel-image" ] && [ -s "$final/release" ] || return
+    [ "$ARCH" = arm64 ] || { [ -x "$final/runtime/runc" ] && [ -x "$final/switch/lldpd" ] && [ -x "$final/system/usr/lib/systemd/systemd" ]; }
 }
 
 if [ -z "$force" ] && complete; then
@@ -74,7 +77,7 @@ if [ -z "$force" ] && complete; then
     echo "$final"
     exit 0
 fi
-for tool in depmod:kmod modprobe:kmod cpio:cpio xz:xz-utils zstd:zstd apt-get:apt dpkg:dpkg flock:util-linux; do
+for tool in depmod:kmod modprobe:kmod cpio:cpio xz:xz-utils zstd:zstd busybox:busybox-static apt-get:apt dpkg:dpkg flock:util-linux; do
     PATH=$PATH:/usr/sbin:/sbin command -v "${tool%%:*}" >/dev/null ||
         die "this machine lacks '${tool%%:*}': install the package ${tool##*:} (tests/setup.sh installs all)"
 done
@@ -103,7 +106,7 @@ apt=$cache/apt
 mirror=$(apt-get indextargets --format '$(REPO_URI) $(ORIGIN)' 'Created-By: Packages' |
     awk '$2 == "Debian" && $1 !~ /security/ { print $1; exit }')
 [ -n "$mirror" ] || die "apt's lists name no Debian mirror: run 'apt-get update' first"
-apt_opts=(-q -o APT::Sandbox::User=root -o APT::Architecture=amd64 -o Acquire::Languages=none
+apt_opts=(-q -o APT::Sandbox::User=root -o APT::Architecture="$ARCH" -o APT::Architectures="$ARCH" -o Acquire::Languages=none
     -o APT::Install-Recommends=0 -o Dir::Etc::sourcelist="$apt/sources.list" -o Dir::Etc::sourceparts=-
     -o Dir::Etc::preferences=- -o Dir::Etc::preferencesparts="$apt/none.d" -o Dir::State="$apt"
     -o Dir::State::lists="$apt/lists" -o Dir::State::status="$apt/status" -o Dir::Cache="$apt/cache")
@@ -120,9 +123,9 @@ prepare_apt() {
 
 # ---- kernel ----------------------------------------------------------------------
 unpack_kernel() { # sets kernel, kroot
-    kernel=$(apt-cache "${apt_opts[@]}" show "linux-image-amd64/$KERNEL_SUITE" |
+    kernel=$(apt-cache "${apt_opts[@]}" show "linux-image-$ARCH/$KERNEL_SUITE" |
         sed -n 's/^Depends: .*linux-image-\([^ ,]*\).*/\1/p' | head -1)
-    [ -n "$kernel" ] || die "the mirror's $KERNEL_SUITE has no linux-image-amd64"
+    [ -n "$kernel" ] || die "the mirror's $KERNEL_SUITE has no linux-image-$ARCH"
     say "kernel $kernel"
     # Up to 6.12 everything is in linux-image-*; later kernels are split.
     local packages=("linux-image-$kernel") deb
@@ -194,14 +197,15 @@ unpack_userland() { # sets root, userland
         quietly dpkg -x "$deb" "$root"
     done <"$work/packages"
     rm -rf "$root"/usr/share/{doc,man,locale,info,lintian,bug,perl*,zoneinfo,bash-completion,misc,zsh,initramfs-tools} \
-        "$root"/usr/lib/x86_64-linux-gnu/{gconv,perl*} "$root"/usr/lib/{udev,systemd,locale} "$root"/var/lib/dpkg
+        "$root"/usr/lib/*-linux-gnu/{gconv,perl*} "$root"/usr/lib/{udev,systemd,locale} "$root"/var/lib/dpkg
     # base-files ships directories and leaves the link to its maintainer script.
     rm -rf "$root/var/run"
     ln -s ../run "$root/var/run"
-    local applet
+    local applet busybox=$root/usr/bin/busybox
+    [ "$ARCH" = amd64 ] || busybox=busybox     # the guest's does not start here
     while read -r applet; do
         [ -e "$root/usr/bin/$applet" ] || [ -e "$root/usr/sbin/$applet" ] || ln -s busybox "$root/usr/bin/$applet"
-    done < <("$root/usr/bin/busybox" --list)
+    done < <("$busybox" --list)
     # busybox's sh would run its own applets (its poor "ip"!) whatever PATH says.
     ln -sf bash "$root/usr/bin/sh"
     ldconfig -r "$root" 2>>"$log" || true      # without it the loader searches longer
@@ -276,9 +280,11 @@ userland=()
 prepare_apt
 unpack_kernel
 unpack_userland
-unpack_runtime
-unpack_switch
-unpack_system
+if [ "$ARCH" = amd64 ]; then
+    unpack_runtime
+    unpack_switch
+    unpack_system
+fi
 copy_modules
 (cd "$root" && find . -print0 | LC_ALL=C sort -z | cpio --null -o -H newc --owner=0:0 --quiet) >"$work/initrd.cpio"
 rm -rf "$work/root" "$kroot" "$work/debs"

@@ -14,6 +14,7 @@
 #   -w NETDEV    join the guest's Ethernet hub to another one (see run-pair.sh)
 #   -m MB -c N   memory (default 512), CPUs (default 2)
 #   -k SUITE     the kernel of this suite of Debian (build-guest.sh)
+#   -A arm64     a guest of this architecture, with topology leaves or none: it has no systemd (-I), and cannot be asked at its limit
 #   -I           process 1 is systemd, and dpkg is there: a host that packages are installed on
 #   -a ARGS      more arguments for the kernel
 #   -v           print the kernel's console at the end, on stderr
@@ -33,8 +34,8 @@ die() { echo "run-guest.sh: $*" >&2; exit 125; }
 
 silence=${RAILHEAD_GUEST_SILENCE:-120} # looks, of 2 s
 names=(src) dirs=("$repo")
-out='' limit=180 topology=rail node=0 mem=512 cpus=2 wire='' append='' verbose='' system='' kernel=()
-while getopts b:s:S:o:t:T:i:w:m:c:a:k:Iv flag; do
+out='' limit=180 topology=rail node=0 mem=512 cpus=2 wire='' append='' verbose='' system='' architecture=amd64 kernel=()
+while getopts b:s:S:o:t:T:i:w:m:c:a:k:A:Iv flag; do
     case $flag in
         b) names+=(build) dirs+=("$OPTARG") ;;
         s) names+=("${OPTARG%%=*}") dirs+=("${OPTARG#*=}") ;;
@@ -47,7 +48,8 @@ while getopts b:s:S:o:t:T:i:w:m:c:a:k:Iv flag; do
         m) mem=$OPTARG ;;
         c) cpus=$OPTARG ;;
         a) append+=" $OPTARG" ;;
-        k) kernel=(--kernel "$OPTARG") ;;
+        k) kernel+=(--kernel "$OPTARG") ;;
+        A) architecture=$OPTARG kernel+=(--arch "$OPTARG") ;;
         I) system=1 append+=' guest.init=systemd' ;;
         v) verbose=1 ;;
         *) usage ;;
@@ -58,7 +60,8 @@ shift $((OPTIND - 1))
 [ -r "$1" ] || die "cannot read the script '$1'"
 [ -r "$topology" ] || topology=$here/topology/$topology.sh
 [ -r "$topology" ] || die "no topology '$topology'"
-command -v qemu-system-x86_64 >/dev/null || die "no qemu-system-x86_64 (8.0 or later): run tests/setup.sh"
+if [ "$architecture" = amd64 ]; then program='qemu-system-x86_64'; else program='qemu-system-aarch64'; fi
+command -v "$program" >/dev/null || die "no $program (8.0 or later): run tests/setup.sh; for arm64 install qemu-system-arm of bookworm-backports"
 for dir in "${dirs[@]}"; do [ -d "$dir" ] || die "cannot share '$dir': no such directory"; done
 guest=$("$here/build-guest.sh" "${kernel[@]}")
 [ -z "$system" ] || { names+=(system) && dirs+=("$guest/system"); }
@@ -113,12 +116,22 @@ done
 # la57=off, mitigations=off, nokaslr, nowatchdog: cheaper to emulate, no false alarms. With pcid a fork takes twice as
 # long under emulation; with erms and fsrm the kernel clears and copies pages by single bytes.
 # sysrq_always_enabled: for explain.
-Q=(qemu-system-x86_64 -nodefaults -no-user-config -no-reboot -display none -name "node$node,debug-threads=on"
-    -machine q35,kernel-irqchip=split -accel tcg,thread=multi -cpu max,la57=off,pcid=off,invpcid=off,erms=off,fsrm=off -m "$mem"
-    -device intel-iommu,intremap=on,caching-mode=on
+# arm64: cortex-a76 costs three quarters of max. highmem-mmio=off: QEMU loses the upper half of a VF's addresses.
+case $architecture in
+    amd64)
+        console=ttyS0 machine=(-machine q35,kernel-irqchip=split -accel tcg,thread=multi -cpu max,la57=off,pcid=off,invpcid=off,erms=off,fsrm=off -m "$mem"
+            -device intel-iommu,intremap=on,caching-mode=on)
+        firmware=(-chardev "file,id=bios,path=$job/bios.log" -device isa-debugcon,iobase=0x402,chardev=bios)
+        ;;
+    arm64)
+        console=ttyAMA0 machine=(-machine virt,gic-version=3,iommu=smmuv3,highmem-mmio=off -accel tcg,thread=multi -cpu cortex-a76 -m "$mem")
+        firmware=()
+        ;;
+esac
+Q=("$program" -nodefaults -no-user-config -no-reboot -display none -name "node$node,debug-threads=on" "${machine[@]}"
     -kernel "$guest/kernel-image" -initrd "$guest/initrd.cpio"
-    -append "console=ttyS0 quiet panic=-1 no_timer_check mitigations=off nokaslr nowatchdog random.trust_cpu=on intel_iommu=on net.ifnames=0 sysrq_always_enabled guest.name=node$node guest.shares=$shared_names $append"
-    -serial "file:$job/console.log" -chardev "file,id=bios,path=$job/bios.log" -device isa-debugcon,iobase=0x402,chardev=bios
+    -append "console=$console quiet panic=-1 no_timer_check mitigations=off nokaslr nowatchdog random.trust_cpu=on intel_iommu=on net.ifnames=0 sysrq_always_enabled guest.name=node$node guest.shares=$shared_names $append"
+    -serial "file:$job/console.log" "${firmware[@]}"
     -device virtio-serial-pci,max_ports=2 -chardev stdio,id=console,signal=off -device virtconsole,chardev=console
     -chardev "pipe,id=monitor,path=$job/monitor" -mon chardev=monitor,mode=control
     -chardev "pipe,id=port,path=$job/monitor.port" -device virtserialport,chardev=port,name=railhead.monitor

@@ -2,7 +2,8 @@
 # release.sh - what manifests/release.sh makes: the same bytes twice, all files with their checksums, programs of both
 # architectures that start, also on Debian 11's C library, images of both with one index, and one bill of materials of all.
 #
-# Unit tests of what depends on the machine run on arm64, too: char's sign, layouts of files, atomics.
+# Unit tests of what depends on the machine run on arm64, too: char's sign, layouts of files, atomics. The programs attach
+# pods in a guest of arm64.
 #
 # usage: release.sh      (long: a cross build)
 # Needs root, for chroot and for what it installs.
@@ -14,6 +15,9 @@ repo=$(cd "$(dirname "${BASH_SOURCE[0]}")/../../.." && pwd)
 fail() { echo "release.sh: $*" >&2; exit 1; }
 if ! command -v qemu-aarch64-static >/dev/null; then
     railhead_apt update && railhead_apt install --no-install-recommends qemu-user-static || exit
+fi
+if ! RAILHEAD_QEMU=qemu-system-arm railhead_has_qemu; then
+    railhead_backports && railhead_apt install --no-install-recommends -t bookworm-backports qemu-system-arm || exit
 fi
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
@@ -106,9 +110,11 @@ done
 jq -e '([.packages[].SPDXID] | length == (unique | length)) and ([.packages[].SPDXID] as $ids | [.relationships[].relatedSpdxElement] |
     all(. as $id | $ids | index($id)))' "$bill" >/dev/null || fail 'the bill of materials names a package twice, or one that is not there'
 
+quietly() { "$@" >"$work/log" 2>&1 || { tail -n 40 "$work/log" >&2; fail "$*"; }; }
+quietly "$repo/tests/support/vm/run-guest.sh" -A arm64 -T leaves -b "$repo/build/arm64" -t 1200 "$repo/tests/guest/arm64.sh"
+
 # Unit tests of arm64, in the tree of its programs, with the libraries of the sysroot.
 tests=(unit.base unit.json unit.fabric unit.ipam_store unit.state unit.records)
-quietly() { "$@" >"$work/log" 2>&1 || { tail -n 40 "$work/log" >&2; fail "$*"; }; }
 quietly cmake -S "$repo" -B "$repo/build/arm64" -DRAILHEAD_BUILD_TESTS=ON
 quietly cmake --build "$repo/build/arm64" --target "${tests[@]//./_}"
 for name in "${tests[@]}"; do
