@@ -2,7 +2,7 @@
 # release.sh - builds all files of a release below one directory, for amd64 and arm64.
 #
 # usage: manifests/release.sh [--out DIR] [--dirty]
-#   --out DIR   build/dist
+#   --out DIR   a new or empty directory (build/dist, which is replaced)
 #   --dirty     also of a tree with changes that are not committed
 # Makes, for both architectures, the images railhead and railhead-tools, .deb, .rpm and the programs. Makes the chart, the JSON schemas,
 # the manual pages, kubectl-railhead, one bill of materials (SPDX), and SHA256SUMS of all. The same commit built twice on the same
@@ -31,9 +31,11 @@ fi
 SOURCE_DATE_EPOCH=$(git -C "$repo" log -1 --format=%ct)
 export SOURCE_DATE_EPOCH
 version=$(sed -n 's/^project(railhead VERSION \([^ ]*\).*/\1/p' "$repo/CMakeLists.txt")
-rm -rf "$out" && mkdir -p "$out" && out=$(cd "$out" && pwd)
+release=$out
+[ "$release" = "$repo/build/dist" ] || [ -z "$(ls -A "$release" 2>/dev/null)" ] || die "$release is not empty: name a new directory"
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
+mkdir "$work/out" && out=$work/out
 
 quietly() { "$@" >"$work/log" 2>&1 || { tail -n 40 "$work/log" >&2; die "failed: $*"; }; }
 # packed NAME DIRECTORY FILE...: a tar of these that depends on nothing but their names and contents.
@@ -51,6 +53,8 @@ architecture() {
 
 railhead_setup && railhead_build "${PROGRAMS[@]}" || exit 1
 sysroot=$("$repo/manifests/package/sysroot.sh")
+# Libraries of a former sysroot would stay in the cache of CMake.
+grep -qxF "RAILHEAD_SYSROOT:PATH=$sysroot" "$repo/build/arm64/CMakeCache.txt" 2>/dev/null || rm -rf "$repo/build/arm64"
 launcher=()
 ! command -v ccache >/dev/null || launcher=(-DCMAKE_CXX_COMPILER_LAUNCHER=ccache)
 quietly cmake --preset release "${launcher[@]}" -S "$repo" -B "$repo/build/arm64" -DCMAKE_TOOLCHAIN_FILE="$repo/manifests/package/cross.cmake" \
@@ -70,4 +74,5 @@ packed "railhead-$version-man.tar.gz" "$work/root/usr/share/man" man8
 install -m 755 "$repo/manifests/kubectl-railhead" "$out/kubectl-railhead"
 quietly "$repo/manifests/image/sbom.py" "$out" "$version"
 (cd "$out" && sha256sum -- * >"$work/sums" && mv "$work/sums" SHA256SUMS && chmod 644 SHA256SUMS)
-echo "$out"
+rm -rf "$release" && mkdir -p "$(dirname "$release")" && mv "$out" "$release"
+(cd "$release" && pwd)

@@ -2,15 +2,16 @@
 # sysroot.sh - a directory of unpacked Debian packages of any architecture: what programs are linked with, or what an image holds.
 #
 # usage: sysroot.sh [--suite NAME] [ARCHITECTURE [PACKAGE...]]
-#   --suite NAME   the release of Debian (bookworm)
+#   --suite NAME   the release of Debian (bookworm), with its updates and security fixes as far as apt's sources have them
 #   ARCHITECTURE   arm64, the default
 #   PACKAGE...     those that tests/setup.sh installs for the build, and the C library, unless named
 # stdout: one line, the directory. It holds the packages and what they need, with a database that dpkg-query reads
 # (--admindir DIR/var/lib/dpkg). Nothing is installed: apt resolves against an empty system in a state directory of its own,
 # dpkg -x unpacks, and no maintainer script runs.
 # exit status: 0; 1 with a reason on stderr; 2 wrong command line.
-# Cache: ${XDG_CACHE_HOME:-$HOME/.cache}/railhead/sysroot/ARCHITECTURE-KEY, where KEY is a hash of this script and its arguments. Callers
-# wait for each other (flock); the directory gets its final name when it is complete.
+# Cache: ${XDG_CACHE_HOME:-$HOME/.cache}/railhead/sysroot/ARCHITECTURE-KEY, where KEY is a hash of this script, its arguments and the
+# packages' versions, of which apt is asked each time. Callers wait for each other (flock); the directory gets its final name when it is
+# complete.
 set -euo pipefail
 
 packages=(libc6-dev libstdc++-12-dev libnl-3-dev libnl-route-3-dev libibverbs-dev libgrpc++-dev libc-ares-dev libprotobuf-dev
@@ -26,30 +27,34 @@ architecture=${1:-arm64}
 [ $# -le 1 ] || packages=("${@:2}")
 case $suite$architecture in *[!a-z0-9]*) sed -n '2,/^set /p' "$0" | sed '$d; s/^# \?//' >&2 && exit 2 ;; esac
 cache=${XDG_CACHE_HOME:-$HOME/.cache}/railhead/sysroot
-final=$cache/$architecture-$({ cat "${BASH_SOURCE[0]}" && echo "$suite ${packages[*]}"; } | sha256sum | cut -c1-16)
-if [ -d "$final" ]; then echo "$final"; exit 0; fi
 mkdir -p "$cache"
 exec 9>"$cache/.lock"
 flock 9
-if [ -d "$final" ]; then echo "$final"; exit 0; fi
 rm -rf "$cache"/.build-*
 work=$(mktemp -d "$cache/.build-XXXXXX")
 trap 'rm -rf "$work"' EXIT
 quietly() { "$@" >>"$work/log" 2>&1 || { tail -20 "$work/log" >&2; die "failed: $*"; }; }
 
 # shellcheck disable=SC2016 # apt's own placeholders
-mirror=$(apt-get indextargets --format '$(REPO_URI) $(CODENAME) $(ORIGIN)' 'Created-By: Packages' |
-    awk '$2 == "bookworm" && $3 == "Debian" { print $1; exit }')
-[ -n "$mirror" ] || die "apt's lists name no mirror of bookworm: run 'apt-get update' first"
+sources=$(apt-get indextargets --format '$(REPO_URI) $(CODENAME) $(ORIGIN)' 'Created-By: Packages' | awk -v suite="$suite" '
+    $3 != "Debian" { next }
+    $2 == "bookworm" { mirror = $1 }
+    $2 == suite "-updates" || $2 == suite "-security" { print $1, $2 }
+    END { if (mirror) print mirror, suite }')
+[[ $'\n'$sources$'\n' = *" $suite"$'\n'* ]] || die "apt's lists name no mirror of bookworm: run 'apt-get update' first"
 apt=$work/apt
 mkdir -p "$apt"/none.d "$apt"/lists/partial "$apt"/cache/archives/partial "$work/root"
 : >"$apt/status"
-echo "deb [signed-by=/usr/share/keyrings/debian-archive-keyring.gpg] $mirror $suite main" >"$apt/sources.list"
+while read -r source; do echo "deb [signed-by=/usr/share/keyrings/debian-archive-keyring.gpg] $source main"; done <<<"$sources" >"$apt/sources.list"
 options=(-q -o APT::Sandbox::User=root -o "APT::Architecture=$architecture" -o "APT::Architectures=$architecture" -o Acquire::Languages=none
     -o APT::Install-Recommends=0 -o Dir::Etc::sourcelist="$apt/sources.list" -o Dir::Etc::sourceparts=-
     -o Dir::Etc::preferences=- -o Dir::Etc::preferencesparts="$apt/none.d" -o Dir::State="$apt"
     -o Dir::State::lists="$apt/lists" -o Dir::State::status="$apt/status" -o Dir::Cache="$apt/cache")
 quietly apt-get "${options[@]}" update
+quietly apt-get "${options[@]}" -s install "${packages[@]}"
+versions=$(apt-get "${options[@]}" -s install "${packages[@]}" | grep '^Inst ' | LC_ALL=C sort)
+final=$cache/$architecture-$({ cat "${BASH_SOURCE[0]}" && echo "$suite ${packages[*]} $versions"; } | sha256sum | cut -c1-16)
+if [ -d "$final" ]; then echo "$final"; exit 0; fi
 quietly apt-get "${options[@]}" -y --download-only install "${packages[@]}"
 database=$work/root/var/lib/dpkg
 mkdir -p "$database/info"

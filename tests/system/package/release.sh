@@ -113,12 +113,27 @@ jq -e '([.packages[].SPDXID] | length == (unique | length)) and ([.packages[].SP
 quietly() { "$@" >"$work/log" 2>&1 || { tail -n 40 "$work/log" >&2; fail "$*"; }; }
 quietly "$repo/tests/support/vm/run-guest.sh" -A arm64 -T leaves -b "$repo/build/arm64" -t 1200 "$repo/tests/guest/arm64.sh"
 
+# Libraries of the other architecture have the security fixes that apt knows for this one.
+sysroot=$("$repo/manifests/package/sysroot.sh")
+for package in libssl3 libc6 zlib1g; do
+    has=$(dpkg-query --admindir "$sysroot/var/lib/dpkg" -Wf '${Version}' "$package")
+    newest=$(apt-cache madison "$package" | awk -F' *[|] *' '$3 ~ /bookworm(-updates|-security)?\// { print $2 }' | while read -r version; do
+        dpkg --compare-versions "$version" gt "${most:-0}" && most=$version && echo "$most"
+    done | tail -1)
+    dpkg --compare-versions "$has" ge "$newest" || fail "the sysroot has $package $has; $newest is out"
+done
+
+# A directory of other things is left alone.
+mkdir "$work/other" && touch "$work/other/mine"
+! "$repo/manifests/release.sh" --dirty --out "$work/other" >"$work/log" 2>&1 || fail 'a release replaces a directory of other things'
+{ [ -e "$work/other/mine" ] && grep -q 'not empty' "$work/log"; } || fail "$(cat "$work/log")"
+
 # Unit tests of arm64, in the tree of its programs, with the libraries of the sysroot.
 tests=(unit.base unit.json unit.fabric unit.ipam_store unit.state unit.records)
 quietly cmake -S "$repo" -B "$repo/build/arm64" -DRAILHEAD_BUILD_TESTS=ON
 quietly cmake --build "$repo/build/arm64" --target "${tests[@]//./_}"
 for name in "${tests[@]}"; do
-    quietly qemu-aarch64-static -L "$("$repo/manifests/package/sysroot.sh")" "$repo/build/arm64/bin/${name//./_}"
+    quietly qemu-aarch64-static -L "$sysroot" "$repo/build/arm64/bin/${name//./_}"
 done
 quietly cmake -S "$repo" -B "$repo/build/arm64" -DRAILHEAD_BUILD_TESTS=OFF
 
