@@ -144,13 +144,13 @@ TEST(KubeIndexAnswerTest, AClaimWithoutASpecIsListed) {
 // Likewise: an object whose name is no index claims none, and hides no claim.
 TEST(KubeIndexAnswerTest, AnObjectOfAnotherNameIsPassedOver) {
   const std::string rest = R"("uid":"u","resourceVersion":"1"},"spec":{"node":"a","uid":"u"}})";
-  ScriptedServer server({{ScriptedServer::Answer(200, R"({"metadata":{"resourceVersion":"9","continue":"t"},
-          "items":[{"metadata":{"name":"mine",)" + rest + R"(,{"metadata":{"name":"node-01",)" +
-                                                          rest + "]}")},
-                         {ScriptedServer::Answer(200, R"({"metadata":{"resourceVersion":"9"},
-          "items":[{"metadata":{"name":"node-5",)" + rest +
-                                                          R"(,{"metadata":{"name":"node-x",)" +
-                                                          rest + "]}")}});
+  ScriptedServer server(
+      {{ScriptedServer::Answer(200, R"({"metadata":{"resourceVersion":"9","continue":"t"},
+          "items":[{"metadata":{"name":"mine",)" +
+                                        rest + R"(,{"metadata":{"name":"node-01",)" + rest + "]}")},
+       {ScriptedServer::Answer(200, R"({"metadata":{"resourceVersion":"9"},
+          "items":[{"metadata":{"name":"node-5",)" +
+                                        rest + R"(,{"metadata":{"name":"node-x",)" + rest + "]}")}});
   KubeAccess access;
   access.endpoint = *http::ParseHttpEndpoint(server.url());
   const auto claims = address_leasing::MakeKubeIndexStore(access, kTimeout)->Claims(std::nullopt, 2);
