@@ -23,7 +23,7 @@ constexpr std::chrono::minutes kLongestAdd{5};
 // An address pool of which so much is taken is nearly exhausted.
 constexpr double kNearlyFull = 0.9;
 constexpr const char* kSeeDaemon =
-    "systemctl status railheadd, or kubectl -n kube-system get pods -o wide -l "
+    "systemctl status railheadd, or kubectl -n railhead get pods -o wide -l "
     "app.kubernetes.io/name=railheadd";
 
 // What railheadd answers to /readyz.

@@ -9,7 +9,7 @@
 namespace railhead::testing {
 namespace {
 
-constexpr const char* kRailheadd = "system:serviceaccount:kube-system:railheadd";
+constexpr const char* kRailheadd = "system:serviceaccount:railhead:railheadd";
 
 std::string Log(const Process& process) {
   const std::string log = process.out();

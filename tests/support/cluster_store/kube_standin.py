@@ -33,7 +33,7 @@ GROUP = 'railhead.io/v1alpha1'
 HERE = os.path.dirname(os.path.abspath(__file__))
 SCHEMAS = crd_schema.schemas(f'{HERE}/../../../manifests/components/kubernetes-store/crds.yaml')
 KINDS = {'addressblocks': 'AddressBlock', 'nodeaddresses': 'NodeAddresses', 'nodeindices': 'NodeIndex'}
-ALLOWED_USER = 'system:serviceaccount:kube-system:railheadd'
+ALLOWED_USER = 'system:serviceaccount:railhead:railheadd'
 NAME = re.compile(r'^[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*$')
 
 

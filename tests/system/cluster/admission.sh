@@ -7,7 +7,7 @@
 by() {
     local node=$1
     shift
-    jq --arg node "$node" '.users[0].user += { as: "system:serviceaccount:kube-system:railheadd" }
+    jq --arg node "$node" '.users[0].user += { as: "system:serviceaccount:railhead:railheadd" }
         | if $node == "" then . else .users[0].user["as-user-extra"] = { "authentication.kubernetes.io/node-name": [$node] } end' \
         "$work/admin.kubeconfig" >"$work/by.kubeconfig" && KUBECONFIG=$work/by.kubeconfig kubectl "$@"
 }
@@ -38,7 +38,7 @@ patch() {
     local as=()
     [ -z "$1" ] || as=(-H "Impersonate-Extra-authentication.kubernetes.io%2fnode-name: $1")
     curl -sS --fail-with-body --cacert "$work/pki/ca.crt" --cert "$work/pki/admin.crt" --key "$work/pki/admin.key" -X PATCH \
-        -H 'Impersonate-User: system:serviceaccount:kube-system:railheadd' "${as[@]}" -H 'Content-Type: application/strategic-merge-patch+json' \
+        -H 'Impersonate-User: system:serviceaccount:railhead:railheadd' "${as[@]}" -H 'Content-Type: application/strategic-merge-patch+json' \
         -d "$3" "https://127.0.0.1/api/v1/nodes/$2${4:-}"
 }
 condition() { patch "$1" "$2" "{\"status\":{\"conditions\":[{\"type\":\"$3\",\"status\":\"True\",\"reason\":\"Test\"}]}}" /status; } # NODE OF TYPE

@@ -124,13 +124,13 @@ gone() { kubectl delete pod "$1" --timeout="${LIMIT}s"; }
 # shellcheck disable=SC2016 # expanded there
 all_restored() { node '[ -z "$(find /run/railhead/attachments /run/railhead/locks /run/cdi -mindepth 1 ! -type d ! \( -name "*.lock" -empty \))" ] &&
     [ "$(cat /sys/class/net/pf?/device/sriov_numvfs | sort -u)" = 2 ] && [ "$(ls -d /sys/class/net/pf?/device/virtfn?/net/* | wc -l)" = 4 ]'; }
-rolled_out() { kubectl -n kube-system rollout status daemonset railheadd --timeout="${LIMIT}s"; }
-registrations() { kubectl -n kube-system logs daemonset/railheadd -c railheadd | grep -c '"registered with kubelet"'; }
+rolled_out() { kubectl -n railhead rollout status daemonset railheadd --timeout="${LIMIT}s"; }
+registrations() { kubectl -n railhead logs daemonset/railheadd -c railheadd | grep -c '"registered with kubelet"'; }
 registered_times() { [ "$(registrations)" = "$1" ]; }
-restarted() { kubectl -n kube-system get pods -o json | jq -e 'any(.items[].status.containerStatuses[]?; .restartCount == 1 and .ready)'; }
+restarted() { kubectl -n railhead get pods -o json | jq -e 'any(.items[].status.containerStatuses[]?; .restartCount == 1 and .ready)'; }
 # plugin: `kubectl railhead` as kubectl finds it.
 plugin() { PATH=$BIN:$repo/manifests:$PATH "$BIN/kubectl" railhead --timeout 300 "$@"; }
-railhead_pod() { kubectl -n kube-system exec daemonset/railheadd -c railheadd -- "$@"; }
+railhead_pod() { kubectl -n railhead exec daemonset/railheadd -c railheadd -- "$@"; }
 # watch_offer, offer_was N: nothing else in between.
 watch_offer() {
     while :; do kubectl get node node0 -o jsonpath='{.status.allocatable.railhead\.io/roce}{"\n"}'; done >"$work/offers" &
@@ -148,7 +148,7 @@ overlay() { # RELEASE early|late [COMPONENT...]
     shift 2
     rm -rf "$work/manifests" && cp -r "$repo/manifests" "$work/manifests" && mkdir "$into" || return
     jq -n --arg release "$release" '{ resources: ["../../base"], components: ($ARGS.positional | map("../../components/" + .)),
-        configMapGenerator: [ { name: "railhead-fabric", namespace: "kube-system", behavior: "replace",
+        configMapGenerator: [ { name: "railhead-fabric", namespace: "railhead", behavior: "replace",
                                   files: ["fabric.json", "topology.json"], options: { disableNameSuffixHash: true } } ],
         images: [ { name: "railhead", newName: "railhead.test/railhead", newTag: $release } ] }' --args "$@" >"$into/kustomization.yaml"
     # No emulated GPU has a class that is known for one.
@@ -185,6 +185,8 @@ need() {
 need 'certificates, etcd, Kubernetes'\''s control plane' control_plane_start
 check '... knows the kinds of Multus and prometheus-operator' foreign_kinds
 if [ "$alone" != -q ]; then
+    # A dry run makes no namespace for the objects after it.
+    need '... takes the namespace' kubectl apply -f "$repo/manifests/base/namespace.yaml"
     for path in "$repo"/manifests/overlays/*/; do check "... takes all of overlays/$(basename "$path")" within 30 accepted "$path"; done
     admission_checks
     [ ! -x "$BIN/helm" ] || helm_checks

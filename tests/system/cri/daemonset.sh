@@ -15,7 +15,7 @@ readonly CONFIG_MAPS=/tmp/configmaps
 
 daemonset_start() {
     local image=railhead.test/railhead:$1 name path
-    local pod=(--name "railheadd-$1" --namespace kube-system --uid "00000000-0000-0000-0000-00000000000$1"
+    local pod=(--name "railheadd-$1" --namespace railhead --uid "00000000-0000-0000-0000-00000000000$1"
         --log-directory "$POD_LOGS/railheadd-$1" --host-network --host-pid)
     # As systemd has it: what the host mounts shows in containers that ask for it.
     mount --make-rshared / || return

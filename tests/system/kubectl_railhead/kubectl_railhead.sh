@@ -93,7 +93,7 @@ observed() { # NODE MTU
 END
 }
 
-pod() { printf '%s|kube-system|railheadd-%s|%s|%s|%s|10.0.0.%d\n' "$1" "${5:-$1}" "${2:-Running}" "${3:-true}" "${4:-}" 7; }
+pod() { printf '%s|railhead|railheadd-%s|%s|%s|%s|10.0.0.%d\n' "$1" "${5:-$1}" "${2:-Running}" "${3:-true}" "${4:-}" 7; }
 # 40 nodes: all are healthy but the real one, gpu-00.
 begin() {
     rm -rf "$PLAYED"
@@ -146,14 +146,14 @@ import json, sys
 nodes = json.load(open(sys.argv[1]))["nodes"]
 assert len(nodes) == 40
 assert nodes[0]["node"] == "gpu-00" and nodes[0]["report"]["verdict"] == "broken" and nodes[0]["answered"]
-assert nodes[0]["pod"] == "kube-system/railheadd-gpu-00"
+assert nodes[0]["pod"] == "railhead/railheadd-gpu-00"
 END
 }
 
 test_no_answer() {
     begin
     echo gpu-05 >>"$PLAYED/slow"
-    sed -i '/^gpu-00|/d; s/^gpu-07|.*/gpu-07|kube-system|railheadd-gpu-07|Pending|||/' "$PLAYED/pods"
+    sed -i '/^gpu-00|/d; s/^gpu-07|.*/gpu-07|railhead|railheadd-gpu-07|Pending|||/' "$PLAYED/pods"
     # The pod that ends, and its successor, which is not ready yet; and a node without the label.
     pod gpu-03 Running true 2026-01-01T00:00:00Z ended >>"$PLAYED/pods"
     pod other-1 >>"$PLAYED/pods"
@@ -237,8 +237,8 @@ test_failures() {
     run 0 --version
     [ "$out" = "kubectl-railhead ${version#railctl }" ] || fail "its version is not railctl's: $out, $version"
 
-    run 0 status -n kube-system --context other --node gpu-01
-    grep -- '^--context other exec -n kube-system railheadd-gpu-01 -c railheadd -- railctl status' "$PLAYED/calls" >/dev/null ||
+    run 0 status -n railhead --context other --node gpu-01
+    grep -- '^--context other exec -n railhead railheadd-gpu-01 -c railheadd -- railctl status' "$PLAYED/calls" >/dev/null ||
         fail "not called as expected: $(cat "$PLAYED/calls")"
     echo 'Error from server (Forbidden): pods "railheadd" is forbidden' >"$PLAYED/forbidden"
     run 3 status
@@ -346,9 +346,9 @@ END
     echo '1 tests, 0 failed' >"$PLAYED/answers/rdma-listen"
     run 0 test gpu-01 gpu-02 --key-file /keys --duration 3
     row 'gpu-01 +gpu-02 +rail0 +mlx5_0 mlx5_0 +4096 +100.0 +1.50 / 2.25 +1.75 / 3.00 +-'
-    grep -F 'exec -n kube-system railheadd-gpu-02 -c railheadd -- railctl rdma-test --listen 10.0.0.7:18515 --wait 15 --key-file /keys host@mlx5_0' "$PLAYED/calls" >/dev/null ||
+    grep -F 'exec -n railhead railheadd-gpu-02 -c railheadd -- railctl rdma-test --listen 10.0.0.7:18515 --wait 15 --key-file /keys host@mlx5_0' "$PLAYED/calls" >/dev/null ||
         fail "it does not listen as expected: $(cat "$PLAYED/calls")"
-    grep -F 'exec -n kube-system railheadd-gpu-01 -c railheadd -- railctl rdma-test --key-file /keys --duration 3 host@mlx5_0 10.0.0.7:18515 -o json' "$PLAYED/calls" >/dev/null ||
+    grep -F 'exec -n railhead railheadd-gpu-01 -c railheadd -- railctl rdma-test --key-file /keys --duration 3 host@mlx5_0 10.0.0.7:18515 -o json' "$PLAYED/calls" >/dev/null ||
         fail "it does not test as expected: $(cat "$PLAYED/calls")"
     run 0 test gpu-01 gpu-02 -o json
     valid_json
@@ -371,7 +371,7 @@ test_bundle() {
     begin
     sed -i '5,$d' "$PLAYED/nodes" "$PLAYED/pods"
     echo gpu-03 >>"$PLAYED/slow"
-    sed -i 's/^gpu-02|.*/gpu-02|kube-system|railheadd-gpu-02|Pending|||/' "$PLAYED/pods"
+    sed -i 's/^gpu-02|.*/gpu-02|railhead|railheadd-gpu-02|Pending|||/' "$PLAYED/pods"
     run 0 bundle "$work/a.tar.gz" --timeout 5
     [ "$out" = "$work/a.tar.gz" ] || fail "it does not say where: $out"
     complains '2 of 4 nodes did not answer'
@@ -379,9 +379,9 @@ test_bundle() {
     tar -xzf "$work/a.tar.gz" -C "$work/unpacked"
     local top file
     top=$(echo "$work/unpacked"/railhead-bundle-*)
-    for file in contents.txt cluster/version.txt cluster/nodes.txt cluster/node-events.txt cluster/kube-system/daemonsets.yaml \
-        cluster/kube-system/pods.yaml cluster/kube-system/pods.txt cluster/kube-system/events.txt \
-        cluster/kube-system/railhead-fabric-abc.fabric.json nodes/gpu-00/version.txt nodes/gpu-00/status.json \
+    for file in contents.txt cluster/version.txt cluster/nodes.txt cluster/node-events.txt cluster/railhead/daemonsets.yaml \
+        cluster/railhead/pods.yaml cluster/railhead/pods.txt cluster/railhead/events.txt \
+        cluster/railhead/railhead-fabric-abc.fabric.json nodes/gpu-00/version.txt nodes/gpu-00/status.json \
         nodes/gpu-00/doctor.json nodes/gpu-00/topology.json nodes/gpu-00/journal.json nodes/gpu-00/addresses.json \
         nodes/gpu-00/railheadd-gpu-00.log nodes/gpu-02/railheadd-gpu-02.log nodes/gpu-03/railheadd-gpu-03.log; do
         [ -s "$top/$file" ] || fail "the bundle has no $file: $(cd "$top" && find . -type f)"
@@ -395,11 +395,11 @@ test_bundle() {
     if grep -rE "$PLANTED|$PROBE_KEY|c2lnbmF0dXJl" "$top" >&2; then fail "secrets are in the bundle"; fi
     if grep -iE 'secret|probe-keys' "$PLAYED/calls" >&2; then fail "secrets were asked for"; fi
     grep 'railheadd is ready' "$top/nodes/gpu-00/railheadd-gpu-00.log" >/dev/null || fail "the log is cut off"
-    grep 'value: shown' "$top/cluster/kube-system/pods.yaml" >/dev/null || fail "too much is removed"
+    grep 'value: shown' "$top/cluster/railhead/pods.yaml" >/dev/null || fail "too much is removed"
     grep '"rail0"' "$top/nodes/gpu-00/topology.json" >/dev/null || fail "no rail in the topology"
     # The stand-in does print them.
     kubectl logs | grep "$PLANTED" >/dev/null || fail "the stand-in has no secret"
-    if grep others-1 "$top/cluster/kube-system/events.txt" >&2; then fail "events of others are in the bundle"; fi
+    if grep others-1 "$top/cluster/railhead/events.txt" >&2; then fail "events of others are in the bundle"; fi
     [ "$(stat -c %a "$work/a.tar.gz")" = 600 ] || fail "others may read the bundle"
 
     run 2 bundle "$work/a.tar.gz"
@@ -457,11 +457,11 @@ test_exec() {
     echo 4 >"$PLAYED/statuses/gpu-01.health"
     run 4 exec gpu-01 --context other -- health -w --rail 'rail *' ''
     [ "$out" = 'a table' ] || fail "it prints: $out"
-    grep -Fx -- '--context other exec -n kube-system railheadd-gpu-01 -c railheadd -- railctl health -w --rail rail * ' "$PLAYED/calls" >/dev/null ||
+    grep -Fx -- '--context other exec -n railhead railheadd-gpu-01 -c railheadd -- railctl health -w --rail rail * ' "$PLAYED/calls" >/dev/null ||
         fail "not called as expected: $(cat "$PLAYED/calls")"
     run 3 exec gpu-77 -- health
     complains 'gpu-77: no railheadd pod is on this node'
-    sed -i 's/^gpu-07|.*/gpu-07|kube-system|railheadd-gpu-07|Pending|||/' "$PLAYED/pods"
+    sed -i 's/^gpu-07|.*/gpu-07|railhead|railheadd-gpu-07|Pending|||/' "$PLAYED/pods"
     run 3 exec gpu-07 -- health
     complains 'gpu-07: pod railheadd-gpu-07 is Pending'
 }
@@ -474,7 +474,7 @@ test_why() {
     echo 'attached: all devices' >"$PLAYED/answers/gpu-01.why"
     run 0 why train/worker-0
     [ "$out" = $'train/worker-0 is on gpu-01: Running\nattached: all devices' ] || fail "it prints: $out"
-    grep -F 'exec -n kube-system railheadd-gpu-01 -c railheadd -- railctl why train/worker-0' "$PLAYED/calls" >/dev/null ||
+    grep -F 'exec -n railhead railheadd-gpu-01 -c railheadd -- railctl why train/worker-0' "$PLAYED/calls" >/dev/null ||
         fail "not called as expected: $(cat "$PLAYED/calls")"
     # kubelet has rejected it; a message may have any character.
     printf '%s\n' 'gpu-01||' 'Failed|UnexpectedAdmissionError|Allocate failed|: 1 of' ' 2' >"$PLAYED/pod"

@@ -83,12 +83,23 @@ def of_example(models, path, renderings):
         yield from renderings[overlay[1]].of_pods(pods_of(document))
 
 
+def of_namespaces(rendering):
+    """Every object is in the namespace that comes with it, which admits the DaemonSet's pods; networks are in those of pods."""
+    made = {document['metadata']['name']: document['metadata'].get('labels', {}) for document in rendering.of_kind('Namespace')}
+    for document in rendering.documents:
+        namespace = document['metadata'].get('namespace')
+        if namespace not in (None, *made) and document['kind'] != 'NetworkAttachmentDefinition':
+            yield f'{document["kind"]} {document["metadata"]["name"]}: there is no Namespace {namespace}'
+        if document['kind'] == 'DaemonSet' and made.get(namespace, {}).get('pod-security.kubernetes.io/enforce') != 'privileged':
+            yield f'Namespace {namespace}: Pod Security does not admit DaemonSet {document["metadata"]["name"]}'
+
+
 def of_rendering(models, rendering, directory):
     found = list(of_types(models, rendering.documents)) or list(of_json(rendering))
     if found:                # what is no object of its kind cannot be looked into
         return found
     extract(rendering, directory)
-    return list(rendering.problems())
+    return [*of_namespaces(rendering), *rendering.problems()]
 
 
 def main():

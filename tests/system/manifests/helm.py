@@ -135,18 +135,40 @@ def of_existing_fabric(chart):
         yield f'fabricConfigMap: networks {networks}'
 
 
+def leaves(value, path=''):
+    if isinstance(value, (dict, list)):
+        for key, below in value.items() if isinstance(value, dict) else enumerate(value):
+            yield from leaves(below, f'{path}/{key}')
+    else:
+        yield path, value
+
+
 def of_namespace(chart):
-    """Nothing points to kube-system when the release is elsewhere."""
+    """Nothing points to the default namespace when the release is elsewhere, and nothing else has changed with it."""
     everything = {'addressStore': {'type': 'auto'}, 'labels': {'team': 'net'}, 'annotations': {'note': 'ours'}}
-    documents = chart.objects(['kubernetes-store', 'node-status', 'monitored', 'confined', 'openshift'], everything, 'railhead-system')
-    for document in documents:
+    examples, other = ['kubernetes-store', 'node-status', 'monitored', 'confined', 'openshift'], 'gpu-net'
+    changed = 0
+    for ours, document in zip(chart.objects(examples, everything), chart.objects(examples, everything, other), strict=True):
         where = f'{document["kind"]} {document["metadata"]["name"]}'
-        if 'kube-system' in json.dumps(document):
-            yield f'{where} names kube-system in another namespace'
+        there = dict(leaves(document))
+        for path, value in leaves(ours):
+            if re.search(r'/namespace$|/matchNames/', path) and value == 'railhead':
+                wanted = other
+            else:
+                wanted = value.replace('serviceaccount:railhead:', f'serviceaccount:{other}:') if isinstance(value, str) else value
+            changed += wanted != value
+            if there.pop(path, None) != wanted:
+                yield f'{where}: {path} is not {wanted} in namespace {other}'
+        yield from (f'{where}: {path} is there in namespace {other} only' for path in there)
         if document['metadata'].get('labels', {}).get('team') != 'net' or document['metadata'].get('annotations', {}).get('note') != 'ours':
             yield f'{where} lacks the further labels or annotations'
-    if 'system:serviceaccount:railhead-system:railheadd' not in json.dumps(documents):
-        yield 'no policy names the service account of the release'
+    if changed < 10:
+        yield f'only {changed} values follow the namespace of the release'
+    namespace = load((REPO / 'manifests/base/namespace.yaml').read_text(encoding='utf-8'))[0]['metadata']
+    labelled = re.search(r'kubectl label namespace (\S+) --overwrite ((?:.*\\\n)*.*)', chart.notes(['minimal'], {}))
+    given = dict(one.split('=') for one in labelled[2].replace('\\\n', ' ').split()) if labelled else {}
+    if given != namespace['labels'] or labelled[1] != namespace['name']:
+        yield f'NOTES.txt does not give the labels of base/namespace.yaml: {labelled and labelled[0]}'
 
 
 def of_monitoring(chart):
@@ -194,14 +216,13 @@ def images_of(documents):
 def of_notes(chart):
     """The next command of each installation."""
     wanted = [
-        (['multus'], {}, 'kube-system', ['kubectl label node NODE railhead.io/nics=true', 'kubectl -n kube-system rollout status daemonset railheadd',
-                                         'networks: roce }', 'railhead.io/roce: 1', 'namespace: default', 'A changed fabric restarts no pod']),
-        (['multus', 'multus-per-rail'], {}, 'kube-system', ['networks: roce-rail0 }', 'railhead.io/rail0: 1']),
-        (['multus', 'chained'], {}, 'kube-system', ['No networks were made']),
-        (['multus'], {'removalCheck': {'enabled': False}}, 'kube-system', ['helm uninstall does not check']),
-        (['multus'], {'networks': [{'namespace': 'team-a'}]}, 'railhead', [
-            'kubectl label namespace railhead --overwrite pod-security.kubernetes.io/enforce=privileged', 'namespace: team-a']),
-        (['kubernetes-store', 'etcd-store'], {}, 'kube-system', ['create secret generic railhead-etcd']),
+        (['multus'], {}, 'railhead', ['kubectl label node NODE railhead.io/nics=true', 'kubectl -n railhead rollout status daemonset railheadd',
+                                      'networks: roce }', 'railhead.io/roce: 1', 'namespace: default', 'A changed fabric restarts no pod']),
+        (['multus', 'multus-per-rail'], {}, 'railhead', ['networks: roce-rail0 }', 'railhead.io/rail0: 1']),
+        (['multus', 'chained'], {}, 'railhead', ['No networks were made']),
+        (['multus'], {'removalCheck': {'enabled': False}}, 'railhead', ['helm uninstall does not check']),
+        (['multus'], {'networks': [{'namespace': 'team-a'}]}, 'gpu-net', ['kubectl label namespace gpu-net', 'namespace: team-a']),
+        (['kubernetes-store', 'etcd-store'], {}, 'railhead', ['create secret generic railhead-etcd']),
     ]
     for examples, values, namespace, words in wanted:
         said = chart.notes(examples, values, namespace)

@@ -39,6 +39,11 @@ def is_hook(document):
     return 'helm.sh/hook' in document['metadata'].get('annotations', {})
 
 
+def is_namespace(document):
+    """Helm makes its release's namespace by --create-namespace, without labels: NOTES.txt has them (helm.py)."""
+    return document['kind'] == 'Namespace'
+
+
 def normal(document):
     """An object without the differences that are meant."""
     document = without_null(copy.deepcopy(document))
@@ -110,11 +115,11 @@ class Chart:
             raise Problem('\n'.join(found))
         return merged
 
-    def objects(self, examples, values, namespace='kube-system'):
+    def objects(self, examples, values, namespace='railhead'):
         self.values(examples, values)
         return load(self.run('-namespace', namespace, *self.files(examples, values)))
 
-    def notes(self, examples, values, namespace='kube-system'):
+    def notes(self, examples, values, namespace='railhead'):
         return self.run('-notes', '-namespace', namespace, *self.files(examples, values))
 
 
@@ -149,7 +154,7 @@ def make_overlay(one, values, folder):
     given['resources'] = ['../../base', *given.get('resources', [])]
     given['components'] = [f'../../components/{name}' for name in one.components]
     given['configMapGenerator'] = [*given.get('configMapGenerator', []), {
-        'name': 'railhead-fabric', 'namespace': 'kube-system', 'behavior': 'replace', 'files': sorted(files),
+        'name': 'railhead-fabric', 'namespace': 'railhead', 'behavior': 'replace', 'files': sorted(files),
         'options': {'disableNameSuffixHash': True}}]
     (folder / 'kustomization.yaml').write_text(json.dumps(given, indent=1), encoding='utf-8')
 
@@ -158,7 +163,7 @@ def make_overlay(one, values, folder):
 def drift(chart, kustomize, one):
     """What the chart and kustomize make differently of one set."""
     made = by_name(d for d in chart.objects(one.examples, one.values) if not is_hook(d))
-    wanted = by_name(kustomize.objects(one, chart.values(one.examples, one.values)))
+    wanted = by_name(d for d in kustomize.objects(one, chart.values(one.examples, one.values)) if not is_namespace(d))
     made = {key: document for key, document in made.items() if (key[0], key[2]) not in one.only_helm}
     for key in sorted(made.keys() | wanted.keys()):
         if key not in wanted:

@@ -40,7 +40,7 @@ def add(path, value):
 
 def volume(name, path):
     """The DaemonSet's volume with another directory, as a strategic merge patch."""
-    return {'patch': '{apiVersion: apps/v1, kind: DaemonSet, metadata: {name: railheadd, namespace: kube-system}, spec: {template: '
+    return {'patch': '{apiVersion: apps/v1, kind: DaemonSet, metadata: {name: railheadd, namespace: railhead}, spec: {template: '
                      f'{{spec: {{volumes: [{{name: {name}, hostPath: {{path: {path}}}}}]}}}}}}}}'}
 
 

@@ -144,7 +144,8 @@ The objects of a file that kustomize has, too: here they get the release's names
 {{- $root := .root -}}
 {{- $more := .annotations | default dict -}}
 {{- $labels := merge (dict) (.labels | default dict) (include "railhead.labels" $root | fromYaml) -}}
-{{- $text := $root.Files.Get .file | required (printf "the chart lacks %s" .file) | replace "kube-system" $root.Release.Namespace -}}
+{{- $text := $root.Files.Get .file | required (printf "the chart lacks %s" .file) -}}
+{{- $text = regexReplaceAll "(namespace: |matchNames: \\[|system:serviceaccount:)railhead([^-.a-z0-9])" $text (printf "${1}%s${2}" $root.Release.Namespace) -}}
 {{- range $document := regexSplit "(?m)^---\\s*$" $text -1 }}
 {{- $object := fromYaml $document }}
 {{- $metadata := $object.metadata }}

@@ -301,7 +301,7 @@ func render(r request, out io.Writer) error {
 func main() {
 	var r request
 	flag.StringVar(&r.name, "name", "railhead", "name of the release")
-	flag.StringVar(&r.namespace, "namespace", "kube-system", "namespace of the release")
+	flag.StringVar(&r.namespace, "namespace", "railhead", "namespace of the release")
 	flag.BoolVar(&r.onlyValues, "values", false, "print the values")
 	flag.BoolVar(&r.onlyNotes, "notes", false, "print NOTES.txt")
 	flag.Parse()
