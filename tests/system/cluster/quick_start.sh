@@ -6,7 +6,7 @@
 #   oci://YOUR-REGISTRY/charts/railhead   the chart of this repository; without helm in DIR, its rendering
 #   YOUR-REGISTRY                         railhead.test; its images are on the node already
 #   editor                                writes the node, soft RoCE, VFs and the fabric's prefix of a pool
-#   debian:12, railhead-tools             the guest's own programs, which have perftest, and railctl
+#   railhead-tools                        the guest's own programs, which have perftest, and railctl
 #   ib_write_bw                           gently, as vm/lib.sh has it: little in flight
 #   pods on two nodes                     on one node: the guest is the only one; their VFs are of one PF
 readonly SOFT_ROCE="s/ib_write_bw -d/ib_write_bw ${gentle[*]} -d/"
@@ -20,7 +20,7 @@ tools_image() {
     jq -n --arg layer "sha256:$(sha256sum "$root/image/layer.tar" | cut -d ' ' -f 1)" '{ architecture: "amd64", os: "linux",
         config: { Env: ["PATH=/usr/sbin:/usr/bin"] }, rootfs: { type: "layers", diff_ids: [$layer] } }' >"$root/image/config.json"
     jq -n '[ { Config: "config.json", Layers: ["layer.tar"], RepoTags: $ARGS.positional } ]' \
-        --args "railhead.test/railhead-tools:$version" docker.io/library/debian:12 >"$root/image/manifest.json"
+        --args "railhead.test/railhead-tools:$version" >"$root/image/manifest.json"
     tar -C "$root/image" -cf "$1" . && rm -r "$root"
 }
 quick_start_node() {

@@ -420,6 +420,9 @@ test_suggest() {
     # The node that compares has a fabric with a VLAN. Later it has none.
     run 0 fabric suggest --timeout 5
     has '"vlan": 100'
+    # As docs/start/quick-start.md has it: that fabric counts for nothing.
+    run 0 fabric suggest --timeout 5 -- --from ""
+    hasnt '"vlan"'
     rm "$PLAYED/root/etc/railhead/fabric.json"
     run 0 fabric suggest --timeout 5
     valid_json
