@@ -104,6 +104,7 @@ network_checks() {
     local config
     check 'the shipped network in a new namespace' network team roce '{"cniVersion": "1.0.0", "name": "roce", "type": "railhead"}'
     check '... of a rail, without blanks' network team roce-rail3 '{"cniVersion":"1.0.0","name":"roce-rail3","type":"railhead"}'
+    check '... of a rail of any name' network team roce-gpu.a-1 '{"cniVersion": "1.0.0", "name": "roce-gpu.a-1", "type": "railhead"}'
     check '... and one of another plugin' network team other '{"cniVersion": "1.0.0", "name": "other", "type": "macvlan", "master": "eth0"}'
     for config in '{"cniVersion": "1.0.0", "name": "roce", "type": "railhead", "vlan": 7}' '{"cniVersion": "1.0.0", "name": "mine", "type": "railhead"}' \
         '{"cniVersion": "1.0.0", "name": "n", "type": "rail\u0068ead"}' '{"cniVersion": "1.0.0", "name": "n", "plugins": [{"type": "railhead"}]}' \

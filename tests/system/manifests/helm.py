@@ -18,16 +18,15 @@ import tempfile
 import yaml
 
 import foreign
+import helm_pages
 import helm_reference
-from helm_compare import EMBEDDED, LOADER, REPO, Chart, Kustomize, Problem, differences, drift, is_hook, load
+from helm_compare import EMBEDDED, LOADER, REPO, Chart, Kustomize, Problem, differences, drift, fabric_and_daemonset, is_hook, load
 from helm_sets import REFUSED, REFUSED_ALONE, all_sets
 from models import Models
 from references import Rendering
 
 CHART = REPO / 'manifests/helm/railhead'
 PAGE = REPO / 'docs/reference/helm-values.md'
-RUNTIMES = REPO / 'docs/reference/kubernetes.md'
-QUICK_START = REPO / 'docs/start/quick-start.md'
 
 
 def of_types(models, documents):
@@ -35,6 +34,11 @@ def of_types(models, documents):
         found = foreign.problems(models, document)
         found = models.problems(document) if found is None else found
         yield from (f'{document.get("kind")} {document["metadata"].get("name")}: {one}' for one in found)
+
+
+def of_architecture(documents):
+    """The images are of several: where a node of one was asked for, nothing would start in a cluster of another one."""
+    return (f'{d["kind"]} {d["metadata"]["name"]}: asks for an architecture' for d in documents if 'kubernetes.io/arch' in json.dumps(d))
 
 
 # ---- the schema and its page ---------------------------------------------------------------
@@ -98,11 +102,6 @@ def of_page(schema, is_written):
 
 
 # ---- single properties ------------------------------------------------------------------------
-def fabric_and_daemonset(documents):
-    return (next(d for d in documents if d['kind'] == 'ConfigMap' and 'fabric.json' in d['data']),
-            next(d for d in documents if d['kind'] == 'DaemonSet'))
-
-
 def of_rollout(chart):
     """A changed fabric changes the ConfigMap's data alone. The DaemonSet stays as it is, so that no pod restarts."""
     first, daemonset = fabric_and_daemonset(chart.objects(['minimal'], {}))
@@ -199,68 +198,19 @@ def of_images(chart, version):
     if (listed['version'], listed['appVersion']) != (version, version):
         yield f'Chart.yaml: not of version {version}'
     listed = {one['image'] for one in yaml.load(listed['annotations']['artifacthub.io/images'], LOADER)}
-    made = chart.objects(['multus', 'confined'], {})
-    if images_of(made) != listed:
-        yield f'Chart.yaml: the images are {images_of(made)}, not {listed}'
+    made = images_of(chart.objects(['multus', 'confined'], {}))
+    if made | set(re.findall(r'image: (\S+)', chart.notes(['multus'], {}))) != listed:
+        yield f'Chart.yaml: the images are {made} and that of NOTES.txt, not {listed}'
     digest = 'sha256:' + '0' * 64
-    made = images_of(chart.objects(['multus', 'confined'], {'image': {'digest': digest, 'registry': 'a.example'}}))
-    if made != {f'a.example/{one}@{digest}' for one in listed}:
-        yield f'image.digest: {made}'
+    if images_of(chart.objects(['multus', 'confined'], {'image': {'digest': digest, 'registry': 'a.example'}})) != {f'a.example/{one}@{digest}' for one in made}:
+        yield f'image.digest: not {digest} of {made}'
+    if 'image: a.example/b/railhead-tools:' not in chart.notes(['multus'], {'global': {'registry': 'a.example/b/'}}):
+        yield 'NOTES.txt: the first pod does not have the image of global.registry'
 
 
 def images_of(documents):
     return {container['image'] for d in documents if d['kind'] in ('DaemonSet', 'Job')
             for container in d['spec']['template']['spec'].get('initContainers', []) + d['spec']['template']['spec']['containers']}
-
-
-def of_notes(chart):
-    """The next command of each installation."""
-    wanted = [
-        (['multus'], {}, 'railhead', ['kubectl label node NODE railhead.io/nics=true', 'kubectl -n railhead rollout status daemonset railheadd',
-                                      'networks: roce }', 'railhead.io/roce: 1', 'namespace: default', 'A changed fabric restarts no pod']),
-        (['multus', 'multus-per-rail'], {}, 'railhead', ['networks: roce-rail0 }', 'railhead.io/rail0: 1']),
-        (['multus', 'chained'], {}, 'railhead', ['No networks were made']),
-        (['multus'], {'removalCheck': {'enabled': False}}, 'railhead', ['helm uninstall does not check']),
-        (['multus'], {'networks': [{'namespace': 'team-a'}]}, 'gpu-net', ['kubectl label namespace gpu-net', 'namespace: team-a']),
-        (['kubernetes-store', 'etcd-store'], {}, 'railhead', ['create secret generic railhead-etcd']),
-    ]
-    for examples, values, namespace, words in wanted:
-        said = chart.notes(examples, values, namespace)
-        yield from (f'NOTES.txt with {examples} does not say "{word}"' for word in words if word not in said)
-        if pod := re.search(r"<<'EOF'\n(.*?)\n +EOF", said, re.S):
-            pod = load(re.sub(r'^    ', '', pod[1], flags=re.M))
-            yield from (f'NOTES.txt with {examples}: {problem}' for problem in Rendering(chart.objects(examples, values), '').of_pods(pod))
-
-
-def of_quick_start(chart):
-    """The cluster part of the quick start: its files exist, and what it installs has the objects, label and resource that it names."""
-    text = QUICK_START.read_text(encoding='utf-8')
-    commands = '\n'.join(re.findall(r'^```sh\n(.*?)^```$', text, re.M | re.S)).splitlines()
-    files = sorted(set(re.findall(r'(?<![\w/])(?:manifests|tests)/[\w./-]+', '\n'.join(commands))))
-    yield from (f'quick-start.md: there is no {name}' for name in files if not (REPO / name).exists())
-    example = re.search(r'cp manifests/helm/railhead/examples/([\w-]+)\.yaml values\.yaml', text)
-    install = next((line.split() for line in commands if line.startswith('helm install ')), [])
-    if not example or '--set' not in install or '-n' not in install:
-        yield 'quick-start.md: no example is copied to values.yaml, or helm install has no -n or --set'
-        return
-    key, value = install[install.index('--set') + 1].split('=')
-    for part in reversed(key.split('.')):
-        value = {part: value}
-    try:
-        documents = chart.objects([example[1]], value)
-    except Problem as problem:
-        yield from (f'quick-start.md: helm install: {line}' for line in str(problem).splitlines())
-        return
-    daemonset = fabric_and_daemonset(documents)[1]
-    namespace, selector = install[install.index('-n') + 1], daemonset['spec']['template']['spec']['nodeSelector']
-    labels = ' '.join(f'{label}={to}' for label, to in selector.items())
-    for command in (rf'kubectl label nodes -l \S+ {labels}', f'kubectl -n {namespace} rollout status daemonset {daemonset["metadata"]["name"]}'):
-        if not any(re.fullmatch(command, line) for line in commands):
-            yield f'quick-start.md: the command is missing: {command}'
-    for name in files:
-        if name.startswith('manifests/examples/') and (REPO / name).is_file():
-            pods = load((REPO / name).read_text(encoding='utf-8'))
-            yield from (f'quick-start.md: {name}: {problem}' for problem in Rendering(documents, '').of_pods(pods))
 
 
 def of_removal(chart):
@@ -292,28 +242,30 @@ def of_removal(chart):
         yield 'removalCheck: is made although it is not enabled'
 
 
+def of_admission(chart):
+    """The policy permits the chart's own networks, whatever its rails are called, and none that are called otherwise."""
+    rails = ['gpu-a', 'storage.1', 'rail0']
+    fabric = {'rails': [{'name': name, 'pf': number} for number, name in enumerate(rails)],
+              'pools': [{'resource': f'railhead.io/{name}', 'rails': [name]} for name in rails]}
+    existing = {'fabricConfigMap': 'mine', 'addressStore': {'type': 'none'}, 'nodeConditions': False}
+    named = [{'namespace': 'team-a', 'kind': 'per-rail', 'rails': rails}]
+    for examples, values in ((['multus'], {'fabric': fabric, 'networks': [{'namespace': 'default', 'kind': 'per-rail'}]}), (['multus'], {}),
+                             ([], {**existing, 'networks': named})):
+        documents = chart.objects(examples, values)
+        policy = next(d for d in documents if d['kind'] == 'ValidatingAdmissionPolicy' and d['metadata']['name'] == 'railhead-networks')
+        permitted = re.search(r"matches\('(.*)'\)", policy['spec']['validations'][0]['expression'])[1].replace('\\\\', '\\')
+        networks = [d['spec']['config'] for d in documents if d['kind'] == 'NetworkAttachmentDefinition']
+        yield from (f'the policy railhead-networks refuses {one}' for one in networks if not re.search(permitted, one))
+        others = [f'{{"cniVersion": "1.0.0", "name": "{name}", "type": "railhead"}}' for name in ('mine', 'roces', 'roce-', 'roce-a-', 'roce-A', 'a-roce')]
+        yield from (f'the policy railhead-networks permits {one}' for one in others if re.search(permitted, one))
+
+
 def of_openshift(chart):
     """A volume of a kind that the SecurityContextConstraints do not name keeps every pod from being made."""
     made = {d['kind']: d for d in chart.objects(['kubernetes-store', 'openshift'], {})}
     kinds = {kind for volume in made['DaemonSet']['spec']['template']['spec']['volumes'] for kind in volume if kind != 'name'}
     if set(made['SecurityContextConstraints']['volumes']) != kinds:
         yield f'SecurityContextConstraints: volumes are not those of the DaemonSet: {sorted(kinds)}'
-
-
-def of_runtimes(chart, text=None):
-    """The page's table of directories, which names the upstream sources, and what the chart makes of each runtime."""
-    text = text or RUNTIMES.read_text(encoding='utf-8')
-    rows = re.findall(r'^\| ((?:`\w+`,? )+)\| `(/\S+)` \| `(/\S+)` \| `(/\S+)` \|$', text, re.M)
-    listed = {name: paths for names, *paths in rows for name in re.findall(r'\w+', names)}
-    known = json.loads((CHART / 'values.schema.json').read_text(encoding='utf-8'))['properties']['runtime']['enum']
-    if sorted(listed) != sorted(known):
-        yield f'{RUNTIMES.name}: lists the directories of {sorted(listed)}; the chart knows {sorted(known)}'
-    for name, (cni_bin, kubelet_root, cdi) in listed.items():
-        daemon = next(d for d in chart.objects(['multus'], {'runtime': name}) if d['kind'] == 'DaemonSet')
-        volumes = {one['name']: one['hostPath']['path'] for one in daemon['spec']['template']['spec']['volumes'] if 'hostPath' in one}
-        for volume, path in (('cni-bin', cni_bin), ('pods', f'{kubelet_root}/pods'), ('cdi', cdi)):
-            if volumes[volume] != path:
-                yield f'{RUNTIMES.name}: {name}: {path}, and the chart has {volumes[volume]}'
 
 
 def of_refusals(chart):
@@ -386,17 +338,16 @@ def main():
         for one in sets.values():
             try:
                 made = chart.objects(one.examples, one.values)
-                found = [*drift(chart, kustomize, one), *of_types(models, made)]
+                found = [*drift(chart, kustomize, one), *of_types(models, made), *of_architecture(made)]
                 if one.is_plain and not found:
                     found = Rendering([d for d in made if not is_hook(d) and (d['kind'], d['metadata']['name']) not in one.only_helm], version).problems()
             except Problem as problem:
                 found = str(problem).splitlines()
             problems += [f'{one.name}: {problem}' for problem in found]
         if not problems:
-            for check in (of_rollout, of_existing_fabric, of_namespace, of_monitoring, of_notes, of_quick_start, of_removal, of_openshift, of_runtimes, of_refusals):
+            for check in (of_rollout, of_existing_fabric, of_namespace, of_monitoring, of_removal, of_openshift, of_admission, of_refusals):
                 problems += check(chart)
-            if len([*of_runtimes(chart, RUNTIMES.read_text(encoding='utf-8').replace('k3s/data/cni', 'k3s/data/bin'))]) != 1:
-                problems += ['a wrong directory of k3s in the table of runtimes is not found']
+            problems += helm_pages.problems(chart, railctl)
             problems += of_images(chart, version)
             problems += of_planted(chart, kustomize, sets)
     for problem in problems:

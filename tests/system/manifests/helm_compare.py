@@ -74,6 +74,11 @@ def by_name(documents):
     return named
 
 
+def fabric_and_daemonset(documents):
+    return (next(d for d in documents if d['kind'] == 'ConfigMap' and 'fabric.json' in d['data']),
+            next(d for d in documents if d['kind'] == 'DaemonSet'))
+
+
 def differences(left, right, path=''):
     if isinstance(left, dict) and isinstance(right, dict):
         for key in sorted(left.keys() | right.keys(), key=str):

@@ -17,9 +17,13 @@ annotations:
 {{- end }}
 {{- end -}}
 
+{{/* Empty, or with a slash at its end. */}}
+{{- define "railhead.registry" -}}
+{{- with .Values.global.registry | default .Values.image.registry }}{{ trimSuffix "/" . }}/{{ end -}}
+{{- end -}}
+
 {{- define "railhead.image" -}}
-{{- $registry := .Values.global.registry | default .Values.image.registry -}}
-{{- with $registry }}{{ trimSuffix "/" . }}/{{ end -}}
+{{- include "railhead.registry" . -}}
 {{- .Values.image.repository }}:{{ .Values.image.tag | default .Chart.AppVersion -}}
 {{- with .Values.image.digest }}@{{ . }}{{ end -}}
 {{- end -}}
