@@ -87,7 +87,37 @@ rm "$machine/run/railhead/attachments/c1/net@net1.json"
 on dpkg --remove railhead >"$work/log" 2>&1 || { cat "$work/log" >&2; fail "not removed"; }
 [ ! -e "$machine/usr/bin/railheadd" ] || fail "railheadd is left"
 [ -d "$machine/var/lib/railhead" ] || fail "removing is not purging"
-on dpkg --purge railhead >"$work/log" 2>&1 || { cat "$work/log" >&2; fail "not purged"; }
+
+# Purging deletes what nobody uses. Since the removal a DaemonSet may have made attachments, or may run.
+state=(run/railhead/locks/railheadd.lock run/cdi/railhead-0000:43:00.2.json var/lib/railhead/ipam/store)
+entry=$machine/run/railhead/attachments/c2/net@net1.json
+removed_then_used() {
+    local file
+    rm -rf "$machine/run/railhead/attachments"
+    on dpkg -i "/tmp/${newer##*/}" >"$work/log" 2>&1 && on dpkg --remove railhead >>"$work/log" 2>&1 || { cat "$work/log" >&2; fail "not removed again"; }
+    for file in "${state[@]}"; do mkdir -p "$machine/${file%/*}" && echo '{}' >"$machine/$file"; done
+}
+purge() { on dpkg --purge railhead >"$work/log" 2>&1 || { cat "$work/log" >&2; fail "not purged"; }; }
+kept() { # TEXT
+    local file
+    purge
+    grep -qF "$1" "$work/log" || fail "kept without a reason: no '$1' in $(cat "$work/log")"
+    for file in "${state[@]}"; do [ -e "$machine/$file" ] || fail "purged, although $1: $file"; done
+}
+removed_then_used
+mkdir -p "${entry%/*}" && echo '{}' >"$entry"
+kept '1 attachments of running pods need them'
+[ -e "$entry" ] || fail "purging took the journal"
+removed_then_used
+exec 9<"$machine/${state[0]}"
+flock --nonblock 9
+kept "a railheadd that is not this package's uses them"
+exec 9<&-
+removed_then_used
+mkdir -p "${entry%/*}" && echo '{}' >"$entry"
+touch "$machine/run/railhead/remove-anyway"
+purge
+for file in "${state[@]}" run/railhead; do [ ! -e "$machine/$file" ] || fail "not purged: $file"; done
 [ -e "$machine/etc/railhead/fabric.json" ] || fail "the administrator's file is gone"
 rm -r "$machine/etc/railhead"
 files >"$work/after"

@@ -53,9 +53,11 @@ rpm -U --nodeps "$newer" || fail "not upgraded: $(cat "$work/log")"
 ! rpm -e railhead || fail 'removed under running pods'
 grep -q '1 attachments of running pods need' "$work/log" || fail "refused without a reason: $(cat "$work/log")"
 [ -x "$root/opt/cni/bin/railhead" ] || fail 'the plugin is gone, and its pods are not'
-rm "$root/run/railhead/attachments/c1/net@net1.json"
+touch "$root/run/railhead/remove-anyway"
+echo '{}' >"$root/var/lib/railhead/allocations/device.json"
 rpm -e railhead || fail "not removed: $(cat "$work/log")"
-[ -e "$root/etc/railhead/fabric.json" ] && [ -d "$root/var/lib/railhead" ] || fail 'what the administrator or railheadd wrote is gone'
+[ -e "$root/etc/railhead/fabric.json" ] && [ -e "$root/var/lib/railhead/allocations/device.json" ] &&
+    [ -e "$root/run/railhead/attachments/c1/net@net1.json" ] || fail 'what the administrator or railheadd wrote is gone'
 rm -r "$root"/{etc/railhead,run/railhead,var/lib/railhead}
 files >"$work/after"
 left=$(comm -13 "$work/before" "$work/after" | grep -Ev '^\./(etc|opt|usr|var)(/|$)' || true)
