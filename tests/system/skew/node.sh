@@ -21,6 +21,8 @@ fresh_node() {
     local name address names
     stop_node
     for name in wire early late; do ip netns del "$name" 2>/dev/null; done
+    # The kernel removes the namespaces' links later.
+    within 60 no_stand_ins || die "the last node's links stay"
     rm -rf "$root"
     mkdir -p "$root"
     bdf=() given=()
@@ -39,6 +41,7 @@ fresh_node() {
     kubelet_pid=$!
     within 20 test -S "$root/kubelet/kubelet.sock" || die "kubelet's stand-in does not start"
 }
+no_stand_ins() { [ -z "$(ip -o link show type veth)" ]; }
 fabric() {
     jq -n '{version: 1,
         rails: [range(2) | {name: "rail\(.)", pf: "pf\(.)", subnet: "10.10\(.).0.0/24",
