@@ -2,8 +2,8 @@
 # control_plane.sh - certificates, etcd, kube-apiserver, kube-controller-manager and kube-scheduler in the present
 # network namespace, and kubectl for them, for run.sh.
 #
-#   control_plane_start   sets KUBECONFIG; node0.kubeconfig and node.admin.kubeconfig in $work are for the node
-# The node is 10.96.0.15; for it 10.96.0.1, which is the service "kubernetes" as well, is this machine's loopback (nat.sh).
+#   control_plane_start   sets KUBECONFIG; node0.kubeconfig, node1.kubeconfig and node.admin.kubeconfig in $work are for the nodes
+# The nodes are 10.96.0.15 and 10.96.0.16; for them 10.96.0.1, which is the service "kubernetes" as well, is this machine's loopback (nat.sh).
 # So a program without kube-proxy, like railheadd here, reaches the service all the same.
 kubectl() { "$BIN/kubectl" "$@"; }
 
@@ -21,7 +21,8 @@ certificates() {
         certificate admin /O=system:masters/CN=admin &&
         certificate controllers /CN=system:kube-controller-manager &&
         certificate scheduler /CN=system:kube-scheduler &&
-        certificate node0 /O=system:nodes/CN=system:node:node0 IP:10.96.0.15,DNS:node0
+        certificate node0 /O=system:nodes/CN=system:node:node0 IP:10.96.0.15,DNS:node0 &&
+        certificate node1 /O=system:nodes/CN=system:node:node1 IP:10.96.0.16,DNS:node1
 }
 # kubeconfig WHOSE SERVER
 kubeconfig() {
@@ -34,16 +35,20 @@ kubeconfig() {
 serves() { kubectl get --raw /readyz; }
 
 control_plane_start() {
-    local pki=$work/pki
+    local pki=$work/pki address
     (certificates) || return
     kubeconfig admin 127.0.0.1:443 >"$work/admin.kubeconfig"
     kubeconfig admin 10.96.0.1:443 >"$work/node.admin.kubeconfig"
     kubeconfig node0 10.96.0.1:443 >"$work/node0.kubeconfig"
+    kubeconfig node1 10.96.0.1:443 >"$work/node1.kubeconfig"
     kubeconfig controllers 127.0.0.1:443 >"$work/controllers.kubeconfig"
     kubeconfig scheduler 127.0.0.1:443 >"$work/scheduler.kubeconfig"
     export KUBECONFIG=$work/admin.kubeconfig
     # The API server reaches kubelet through QEMU's port; as from 127.0.0.1, since the guest cannot be called by its own address.
-    ip link set lo up && ip address add 10.96.0.15/32 dev lo && ip route replace local 10.96.0.15 dev lo table local src 127.0.0.1 || return
+    ip link set lo up || return
+    for address in 10.96.0.15 10.96.0.16; do
+        ip address add $address/32 dev lo && ip route replace local $address dev lo table local src 127.0.0.1 || return
+    done
     "$(PATH=$BIN:$PATH command -v etcd)" --data-dir "$work/etcd" --listen-client-urls http://127.0.0.1:2379 --advertise-client-urls http://127.0.0.1:2379 \
         --listen-peer-urls http://127.0.0.1:2380 >"$LOGS/etcd.log" 2>&1 &
     "$BIN/kube-apiserver" --etcd-servers=http://127.0.0.1:2379 --secure-port=443 --bind-address=127.0.0.1 --advertise-address=10.96.0.15 \

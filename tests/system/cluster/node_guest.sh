@@ -1,6 +1,9 @@
 #!/bin/bash
 # Runs in the guest, by run.sh: a node of the cluster, with containerd and a kubelet that is started again when it ends.
 # Then it carries out the orders that come as files in $SYNC.
+#
+# usage: node_guest.sh NODES
+#   NODES   1, or 2: then pf1 is the cluster network between the nodes' pods, and no rail
 set -u
 # shellcheck source=tests/support/vm/lib.sh
 . "$SRC/tests/support/vm/lib.sh"
@@ -9,10 +12,11 @@ set -u
 # shellcheck source=tests/system/cri/daemonset.sh
 . "$SRC/tests/system/cri/daemonset.sh"
 export PATH=$PATH:/mnt/node
-readonly BRIDGE='{ "type": "bridge", "bridge": "cni0", "isDefaultGateway": true, "ipam": { "type": "host-local", "subnet": "10.244.0.0/24" } }'
+readonly BRIDGE='{ "type": "bridge", "bridge": "cni0", "isDefaultGateway": true, "ipam": { "type": "host-local", "subnet": "10.244.'$NODE'.0/24" } }'
+readonly ADDRESS=10.96.0.$((15 + NODE))
 
 network() {
-    ip link set eth0 up && ip address add 10.96.0.15/24 dev eth0 && ip route add default via 10.96.0.1 &&
+    ip link set eth0 up && ip address add $ADDRESS/24 dev eth0 && ip route add default via 10.96.0.1 &&
         # QEMU's network asks for the pods' addresses on the wire: so pods reach the service "kubernetes" without kube-proxy.
         echo 1 >/proc/sys/net/ipv4/conf/eth0/proxy_arp &&
         ip link set pf0 up && ip link set pf1 up && modprobe -a rdma_rxe rdma_ucm ib_uverbs || return
@@ -25,8 +29,13 @@ use_multus() {
         echo '{ "cniVersion": "0.3.1", "name": "multus-cni-network", "type": "multus", "kubeconfig": "/mnt/node/node.admin.kubeconfig",
             "delegates": [ { "cniVersion": "1.0.0", "name": "cluster", "plugins": [ '"$BRIDGE"' ] } ] }' >/etc/cni/net.d/00-multus.conf
 }
+# join: both PFs are on one wire, and pf0 must not answer for pf1.
+join() {
+    echo 1 >/proc/sys/net/ipv4/conf/pf0/arp_ignore && ip address add "10.245.0.$((1 + NODE))/24" dev pf1 &&
+        ip route add "10.244.$((1 - NODE)).0/24" via "10.245.0.$((2 - NODE))"
+}
 kubelet_start() {
-    kubelet --config /etc/kubelet.yaml --kubeconfig /mnt/node/node0.kubeconfig --hostname-override node0 --node-ip 10.96.0.15 >>"$OUT/kubelet.log" 2>&1 &
+    kubelet --config /etc/kubelet.yaml --kubeconfig "/mnt/node/node$NODE.kubeconfig" --hostname-override "node$NODE" --node-ip $ADDRESS >>"$OUT/kubelet.log" 2>&1 &
     kubelet=$!
 }
 kubelet_end() { kill "$kubelet"; }
@@ -53,13 +62,13 @@ prepare_kubelet() {
     # Its parents are in the initramfs, whose size nobody can tell.
     mkdir -p /var/lib/kubelet && mount -t tmpfs tmpfs /var/lib/kubelet && mount --make-rshared / || return
     echo '+cpuset +hugetlb +io' >/sys/fs/cgroup/cgroup.subtree_control || return
-    cat >/etc/kubelet.yaml <<'END'
+    cat >/etc/kubelet.yaml <<END
 apiVersion: kubelet.config.k8s.io/v1beta1
 kind: KubeletConfiguration
 authentication: { anonymous: { enabled: false }, webhook: { enabled: true }, x509: { clientCAFile: /mnt/node/ca.crt } }
 authorization: { mode: Webhook }
-tlsCertFile: /mnt/node/node0.crt
-tlsPrivateKeyFile: /mnt/node/node0.key
+tlsCertFile: /mnt/node/node$NODE.crt
+tlsPrivateKeyFile: /mnt/node/node$NODE.key
 cgroupDriver: cgroupfs
 containerRuntimeEndpoint: unix:///run/containerd/containerd.sock
 failSwapOn: false
@@ -88,6 +97,6 @@ orders() {
     done
 }
 
-network && runtime_start bridge host-local && prepare_kubelet || exit 1
+network && { [ "$1" = 1 ] || join; } && runtime_start bridge host-local && prepare_kubelet || exit 1
 kubelet_start
 orders
