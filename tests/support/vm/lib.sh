@@ -25,6 +25,7 @@ within() {
 # ---- checking ----------------------------------------------------------------------
 failures=0
 checked=0
+check_log=/tmp/check.log
 passed() { checked=$((checked + 1)); echo "ok    $*"; }
 failed() { checked=$((checked + 1)); failures=$((failures + 1)); echo "FAIL  $*"; }
 
@@ -32,12 +33,12 @@ failed() { checked=$((checked + 1)); failures=$((failures + 1)); echo "FAIL  $*"
 check() {
     local what=$1
     shift
-    if "$@" >/tmp/check.log 2>&1; then passed "$what"; else failed "$what: $(tail -n 12 /tmp/check.log)"; fi
+    if "$@" >"$check_log" 2>&1; then passed "$what"; else failed "$what: $(tail -n 12 "$check_log")"; fi
 }
 deny() {
     local what=$1
     shift
-    if "$@" >/tmp/check.log 2>&1; then failed "$what"; else passed "$what"; fi
+    if "$@" >"$check_log" 2>&1; then failed "$what"; else passed "$what"; fi
 }
 
 # finish: the last line of a script; a script that checked nothing fails.

@@ -57,6 +57,7 @@ nodes=(0) guests=()
 mkdir -p "$LOGS" "$work"/{sync0,sync1,pki}
 # shellcheck source=tests/support/vm/lib.sh
 . "$repo/tests/support/vm/lib.sh"
+check_log=$work/check.log
 # shellcheck source=tests/system/cluster/control_plane.sh
 . "$here/control_plane.sh"
 # shellcheck source=tests/system/cluster/admission.sh
