@@ -7,6 +7,7 @@
 #   YOUR-REGISTRY                         railhead.test; its images are on the node already
 #   editor                                writes the node, soft RoCE, VFs and the fabric's prefix of a pool; of two nodes none, and a store by which
 #                                         they claim their indices
+#                                         and for slow guests more time for the check before helm uninstall, less than Helm's own 5 minutes
 #   ib_write_bw                           gently, as vm/lib.sh has it: little in flight
 #   pods on two nodes                     on one node, unless there are two; their VFs are of one PF
 readonly SOFT_ROCE="s/ib_write_bw -d/ib_write_bw ${gentle[*]} -d/"
@@ -14,8 +15,9 @@ version=$(sed -n 's/^appVersion: "\?\([^"]*\)"\?$/\1/p' "$repo/manifests/helm/ra
 
 quick_start_node() {
     each_node "ctr -n k8s.io images import /mnt/node/tools.tar &&
-        ctr -n k8s.io images tag docker.io/library/railhead-tools:$version railhead.test/railhead-tools:$version docker.io/library/debian:12 &&
-        ctr -n k8s.io images tag railhead.test/railhead:1 railhead.test/railhead:$version"
+        ctr -n k8s.io images tag docker.io/library/railhead-tools:$version railhead.test/railhead-tools:$version &&
+        ctr -n k8s.io images tag railhead.test/railhead:1 railhead.test/railhead:$version &&
+        ctr -n k8s.io images tag railhead.test/railhead:2 railhead.test/railhead:newer"
 }
 
 # page_block N: its commands. page_blocks: how many there are.
@@ -52,6 +54,7 @@ page_prepare() {
     cat >"$work/page/bin/editor" <<END
 #!/bin/sh
 sed -i '$named; s/"pf": 0,/& "softRoce": true,/; s/"version": 1,/& "provision": { "vfs": 4 },/' "\$1"
+echo 'removalCheck: { timeoutSeconds: 290 }' >>"\$1"
 END
     if [ -x "$BIN/helm" ]; then ln -s "$BIN/helm" "$work/page/bin/helm"; else rendered_helm >"$work/page/bin/helm"; fi
     chmod 755 "$work/page/bin/editor" "$work/page/bin/helm"
@@ -86,13 +89,16 @@ uninstall_refused() {
 measured() { grep -E '^ *4096 +[0-9]+ +[0-9.]+ +[0-9.]+' "$work/page/said"; }
 # rdma_test: by railctl in the pods, which have the devices, unlike the DaemonSet's container.
 rdma_test() {
-    local address listener
+    local address listener status=0
     address=$(kubectl get pod rdma-server -o jsonpath='{.status.podIP}') || return
     kubectl exec rdma-server -- railctl rdma-test --listen "$address:18600" --wait 120 host &
     listener=$!
-    within 120 kubectl exec rdma-server -- grep -q ':48A8 ' /proc/net/tcp &&
-        kubectl exec rdma-client -- railctl rdma-test --duration 1 --size 4096 --depth 8 --timeout 18 host "$address:18600" || { kill "$listener"; return 1; }
-    kill "$listener"
+    within 120 kubectl exec rdma-server -- grep -q ':48A8 00000000:0000 0A ' /proc/net/tcp &&
+        kubectl exec rdma-client -- railctl rdma-test --duration 1 --size 4096 --depth 8 --timeout 18 host "$address:18600" || status=1
+    # It would outlive this kubectl, and keep the port.
+    kubectl exec rdma-server -- killall railctl
+    wait "$listener"
+    return $status
 }
 # indices_claimed: each node has an index, and the pods' addresses are of the blocks of both.
 indices_claimed() {
@@ -117,7 +123,7 @@ quick_start_checks() {
         if [[ $first == 'kubectl delete pod '* ]]; then
             printf 'quick start: %d commands and the pushes to a registry, %d:%02d minutes, %d MB of images, from nothing to ib_write_bw\n' \
                 "$commands" $((took / 60)) $((took % 60)) $((($(node stat -c %s /mnt/images/railhead-1.tar) + $(stat -c %s "$work/node/tools.tar")) / 1000000))
-            [ ! -x "$BIN/helm" ] || check 'helm uninstall is refused while pods have NICs' uninstall_refused
+            [ ! -x "$BIN/helm" ] || { helm_running_checks && check 'helm uninstall is refused while pods have NICs' uninstall_refused; }
         fi
         need "$first" run_block "$block"
         commands=$((commands + $(wc -l <"$work/page/block")))
@@ -132,4 +138,5 @@ quick_start_checks() {
     check '... the check before it is gone' not_there -n railhead job railhead-removal-check
     check '... as is the DaemonSet' not_there -n railhead daemonset railheadd
     check '... the node offers nothing' within "$LIMIT" offers 0
+    [ ! -x "$BIN/helm" ] || helm_suggest_checks
 }
