@@ -1,8 +1,9 @@
 #!/bin/bash
-# Runs in the guest: tests/support/vm/run-guest.sh -A arm64 -T leaves -b build/arm64 tests/guest/arm64.sh
+# Runs in the guest: tests/support/vm/run-guest.sh -A arm64 -T leaves -b build/arm64 tests/guest/arm64.sh [UNIT TEST...]
 #
 # The programs of arm64 on a kernel of arm64: two pods, each with a VF of a PF of its own, reach each other over the
-# wire, also by soft RoCE. DEL leaves nothing.
+# wire, also by soft RoCE. DEL leaves nothing. Unit tests run here and not under qemu-user, which refuses timers
+# that signal a thread: those end waiting for a lock.
 set -u
 # shellcheck source=tests/support/vm/lib.sh
 . "$SRC/tests/support/vm/lib.sh"
@@ -40,6 +41,7 @@ world() {
 }
 
 check 'the machine is of arm64' test "$(uname -m)" = aarch64
+for name in "$@"; do check "$name" "$BUILD/bin/$name"; done
 check 'two PFs with a VF each, and a switch' node
 before=$(world)
 for i in 0 1; do
