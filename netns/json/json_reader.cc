@@ -7,79 +7,12 @@
 #include <utility>
 
 #include "netns/base/text.h"
+#include "netns/json/strict_parser.h"
 
 namespace railhead {
 namespace {
 
 using Json = nlohmann::json;
-
-// Builds the value, and bounds the depth. It also finds what nlohmann::json accepts silently: duplicate keys,
-// and NUL characters, behind which the kernel would not see the rest of a path.
-class StrictBuilder : public nlohmann::json_sax<Json> {
- public:
-  bool null() override { return Put(nullptr); }
-  bool boolean(bool value) override { return Put(value); }
-  bool number_integer(number_integer_t value) override { return Put(value); }
-  bool number_unsigned(number_unsigned_t value) override { return Put(value); }
-  bool number_float(number_float_t value, const string_t&) override { return Put(value); }
-  bool string(string_t& text) override {
-    if (text.find('\0') == std::string::npos) return Put(std::move(text));
-    error_ = "field '" + field_ + "' holds a NUL character";
-    return false;
-  }
-  bool binary(binary_t&) override { return false; }
-  bool start_object(std::size_t) override { return Open(Json::object()); }
-  bool key(string_t& name) override {
-    field_ = name;
-    if (name.find('\0') != std::string::npos) {
-      error_ = "the name of a field holds a NUL character";
-      return false;
-    }
-    const auto [member, is_new] = open_.back()->emplace(name, nullptr);
-    member_ = &*member;
-    if (!is_new) error_ = "field '" + name + "' is there twice";
-    return is_new;
-  }
-  bool end_object() override { return Close(); }
-  bool start_array(std::size_t) override { return Open(Json::array()); }
-  bool end_array() override { return Close(); }
-  bool parse_error(std::size_t position, const std::string& token, const Json::exception&) override {
-    error_ = "no valid JSON at byte " + std::to_string(position);
-    const bool printable = std::ranges::all_of(token, [](char c) { return c >= ' ' && c < 0x7f; });
-    if (!token.empty() && token.size() < 40 && printable) error_ += " near '" + token + "'";
-    return false;
-  }
-  [[nodiscard]] const std::string& error() const { return error_; }
-  [[nodiscard]] Json Take() { return std::move(root_); }
-
- private:
-  bool Put(Json value) {
-    Place(std::move(value));
-    return true;
-  }
-  Json* Place(Json value) {
-    if (open_.empty()) return &(root_ = std::move(value));
-    if (open_.back()->is_object()) return &(*member_ = std::move(value));
-    return &open_.back()->emplace_back(std::move(value));
-  }
-  bool Open(Json empty) {
-    if (open_.size() == static_cast<std::size_t>(JsonDocument::kMaxDepth)) {
-      error_ = "nested deeper than " + std::to_string(JsonDocument::kMaxDepth);
-      return false;
-    }
-    open_.push_back(Place(std::move(empty)));
-    return true;
-  }
-  bool Close() {
-    open_.pop_back();
-    return true;
-  }
-  Json root_;
-  std::vector<Json*> open_;  // objects and arrays, the innermost last, which alone grows
-  Json* member_ = nullptr;   // of the innermost object: whose value comes next
-  std::string field_;        // the latest
-  std::string error_;
-};
 
 // A file with so many errors is not a configuration file at all.
 constexpr std::size_t kMostErrors = 100;
@@ -134,12 +67,10 @@ Result<JsonDocument> JsonDocument::Parse(std::string_view text, std::string what
   if (text.size() > max_size) {
     return Fail(ErrorCode::kMalformed, what + ": larger than " + std::to_string(max_size) + " bytes");
   }
-  StrictBuilder builder;
-  if (!Json::sax_parse(text.begin(), text.end(), &builder)) {
-    return Fail(ErrorCode::kMalformed, what + ": " + builder.error());
-  }
+  auto json = ParseStrictly(text, pointer);
+  if (!json) return Fail(ErrorCode::kMalformed, what + ": " + json.error());
   auto state = std::make_shared<State>();
-  state->json = builder.Take();
+  state->json = *std::move(json);
   state->what = std::move(what);
   state->pointer = std::move(pointer);
   return JsonDocument(std::move(state));

@@ -201,7 +201,7 @@ INSTANTIATE_TEST_SUITE_P(
         Refusal{R"({"version":1,"rails":[{"name":"a","pf":"p"},{"name":"b","pf":"q","table":100}]})",
                 "/rails/1/table: rail 'a' has table 100"},
         Refusal{R"({"version":1,"rails":[{"name":"a","pf":"p","vlan":1,"vlan":2}]})",
-                "field 'vlan' is there twice"},
+                "/rails/0/vlan: is there twice"},
         Refusal{R"({"version":1,"nodes":{"n":-1},"rails":[{"name":"a","pf":"p"}]})",
                 "/nodes/n: -1 is out of range"},
         Refusal{R"({"version":1,"nodes":{"n":1,"m":1},"rails":[{"name":"a","pf":"p"}]})",

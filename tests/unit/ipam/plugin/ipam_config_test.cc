@@ -112,7 +112,7 @@ TEST(BadConfiguration, TheIpamObject) {
 TEST(BadConfiguration, TwiceTheSameField) {
   const std::string config =
       R"({"cniVersion": "1.0.0", "name": "a", "ipam": {"type": "railhead-ipam", "subnet": "10.0.0.0/24", "subnet": "10.0.1.0/24"}})";
-  EXPECT_NE(AddWith(config).find("'subnet' is there twice"), std::string::npos) << AddWith(config);
+  EXPECT_NE(AddWith(config).find("/subnet: is there twice"), std::string::npos) << AddWith(config);
 }
 
 TEST(BadConfiguration, Oversized) {

@@ -34,6 +34,48 @@ TEST(JsonDocumentTest, RefusesWhatIsNoJson) {
   }
 }
 
+// The place of a syntax error: "byte N", and in a text of several lines also the line and column.
+std::string PlaceOfError(const std::string& text) {
+  const std::string error = ParseError(text);
+  constexpr std::string_view kBegin = "it: no valid JSON at ";
+  return error.starts_with(kBegin) ? error.substr(kBegin.size(), error.find(" near ") - kBegin.size())
+                                   : error;
+}
+
+TEST(JsonDocumentTest, SyntaxErrorsNameLineAndColumn) {
+  EXPECT_EQ(PlaceOfError("{\"a\" 1}"), "byte 6");
+  EXPECT_EQ(PlaceOfError("{\"a\" 1}\n"), "byte 6") << "one line: the byte is the column";
+  EXPECT_EQ(PlaceOfError("{\"a\" 1,\n\"b\": 2}"), "byte 6 (line 1, column 6)");
+  EXPECT_EQ(PlaceOfError("{\n  \"a\": 1\n  \"b\": 2\n}\n"), "byte 16 (line 3, column 5)");
+  EXPECT_EQ(PlaceOfError("{\r\n  \"a\": ?\r\n}"), "byte 11 (line 2, column 8)");
+  EXPECT_EQ(PlaceOfError("{\n\"a\": \"x\n\"}"), "byte 10 (line 2, column 8)") << "a line end within a string";
+  EXPECT_EQ(PlaceOfError("{\n  \"a\": 1\n"), "byte 12 (line 3, column 1)") << "where the end is missing";
+  EXPECT_EQ(PlaceOfError("\n\n"), "byte 3");
+}
+
+// A text in which `place` holds the faulty value is refused there, wherever that is.
+TEST(JsonDocumentTest, EveryRefusalNamesItsPlace) {
+  struct Case {
+    std::string before;  // the fault's value follows
+    std::string place;
+  };
+  for (const Case& one : std::vector<Case>{{"", ""},
+                                           {R"({"a":)", "/a"},
+                                           {"[1,[],", "/2"},
+                                           {R"({"a":{"b":[{},{"c~d/e":)", "/a/b/1/c~0d~1e"},
+                                           {R"({"z":{"k":1},"a":{"k":2},"k":[[[{"":)", "/k/0/0/0/"}}) {
+    EXPECT_EQ(ParseError(one.before + R"({"x":1,"y":{"x":2},"x":3)"),
+              "it: " + one.place + "/x: is there twice");
+    EXPECT_EQ(ParseError(one.before + R"("a\u0000")"),
+              "it: " + (one.place.empty() ? "/" : one.place) + ": holds a NUL character");
+    EXPECT_EQ(ParseError(one.before + R"({"a\u0000":1)"),
+              "it: " + (one.place.empty() ? "/" : one.place) + ": the name of a field holds a NUL character");
+  }
+  const auto part = JsonDocument::Parse(R"({"a":[{"b":1,"b":1}]})", "it", JsonDocument::kMaxSize, "/health");
+  ASSERT_FALSE(part);
+  EXPECT_EQ(part.error().message, "it: /health/a/0/b: is there twice");
+}
+
 TEST(JsonDocumentTest, IsWhatWasWritten) {
   for (
       const char* text :
@@ -48,8 +90,8 @@ TEST(JsonDocumentTest, IsWhatWasWritten) {
 }
 
 TEST(JsonDocumentTest, RefusesDuplicateKeysAtAnyDepth) {
-  EXPECT_EQ(ParseError(R"({"vlan":1,"vlan":2})"), "it: field 'vlan' is there twice");
-  EXPECT_EQ(ParseError(R"({"a":[{"b":{"c":1,"c":1}}]})"), "it: field 'c' is there twice");
+  EXPECT_EQ(ParseError(R"({"vlan":1,"vlan":2})"), "it: /vlan: is there twice");
+  EXPECT_EQ(ParseError(R"({"a":[{"b":{"c":1,"c":1}}]})"), "it: /a/0/b/c: is there twice");
   EXPECT_EQ(ParseError(R"({"a":{"x":1},"b":{"x":1},"x":2})"), "") << "different objects";
 }
 
@@ -58,9 +100,12 @@ TEST(JsonDocumentTest, BoundsDepthAndSize) {
     return std::string(static_cast<std::size_t>(depth), '[') +
            std::string(static_cast<std::size_t>(depth), ']');
   };
+  std::string deep = "it: ";
+  for (int i = 0; i < 32; ++i) deep += "/0";
+  deep += ": nested deeper than 32";
   EXPECT_EQ(ParseError(nested(32)), "");
-  EXPECT_EQ(ParseError(nested(33)), "it: nested deeper than 32");
-  EXPECT_EQ(ParseError(std::string(500000, '[')), "it: nested deeper than 32");
+  EXPECT_EQ(ParseError(nested(33)), deep);
+  EXPECT_EQ(ParseError(std::string(500000, '[')), deep);
   const std::string exactly = "\"" + std::string(JsonDocument::kMaxSize - 2, 'x') + "\"";
   EXPECT_EQ(ParseError(exactly), "");
   EXPECT_EQ(ParseError(exactly + " "), "it: larger than 1048576 bytes");
