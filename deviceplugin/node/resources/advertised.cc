@@ -66,10 +66,11 @@ Result<Plan> MakePlan(const Root& root, const ConfigSource& source, const invent
     RH_TRY(UseSriovdp(root, source, kSriovdpConfigPath, ddp, &plan));
     return plan;
   }
-  return Fail(ErrorCode::kNotFound, "reading the configuration " + path + ": no such file",
-              "put a fabric.json there: railctl install config --from DIRECTORY (docs/reference/fabric.md); "
-              "or start railheadd "
-              "with --fabric, or with --config-file for a config.json of sriov-network-device-plugin");
+  return Fail(
+      ErrorCode::kNotFound, "reading the configuration " + path + ": no such file",
+      "railctl fabric suggest proposes one, and railctl install config --from DIRECTORY puts it there "
+      "(docs/reference/fabric.md); or start railheadd with --fabric, or with --config-file for a config.json "
+      "of sriov-network-device-plugin");
 }
 
 std::vector<ExcludedDevice> NotAdvertised(const Plan& plan) {

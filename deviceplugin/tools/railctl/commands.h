@@ -86,6 +86,9 @@ void AddWhyCommand(CLI::App* app, const Root& root, int* status);
 // thread.
 int RunRailctl(int argc, char** argv);
 
+// That the file which a command needs does not exist.
+Error NoSuchFabric(const std::string& path);
+
 // The rails' PFs on this node, in the fabric's order. Errors: those of fabric.json; kNotFound without it.
 Result<std::vector<preflight::RailPf>> ReadRailPfs(const Root& root, const std::string& fabric);
 

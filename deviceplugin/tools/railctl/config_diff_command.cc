@@ -38,14 +38,14 @@ void PrintDiff(const Output& output, const ConfigDiff& diff) {
 int DiffConfig(const Root& root, const DiffArguments& arguments) {
   const auto text = ReadFile(root.Path(arguments.file));
   if (!text) return Refuse({text.error()}, arguments.output, kBadConfig);
-  if (!*text) {
-    return Refuse({{ErrorCode::kNotFound, "no such file: " + arguments.file, "name a fabric.json", 0}},
-                  arguments.output, kBadConfig);
-  }
+  if (!*text) return Refuse({NoSuchFabric(arguments.file)}, arguments.output, kBadConfig);
   if (const auto errors = fabric_follow::ErrorsInFabric(**text, arguments.file); !errors.empty())
     return Refuse(errors, arguments.output, kBadConfig);
   const auto before = ReadNodeConfig(root, arguments.from);
   if (!before) return Refuse({before.error()}, arguments.output, kBadConfig);
+  // A node without a fabric has nothing to compare with. A file that the command line names is to be there.
+  if (!*before && arguments.from != kFabricPath)
+    return Refuse({NoSuchFabric(arguments.from)}, arguments.output, kBadConfig);
   const auto after = ReadNodeConfig(root, arguments.file);
   if (!after) return Refuse({after.error()}, arguments.output, kBadConfig);
   const auto holders = ReadHolders(root);

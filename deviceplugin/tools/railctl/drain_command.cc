@@ -47,7 +47,12 @@ std::string DisplayName(const health::Drain& drain) {
 
 // Of a rail its PF.
 Result<std::string> DeviceOf(const Root& root, const std::string& target, const std::string& fabric) {
-  const Subject subject = RH_TRY(FindSubject(root, ReadNodeRecords(root, fabric), target));
+  auto found = FindSubject(root, ReadNodeRecords(root, fabric), target);
+  if (!found && !Exists(root.Path(fabric))) {
+    const Error none = NoSuchFabric(fabric);
+    found.error().hint = none.message + ", so this node knows no rail: " + none.hint;
+  }
+  const Subject subject = RH_TRY(std::move(found));
   if (!subject.IsDevice()) {
     const std::string devices = subject.devices.empty() ? "" : ": " + Join(subject.devices, ", ");
     return Fail(ErrorCode::kInvalid, "'" + target + "' is the " + subject.Title() + ", which has no drain",

@@ -53,10 +53,7 @@ std::optional<bool> CarrierOf(const Root& root, const std::string& netdev) {
 
 Result<std::vector<preflight::RailPf>> ReadRailPfs(const Root& root, const std::string& path) {
   const auto fabric = RH_TRY(ReadFabric(root, path));
-  if (!fabric) {
-    return Fail(ErrorCode::kNotFound, "no such file: " + root.Path(path),
-                "railctl install config puts it there");
-  }
+  if (!fabric) return Fail(NoSuchFabric(root.Path(path)));
   const auto inventory = RH_TRY(Discover(root, inventory::HostNetwork{}));
   const auto pfs = resources::PfsOfRails(*fabric, *inventory);
   std::vector<preflight::RailPf> ports;

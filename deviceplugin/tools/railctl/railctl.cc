@@ -122,4 +122,12 @@ int Complain(const Error& error, int status) {
   return status;
 }
 
+Error NoSuchFabric(const std::string& path) {
+  return {
+      ErrorCode::kNotFound, "no such file: " + path,
+      "railctl fabric suggest proposes one, and railctl install config --from DIRECTORY puts it in its place "
+      "(docs/reference/fabric.md)",
+      0};
+}
+
 }  // namespace railhead::railctl

@@ -9,6 +9,7 @@
 #include "deviceplugin/tools/railctl/commands.h"
 #include "deviceplugin/tools/railctl/output.h"
 #include "deviceplugin/tools/railctl/rail_filter.h"
+#include "netns/base/files.h"
 #include "netns/linux_kernel.h"
 
 namespace railhead::railctl {
@@ -29,6 +30,10 @@ std::optional<provision::Provision> Read(const Root& root, const VfsArguments& a
   auto provision = provision::ReadProvision(root, arguments.fabric);
   if (!provision) {
     *status = Complain(provision.error(), kBadConfig);
+    return std::nullopt;
+  }
+  if (!*provision && !Exists(root.Path(arguments.fabric))) {
+    *status = Complain(NoSuchFabric(arguments.fabric), kBadConfig);
     return std::nullopt;
   }
   if (!*provision) {
@@ -83,7 +88,7 @@ void AddVfsCommand(CLI::App* app, const Root& root, int* status) {
                                 {"railctl vfs plan --rail rail0 -o json", "one rail, for a script"}},
                    .statuses = {{kDone, "nothing is to be done"},
                                 {kFailed, "something is to be done, and is refused"},
-                                {kBadConfig, "fabric.json is invalid, or says nothing of VFs"},
+                                {kBadConfig, "fabric.json is missing or invalid, or says nothing of VFs"},
                                 {kChangesNeeded, "something is to be done"}}});
   plan->callback([&root, status, plan_arguments] { *status = Plan(root, *plan_arguments); });
 
@@ -96,7 +101,7 @@ void AddVfsCommand(CLI::App* app, const Root& root, int* status) {
                     {"railctl vfs apply --fabric /root/fabric.json", "of a file that is not installed yet"}},
        .statuses = {{kDone, "all PFs are as stated"},
                     {kFailed, "a PF was refused, or a change failed"},
-                    {kBadConfig, "fabric.json is invalid, or says nothing of VFs"}}});
+                    {kBadConfig, "fabric.json is missing or invalid, or says nothing of VFs"}}});
   apply->callback([&root, status, apply_arguments] { *status = Apply(root, *apply_arguments); });
 }
 

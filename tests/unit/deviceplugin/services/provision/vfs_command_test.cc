@@ -81,6 +81,15 @@ TEST_F(VfsCommandTest, NothingStatedIsStatus3) {
   }
 }
 
+TEST_F(VfsCommandTest, AMissingFileIsStatus3) {
+  for (const char* command : {"vfs plan", "vfs apply"}) {
+    const Ended ended = Railctl(command);
+    EXPECT_EQ(ended.status, 3);
+    EXPECT_NE(ended.err.find("no such file: /etc/railhead/fabric.json"), std::string::npos) << ended.err;
+    EXPECT_NE(ended.err.find("railctl fabric suggest"), std::string::npos) << ended.err;
+  }
+}
+
 TEST_F(VfsCommandTest, WhatIsWrongIsStatus3WithItsPointer) {
   WriteFabric(R"({"vfs": 2, "mtus": 3})");
   for (const char* command : {"vfs plan", "vfs apply", "config check /etc/railhead/fabric.json"}) {

@@ -22,6 +22,7 @@
 #include "deviceplugin/tools/railctl/commands.h"
 #include "netns/base/files.h"
 #include "netns/base/node.h"
+#include "netns/base/text.h"
 #include "tests/support/daemon/two_rails.h"
 #include "tests/support/eventually.h"
 #include "tests/support/process.h"
@@ -236,6 +237,30 @@ TEST_F(RailctlReportTest, AnUnknownRailIsAnErrorWithTheKnownOnes) {
         << command[0] << wrong.err;
     EXPECT_EQ(wrong.out, "") << command[0];
   }
+}
+
+// A wrong path says that the file is missing, not what a file without the wanted part would lack.
+TEST_F(RailctlReportTest, AMissingFabricIsNamed) {
+  CLI::App app("railctl", "railctl");
+  int status = 0;
+  railctl::AddCommands(&app, root_, &status);
+  std::set<std::string> tried;
+  for (const help::Command& command : help::AllCommands(app, "railctl")) {
+    const CLI::Option* fabric = command.app->get_option_no_throw("--fabric");
+    if (fabric == nullptr || fabric->get_description().ends_with("none, if there is no such file")) continue;
+    auto arguments = Split(command.path, ' ');
+    arguments.erase(arguments.begin());
+    if (command.app->get_option_no_throw("TARGET") != nullptr) arguments.emplace_back("rail0");
+    arguments.insert(arguments.end(), {"--fabric", "/nowhere.json"});
+    const auto ended = Run(arguments);
+    const std::string said = ended.out + ended.err;
+    EXPECT_NE(ended.status, 0) << command.path;
+    EXPECT_NE(said.find("no such file: "), std::string::npos) << command.path << "\n" << said;
+    EXPECT_NE(said.find("/nowhere.json"), std::string::npos) << command.path << "\n" << said;
+    EXPECT_NE(said.find("railctl fabric suggest"), std::string::npos) << command.path << "\n" << said;
+    tried.insert(command.path);
+  }
+  EXPECT_TRUE(tried.contains("railctl vfs plan") && tried.contains("railctl drain"));
 }
 
 class WatchTest : public RailctlReportTest {

@@ -230,7 +230,12 @@ TEST_F(ConfigDiffTest, StatusesAndForms) {
   const auto from = Run({"/new.json", "--from", "/before.json"});
   EXPECT_EQ(from.status, 4) << from.err;
   EXPECT_NE(from.out.find("mtu 9000 -> 4200"), std::string::npos) << from.out;
-  EXPECT_EQ(Run({"/none.json"}).status, 3);
+  for (const std::vector<std::string>& arguments :
+       {std::vector<std::string>{"/none.json"}, {"/new.json", "--from", "/none.json"}}) {
+    const auto missing = Run(arguments);
+    EXPECT_EQ(missing.status, 3);
+    EXPECT_NE(missing.err.find("no such file: /none.json"), std::string::npos) << missing.err;
+  }
   EXPECT_EQ(Run({}).status, 2);
 }
 
