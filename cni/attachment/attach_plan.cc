@@ -206,8 +206,10 @@ Result<void> NameByRail(std::vector<DevicePlan>& plans) {
            : number > 0 ? rail + "-" + std::to_string(number)
                         : rail;
     if (!IsInterfaceName(name) || name == "lo") {
-      return Fail(ErrorCode::kInvalid, "'" + name + "', from rail '" + rail + "', is not an interface name",
-                  "interfaces get the names of their rails: give the rail a name of at most 13 characters");
+      return Fail(
+          ErrorCode::kInvalid, "'" + name + "', from rail '" + rail + "', is not an interface name",
+          "interfaces get the names of their rails: give the rail a name of at most 13 characters, such "
+          "as rail0");
     }
     if (!names.insert(name).second) {
       return Fail(ErrorCode::kInvalid, "two devices of this pod would both be called '" + name + "'",

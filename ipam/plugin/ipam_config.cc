@@ -10,6 +10,7 @@
 #include <utility>
 #include <vector>
 
+#include "cni/fabric/add_refusals.h"
 #include "cni/fabric/fabric.h"
 #include "cni/fabric/node_index.h"
 #include "ipam/plugin/fields.h"
@@ -96,23 +97,14 @@ Result<const Rail*> FindRail(const Fabric& fabric, const PoolFields& fields, con
               nearest ? "did you mean '" + *nearest + "'?" : "it has: " + Join(names, ", "));
 }
 
-// Why the node's index gives it no range.
-std::string IndexText(const Fabric& fabric, std::optional<int> index) {
-  if (index) return "index " + std::to_string(*index);
-  if (!fabric.nodes.empty()) return "not listed in 'nodes'";
-  return "no index: the fabric has neither 'nodes' nor a store of type kubernetes";
-}
-
 Result<std::vector<IpRange>> RangesOfNode(const Fabric& fabric, const Rail& rail, const std::string& where,
                                           FabricSource& source) {
   const std::string node = RH_TRY(source.Node());
   if (auto ranges = rail.RangesOf(node, std::nullopt); !ranges.empty()) return ranges;
   const auto index = RH_TRY_WRAP(source.Index(), where);
   if (auto ranges = rail.RangesOf(node, index); !ranges.empty()) return ranges;
-  return Fail(ErrorCode::kInvalid,
-              where + " has no address range for node '" + node + "' (" + IndexText(fabric, index) + ")",
-              "add the node to nodeRanges by name or index, or give nodeBlock and the node's index in nodes; "
-              "the name comes from /etc/railhead/node-name, else it is the host name");
+  return Fail(
+      Wrap(WhyNoRange(fabric, rail, node, index), where + " has no address range for node '" + node + "'"));
 }
 
 std::vector<CniRoute> RoutesOf(const Rail& rail, const std::optional<IpAddress>& gateway) {

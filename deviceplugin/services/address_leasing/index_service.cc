@@ -7,7 +7,7 @@
 
 #include "deviceplugin/services/address_leasing/kube_store.h"
 #include "deviceplugin/services/address_leasing/leasing_service.h"
-#include "ipam/store/range.h"
+#include "deviceplugin/services/address_leasing/node_addresses.h"
 #include "ipam/store/store.h"
 #include "netns/base/node.h"
 #include "netns/base/text.h"
@@ -33,18 +33,6 @@ IndexFile FileBelow(const Root& root) {
           [root] { return ReadHeldAddresses(root); }};
 }
 
-// Whether pods of node (`name`, `index`) can get an address of the rail: exclusions may cover its whole
-// range.
-bool HasAddress(const Rail& rail, const std::string& name, int index) {
-  ipam::RangeSpec spec;
-  spec.ranges = rail.RangesOf(name, index);
-  if (spec.ranges.empty() || !rail.subnet) return false;
-  spec.subnet = *rail.subnet;
-  spec.exclusions = rail.Excluded();
-  spec.gateway = rail.gateway;
-  return ipam::RangeSet::Make(spec).has_value();
-}
-
 }  // namespace
 
 std::optional<IndexNeeds> IndexNeedsOf(const Fabric& fabric, const std::string& name) {
@@ -53,9 +41,10 @@ std::optional<IndexNeeds> IndexNeedsOf(const Fabric& fabric, const std::string& 
   needs.listed = fabric.IndexOf(name);
   if (!fabric.nodes.empty() && !needs.listed) return std::nullopt;
   needs.reuse_delay = ReuseDelayOf(fabric);
-  needs.fits = [rails = fabric.rails, name](int index) {
-    return std::ranges::all_of(
-        rails, [&](const Rail& rail) { return !rail.UsesIndex() || HasAddress(rail, name, index); });
+  needs.fits = [fabric, name](int index) {
+    return std::ranges::all_of(fabric.rails, [&](const Rail& rail) {
+      return !rail.UsesIndex() || !WhyNoAddress(fabric, rail, name, index);
+    });
   };
   return needs;
 }

@@ -1,10 +1,14 @@
 // Whether the fabric is described, and this node has its rails.
 #include <algorithm>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <string>
 #include <string_view>
 
+#include "cni/fabric/add_refusals.h"
+#include "deviceplugin/services/address_leasing/node_addresses.h"
 #include "deviceplugin/tools/doctor/checks.h"
+#include "netns/base/text.h"
 
 namespace railhead::doctor {
 namespace {
@@ -20,6 +24,13 @@ void NoteRulesForAll(const NetworkPolicy& policy, Verdict& verdict) {
   }
 }
 
+void NoteRailNames(const Fabric& fabric, Verdict& verdict) {
+  for (const Rail& rail : fabric.rails) {
+    if (const auto why = WhyNoInterfaceName(fabric, rail))
+      verdict.Note(rail.name + ": " + why->message, why->hint);
+  }
+}
+
 }  // namespace
 
 Verdict CheckFabric(const NodeFacts& facts) {
@@ -32,6 +43,7 @@ Verdict CheckFabric(const NodeFacts& facts) {
   if (facts.fabric) {
     verdict.Ok(std::to_string(facts.fabric->rails.size()) + " rails");
     NoteRulesForAll(facts.fabric->policy, verdict);
+    NoteRailNames(*facts.fabric, verdict);
     return verdict;
   }
   if (facts.sriovdp_config) {
@@ -69,16 +81,48 @@ Verdict CheckRails(const NodeFacts& facts) {
   return verdict;
 }
 
+namespace {
+
+// Whether pods' networks may have addresses that the fabric does not give.
+bool MayBringAddresses(const NetworkPolicy& policy) {
+  return std::ranges::any_of(policy.rules, [](const NetworkRule& rule) {
+    return !rule.ipam_types.empty() || rule.keys.contains("*") || rule.keys.contains("addresses") ||
+           rule.keys.contains("ips");
+  });
+}
+
+bool NeedsIndex(const NodeFacts& facts, const Rail& rail) {
+  return rail.UsesIndex() && !rail.node_ranges.contains(facts.node);
+}
+
+// The rails of this node of which its pods get no address. Without a listed index, those that need one are
+// left out: railheadd claims only an index that has addresses.
+void FindRailsWithoutAddresses(const NodeFacts& facts, std::optional<int> listed, Verdict& verdict) {
+  const Fabric& fabric = *facts.fabric;
+  for (const Rail& rail : fabric.rails) {
+    if (facts.pfs_unknown.empty() && !Contains(facts.pfs, rail.name, &PfFacts::rail)) continue;
+    if (!listed && NeedsIndex(facts, rail)) continue;
+    const auto why = address_leasing::WhyNoAddress(fabric, rail, facts.node, listed);
+    if (!why) continue;
+    const std::string text = rail.name + ": pods get no address: " + why->message;
+    if (DividesNothing(fabric, rail) && MayBringAddresses(fabric.policy)) {
+      verdict.Note(text, why->hint + ", unless networks bring addresses of their own");
+    } else {
+      verdict.Fail(text, why->hint);
+    }
+  }
+}
+
+}  // namespace
+
 Verdict CheckIndex(const NodeFacts& facts) {
   Verdict verdict;
   if (!facts.fabric) return verdict.Skip("fabric.json is missing or invalid");
   const Fabric& fabric = *facts.fabric;
-  const auto needs_index = [&](const Rail& rail) {
-    return rail.UsesIndex() && !rail.node_ranges.contains(facts.node);
-  };
-  if (std::ranges::none_of(fabric.rails, needs_index))
-    return verdict.Ok("no rail gives this node addresses by its index");
   const auto listed = fabric.IndexOf(facts.node);
+  FindRailsWithoutAddresses(facts, listed, verdict);
+  if (std::ranges::none_of(fabric.rails, [&](const Rail& rail) { return NeedsIndex(facts, rail); }))
+    return verdict.Ok("no rail gives this node addresses by its index");
   if (listed) verdict.Ok("index " + std::to_string(*listed) + " of `nodes`");
   if (!listed && !fabric.ClaimsIndices()) {
     return verdict.Fail(

@@ -1,5 +1,7 @@
 // railctl config check and railctl config schema; config_diff_command.cc has railctl config diff.
+#include <algorithm>
 #include <cstdio>
+#include <iterator>
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <string>
@@ -13,6 +15,7 @@
 #include "deviceplugin/support/help/help.h"
 #include "deviceplugin/tools/railctl/commands.h"
 #include "deviceplugin/tools/railctl/config_sections.h"
+#include "deviceplugin/tools/railctl/config_warnings.h"
 #include "deviceplugin/tools/railctl/output.h"
 #include "netns/base/files.h"
 #include "netns/json/record_io.h"
@@ -60,16 +63,11 @@ std::vector<Error> ErrorsIn(const Root& root, const resources::ConfigSource& sou
   return fabric_follow::ErrorsInFabric(**text, path);
 }
 
-// A valid fabric can still leave every node without addresses.
-void WarnOfMissingIndices(const Root& root, const resources::ConfigSource& source, resources::Plan* plan) {
+void AddWarnings(const Root& root, const resources::ConfigSource& source, resources::Plan* plan) {
   if (!source.fabric) return;
   const auto fabric = ReadFabric(root, *source.fabric);
-  if (!fabric || !*fabric || !(*fabric)->UsesIndices()) return;
-  if (!(*fabric)->nodes.empty() || (*fabric)->keeps_indices) return;
-  plan->warnings.push_back({ErrorCode::kInvalid,
-                            *source.fabric + ": rails give addresses by the nodes' indices, but no node has "
-                                             "one: 'nodes' and a store of type kubernetes are missing",
-                            "list the nodes in 'nodes', or set addresses.store.type to kubernetes", 0});
+  if (!fabric || !*fabric) return;
+  std::ranges::move(WarningsOf(**fabric, *source.fabric), std::back_inserter(plan->warnings));
 }
 
 int CheckConfig(const Root& root, const ConfigArguments& arguments) {
@@ -79,10 +77,10 @@ int CheckConfig(const Root& root, const ConfigArguments& arguments) {
     return Refuse(errors, arguments.output, kBadConfig);
   auto plan = PlanOnThisNode(root, *source);
   if (!plan) return Refuse({plan.error()}, arguments.output, kBadConfig);
-  WarnOfMissingIndices(root, *source, &*plan);
+  AddWarnings(root, *source, &*plan);
   arguments.output.Print(Checked{*plan}, [](const Checked& checked) {
     for (const Error& warning : checked.plan.warnings)
-      (void)std::fprintf(stderr, "warning: %s\n", warning.message.c_str());
+      (void)std::fprintf(stderr, "warning: %s\n", Describe(warning).c_str());
     return "ok\n" + PlanAsText(checked.plan);
   });
   return kDone;

@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include "cni/fabric/add_refusals.h"
 #include "tests/support/temp_root.h"
 
 namespace railhead {
@@ -297,6 +298,20 @@ TEST(FabricTest, RangesByNameIndexAndBlock) {
   EXPECT_EQ(Shares(blocks.RangesOf("m", 3)), "10.0.0.192-10.0.0.255");
   EXPECT_EQ(Shares(blocks.RangesOf("m", 4)), "") << "the subnet has four blocks";
   EXPECT_EQ(Shares(blocks.RangesOf("m", std::nullopt)), "");
+}
+
+TEST(FabricTest, AnIndexBeyondTheBlocksIsNamedWithTheirNumber) {
+  for (int length = 24; length <= 32; ++length) {
+    const Fabric fabric = Read(
+        WithRail(R"("subnet":"10.0.0.0/24","nodeBlock":)" + std::to_string(length), R"("nodes":{"m":1})"));
+    const Rail& rail = fabric.rails[0];
+    const int blocks = 1 << (length - 24);
+    EXPECT_FALSE(rail.RangesOf("m", blocks - 1).empty());
+    ASSERT_TRUE(rail.RangesOf("m", blocks).empty());
+    EXPECT_EQ(WhyNoRange(fabric, rail, "m", blocks).message, "index " + std::to_string(blocks) +
+                                                                 " is beyond the " + std::to_string(blocks) +
+                                                                 " blocks of 10.0.0.0/24");
+  }
 }
 
 TEST(FabricTest, BlocksDoNotWrapAround) {

@@ -1,7 +1,9 @@
 // Which address railhead-ipam gives.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <chrono>
+#include <map>
 #include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
@@ -223,12 +225,13 @@ TEST_F(RailTest, ByBlockOfTheNode) {
 }
 
 TEST_F(RailTest, WithoutARangeForThisNode) {
-  for (const char* rail : {"rail0", "rail1"}) {
+  const std::map<std::string, std::string> missing = {{"rail0", "nodeRanges"}, {"rail1", "'nodes'"}};
+  for (const auto& [rail, key] : missing) {
     SetNode("gamma");
     const std::string error = Add("a", rail).Error();
     EXPECT_EQ(error.substr(0, 2), "7:") << error;
     EXPECT_NE(error.find("node 'gamma'"), std::string::npos) << error;
-    EXPECT_NE(error.find("nodeRanges"), std::string::npos) << error;
+    EXPECT_NE(error.find(key), std::string::npos) << error;
   }
 }
 
@@ -277,6 +280,38 @@ TEST_F(RailTest, RailsThatAreNone) {
   EXPECT_NE(Add("a", "zzz").Error().find("it has: rail0, rail1, bare"), std::string::npos);
   EXPECT_EQ(Add("a", "bare").Error(),
             "7: /etc/railhead/fabric.json: rail 'bare' has no subnet; add 'subnet' to the rail");
+}
+
+// Each message says why this node has no range, and asks for what is missing alone.
+TEST_F(RailTest, NodesWithoutARange) {
+  SetNode("beta");
+  const std::string begin =
+      "7: /etc/railhead/fabric.json: rail 'rail1' has no address range for node 'beta': ";
+  const auto error = [&](const auto& change) {
+    json fabric = Fabric();
+    change(fabric, fabric["rails"][1]);
+    SetFabric(fabric);
+    const std::string text = Add("a", "rail1").Error();
+    EXPECT_EQ(text.rfind(begin, 0), 0U) << text;
+    return text.substr(std::min(begin.size(), text.size()));
+  };
+  EXPECT_EQ(error([](json& fabric, json&) { fabric["nodes"]["beta"] = 16; }),
+            "index 16 is beyond the 16 blocks of 10.101.0.0/24; give the node an unused index below 16 in "
+            "nodes, or "
+            "the rail a larger subnet or smaller blocks");
+  EXPECT_EQ(error([](json&, json& rail) {
+              rail.erase("nodeBlock");
+            }).rfind("nothing divides its subnet among the nodes; give the rail a nodeBlock", 0),
+            0U);
+  const std::string unlisted = error([](json& fabric, json&) { fabric["nodes"].erase("beta"); });
+  EXPECT_EQ(unlisted.rfind("'nodes' does not list 'beta'; list the node in nodes", 0), 0U) << unlisted;
+  EXPECT_NE(unlisted.find("/etc/railhead/node-name"), std::string::npos) << unlisted;
+  EXPECT_EQ(error([](json& fabric, json&) { fabric.erase("nodes"); }).rfind("nodes have no index: ", 0), 0U);
+  EXPECT_EQ(error([](json&, json& rail) {
+              rail.erase("nodeBlock");
+              rail["nodeRanges"] = {{"alpha", "10.101.0.8/29"}};
+            }).rfind("nodeRanges has neither 'beta' nor its index 7; add the node to nodeRanges", 0),
+            0U);
 }
 
 TEST_F(RailTest, ABrokenFabricIsNamedByPointerAndDelStillWorks) {

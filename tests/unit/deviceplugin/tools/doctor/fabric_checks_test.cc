@@ -60,6 +60,49 @@ TEST(IndexCheckTest, ListedClaimedAndMissing) {
   Expect(doctor::CheckIndex(node), Status::kOk, "index 7 of `nodes`");
 }
 
+// Of a node with rails whose pods get no address, each ADD there fails.
+TEST(IndexCheckTest, RailsWithoutAddresses) {
+  doctor::NodeFacts node = WithRail([](Rail* rail) { rail->subnet = IpPrefix::Parse("10.0.0.0/16"); });
+  node.index_problems = std::vector<NodeIndexProblem>{};
+  Expect(doctor::CheckIndex(node), Status::kFailure,
+         "rail0: pods get no address: nothing divides its subnet among the nodes");
+  Fabric fabric = *node.fabric;
+  const auto check = [&] {
+    node.fabric = fabric;
+    return doctor::CheckIndex(node);
+  };
+  NetworkRule rule;
+  rule.ipam_types = {"static"};
+  fabric.policy.rules = {rule};
+  Expect(check(), Status::kNote, "nothing divides its subnet among the nodes");
+  fabric.nodes = {{"node0", 9999}, {"node1", 1}};
+  for (Rail& rail : fabric.rails) rail.node_block = 26;
+  Expect(check(), Status::kFailure,
+         "rail0: pods get no address: index 9999 is beyond the 1024 blocks of 10.0.0.0/16");
+  fabric.nodes["node0"] = 1023;
+  EXPECT_EQ(check().status(), Status::kOk);
+  fabric.rails[1].node_block.reset();
+  fabric.rails[1].node_ranges = {{"node1", {*IpRange::Parse("10.0.0.10-10.0.0.20")}}};
+  Expect(check(), Status::kFailure,
+         "rail1: pods get no address: nodeRanges has neither 'node0' nor its index 1023");
+  node.pfs.pop_back();
+  EXPECT_EQ(check().status(), Status::kOk) << "the node does not have that rail";
+  node.pfs_unknown = "sysfs";
+  Expect(check(), Status::kFailure, "rail1: pods get no address");
+  fabric.rails[1].node_ranges["node0"] = {*IpRange::Parse("10.0.0.1")};
+  fabric.rails[1].gateway = IpAddress::Parse("10.0.0.1");
+  Expect(check(), Status::kFailure, "no address left to hand out");
+  fabric.rails.pop_back();
+  fabric.nodes.clear();
+  fabric.keeps_indices = true;
+  EXPECT_EQ(check().status(), Status::kOk) << "railheadd claims an index that has addresses";
+}
+
+TEST(FabricChecksTest, NotesRailsThatCannotNameInterfaces) {
+  doctor::NodeFacts node = WithRail([](Rail* rail) { rail->name += "-with-a-long-name"; });
+  Expect(doctor::CheckFabric(node), Status::kNote, "interfaces cannot be named after the rail");
+}
+
 TEST(IndexCheckTest, ProblemsOfTheClaim) {
   using Kind = NodeIndexProblem::Kind;
   doctor::NodeFacts node = WithRail([](Rail* rail) { rail->node_block = 26; });

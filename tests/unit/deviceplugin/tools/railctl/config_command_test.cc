@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include "netns/base/files.h"
+#include "netns/base/text.h"
 #include "tests/support/daemon/two_rails.h"
 
 namespace railhead::testing {
@@ -103,6 +104,82 @@ TEST_F(ConfigCommandTest, CheckWarnsOfIndicesThatNoNodeHas) {
     const Ended fine = check(more);
     EXPECT_EQ(fine.status, 0) << fine.err;
     EXPECT_EQ(fine.err.find("indices"), std::string::npos) << fine.err;
+  }
+}
+
+// Each of these files is valid, since networks can bring what it lacks.
+struct Warned {
+  std::string name;
+  std::string fabric;    // behind its version
+  std::string warnings;  // "POINTER: ... words", all of them in this order, one a line; "": none
+};
+
+const std::vector<Warned>& WarnedFabrics() {
+  static const std::string rail = R"("rails": [{"name": "r", "pf": "pf0", "subnet": "10.0.0.0/16")";
+  static const std::vector<Warned> fabrics = {
+      {"NothingDivides", R"("nodes": {"n": 0}, )" + rail + "}]",
+       "/rails/0/subnet: no node gives addresses of r: nothing divides its subnet"},
+      {"NothingDividesTwo",
+       R"("rails": [{"name": "a", "pf": "pf0"}, {"name": "b", "pf": "pf1", "subnet": "10.0.0.0/16"},
+                    {"name": "c", "pf": 0, "subnet": "10.1.0.0/16"}])",
+       "/rails/1/subnet: no node gives addresses of b, c: "},
+      {"BlocksOfAStore",
+       R"("addresses": {"store": {"type": "etcd", "etcd": {"endpoints": ["http://e:2379"]}}}, )" + rail +
+           "}]",
+       ""},
+      {"BeyondTheBlocks",
+       R"("nodes": {"a": 1023, "n/1": 1024, "o": 9999}, )" + rail + R"(, "nodeBlock": 26}])",
+       "/nodes/n~11: pods there get no address of r: index 1024 is beyond the 1024 blocks of 10.0.0.0/16; "
+       "nor do "
+       "pods of 1 other nodes"},
+      {"NotInTheRanges",
+       R"("nodes": {"a": 0, "b": 1}, )" + rail +
+           R"(, "nodeRanges": {"0": "10.0.0.0/24", "c": "10.0.1.0/24"}}])",
+       "/nodes/b: pods there get no address of r: nodeRanges has neither 'b' nor its index 1"},
+      {"ExcludedBlock",
+       R"("nodes": {"a": 0, "b": 1}, )" + rail + R"(, "nodeBlock": 24, "exclude": ["10.0.1.0/24"]}])",
+       "/nodes/b: pods there get no address of r: subnet 10.0.0.0/16 has no address left"},
+      {"FullBlocks", R"("nodes": {"a": 0, "b": 255}, )" + rail + R"(, "nodeBlock": 24}])", ""},
+      {"NoIndices", rail + R"(, "nodeBlock": 26}])", "/nodes: rails give addresses by the nodes' indices"},
+      {"LongName", R"("rails": [{"name": "rail-zero-with-a-long-name", "pf": "pf0"}])",
+       "/rails/0/name: interfaces cannot be named after the rail: 'rail-zero-with-a-long-name' is not an"},
+      {"Fourteen",
+       R"("rails": [{"name": "fourteen-chars", "pf": "pf0"}, {"name": "thirteen-char", "pf": "pf1"}])",
+       "/rails/0/name: interfaces cannot be named after the rail: 'fourteen-chars-1', of a second device"},
+      {"Loopback", R"("rails": [{"name": "lo", "pf": "pf0"}, {"name": "eth0", "pf": "pf1"}])",
+       "/rails/0/name: interfaces cannot be named after the rail: each pod has an interface lo\n"
+       "/rails/1/name: interfaces cannot be named after the rail: pods have an interface eth0"},
+      {"Colliding",
+       R"("rails": [{"name": "a", "pf": "pf0"}, {"name": "a-2", "pf": "pf1"}, {"name": "nic1", "pf": 2},
+                    {"name": "b-2", "pf": 3}, {"name": "nic", "pf": 4}])",
+       "/rails/1/name: interfaces cannot be named after the rail: a further device of rail a is also\n"
+       "/rails/2/name: interfaces cannot be named after the rail: a NIC without a rail"},
+      {"NoName", R"("rails": [{"name": "a:b", "pf": "pf0"}, {"name": "50%", "pf": "pf1"}])",
+       "/rails/0/name: interfaces cannot be named after the rail: 'a:b' is not\n"
+       "/rails/1/name: interfaces cannot be named after the rail: '50%' is not"},
+  };
+  return fabrics;
+}
+
+TEST_F(ConfigCommandTest, CheckWarnsOfWhatAddRefuses) {
+  for (const Warned& one : WarnedFabrics()) {
+    sysfs_.Write("/fabric.json", R"({"version": 1, )" + one.fabric + "}");
+    const Ended checked = Railctl("config check /fabric.json");
+    EXPECT_EQ(checked.status, 0) << one.name << ": " << checked.err;
+    const Json json = Json::parse(Railctl("config check /fabric.json -o json").out, nullptr, false);
+    std::vector<std::string> wanted =
+        one.warnings.empty() ? std::vector<std::string>{} : Split(one.warnings, '\n');
+    std::vector<std::string> found;
+    for (const Json& warning : json["plan"].value("warnings", Json::array())) {
+      const std::string message = warning;
+      if (message.starts_with("/fabric.json: /")) found.push_back(message.substr(14));
+    }
+    ASSERT_EQ(found.size(), wanted.size()) << one.name << ": " << json;
+    for (std::size_t i = 0; i < found.size(); ++i) {
+      EXPECT_TRUE(found[i].starts_with(wanted[i])) << one.name << ": " << found[i];
+      EXPECT_NE(checked.err.find("warning: /fabric.json: " + found[i] + "; "), std::string::npos)
+          << one.name << ": " << checked.err;
+    }
   }
 }
 

@@ -1,0 +1,84 @@
+#include "cni/fabric/add_refusals.h"
+
+#include <algorithm>
+#include <cstdint>
+#include <string_view>
+
+#include "cni/protocol/plugin.h"
+
+namespace railhead {
+namespace {
+
+constexpr const char* kNodesName = "; the name comes from /etc/railhead/node-name, else it is the host name";
+
+Error BeyondBlocks(const Rail& rail, int index) {
+  // An int has at most 31 bits, so RangesOf() has a block for each index of a larger difference.
+  const std::string blocks = std::to_string(std::uint64_t{1} << (*rail.node_block - rail.subnet->length));
+  return {
+      ErrorCode::kInvalid,
+      "index " + std::to_string(index) + " is beyond the " + blocks + " blocks of " + rail.subnet->ToString(),
+      "give the node an unused index below " + blocks +
+          " in nodes, or the rail a larger subnet or smaller blocks",
+      0};
+}
+
+Error WithoutIndex(const Fabric& fabric, const std::string& node) {
+  const std::string hint = "list the node in nodes with an unused index";
+  if (!fabric.nodes.empty())
+    return {ErrorCode::kInvalid, "'nodes' does not list '" + node + "'", hint + kNodesName, 0};
+  return {ErrorCode::kInvalid,
+          "nodes have no index: the fabric has neither 'nodes' nor a store of type kubernetes", hint, 0};
+}
+
+bool IsNumber(std::string_view text) {
+  return !text.empty() && text.find_first_not_of("0123456789") == std::string_view::npos;
+}
+
+std::string NameFault(const Fabric& fabric, const std::string& name) {
+  if (name == "lo") return "each pod has an interface lo already";
+  if (name == "eth0") return "pods have an interface eth0 already, of the cluster's default network";
+  if (!IsInterfaceName(name)) return "'" + name + "' is not an interface name";
+  if (const std::string second = name + "-1"; !IsInterfaceName(second))
+    return "'" + second + "', of a second device of the rail, is not an interface name";
+  if (name.starts_with("nic") && IsNumber(name.substr(3)))
+    return "a NIC without a rail is also called " + name;
+  const auto dash = name.rfind('-');
+  if (dash != std::string::npos && IsNumber(name.substr(dash + 1)) &&
+      fabric.FindRail(name.substr(0, dash)) != nullptr)
+    return "a further device of rail " + name.substr(0, dash) + " is also called " + name;
+  return "";
+}
+
+}  // namespace
+
+bool DividesNothing(const Fabric& fabric, const Rail& rail) {
+  return rail.subnet && !fabric.Leases(rail) && rail.node_ranges.empty() && !rail.node_block;
+}
+
+Error WhyNoRange(const Fabric& fabric, const Rail& rail, const std::string& node, std::optional<int> index) {
+  if (rail.node_block && index) return BeyondBlocks(rail, *index);
+  if (rail.node_block) return WithoutIndex(fabric, node);
+  if (!rail.node_ranges.empty()) {
+    return {ErrorCode::kInvalid,
+            index ? "nodeRanges has neither '" + node + "' nor its index " + std::to_string(*index)
+                  : "nodeRanges does not have '" + node + "', which has no index",
+            std::string("add the node to nodeRanges by its name or index") + kNodesName, 0};
+  }
+  return {
+      ErrorCode::kInvalid, "nothing divides its subnet among the nodes",
+      "give the rail a nodeBlock and each node its index in nodes; or nodeRanges; or set a cluster store in "
+      "addresses.store",
+      0};
+}
+
+std::optional<Error> WhyNoInterfaceName(const Fabric& fabric, const Rail& rail) {
+  const std::string fault = NameFault(fabric, rail.name);
+  if (fault.empty()) return std::nullopt;
+  return Error{
+      ErrorCode::kInvalid, "interfaces cannot be named after the rail: " + fault,
+      "give the rail a name of at most 13 characters, such as rail0; any name does where each network "
+      "has one device",
+      0};
+}
+
+}  // namespace railhead

@@ -1,0 +1,96 @@
+#include "deviceplugin/tools/railctl/config_warnings.h"
+
+#include <cstddef>
+#include <map>
+#include <optional>
+#include <utility>
+
+#include "cni/fabric/add_refusals.h"
+#include "deviceplugin/services/address_leasing/node_addresses.h"
+#include "netns/base/text.h"
+#include "netns/json/json_reader.h"
+
+namespace railhead::railctl {
+namespace {
+
+using Warnings = std::vector<Error>;
+
+void WarnOfMissingIndices(const Fabric& fabric, const std::string& what, Warnings& warnings) {
+  if (!fabric.UsesIndices() || !fabric.nodes.empty() || fabric.keeps_indices) return;
+  warnings.push_back(
+      {ErrorCode::kInvalid,
+       what + ": /nodes: rails give addresses by the nodes' indices, but no node has one: 'nodes' "
+              "and a store of type kubernetes are missing",
+       "list the nodes in 'nodes', or set addresses.store.type to kubernetes", 0});
+}
+
+void WarnOfUndividedSubnets(const Fabric& fabric, const std::string& what, Warnings& warnings) {
+  std::vector<std::string> rails;
+  std::string pointer;
+  std::optional<Error> why;
+  for (std::size_t i = 0; i < fabric.rails.size(); ++i) {
+    const Rail& rail = fabric.rails[i];
+    if (!DividesNothing(fabric, rail)) continue;
+    if (rails.empty()) pointer = "/rails/" + std::to_string(i) + "/subnet";
+    if (rails.empty()) why = WhyNoRange(fabric, rail, {}, std::nullopt);
+    rails.push_back(rail.name);
+  }
+  if (!why) return;
+  warnings.push_back(
+      {why->code,
+       what + ": " + pointer + ": no node gives addresses of " + Join(rails, ", ") + ": " + why->message,
+       why->hint, 0});
+}
+
+struct NodesWithout {
+  std::string first;
+  Error why;  // of the first node, on the first rail
+  std::size_t others = 0;
+};
+
+// A node that `nodes` lists shall give addresses of each rail that gives any node some.
+void WarnOfNodesWithoutAddresses(const Fabric& fabric, const std::string& what, Warnings& warnings) {
+  std::map<std::vector<std::string>, NodesWithout> by_rails;
+  for (const auto& [node, index] : fabric.nodes) {
+    std::vector<std::string> rails;
+    std::optional<Error> first;
+    for (const Rail& rail : fabric.rails) {
+      if (DividesNothing(fabric, rail)) continue;
+      auto why = address_leasing::WhyNoAddress(fabric, rail, node, index);
+      if (!why) continue;
+      if (!first) first = std::move(why);
+      rails.push_back(rail.name);
+    }
+    if (!first) continue;
+    const auto [group, is_new] = by_rails.try_emplace(std::move(rails), NodesWithout{node, *first});
+    if (!is_new) ++group->second.others;
+  }
+  for (const auto& [rails, nodes] : by_rails) {
+    std::string text = what + ": /nodes/" + EscapePointer(nodes.first) + ": pods there get no address of " +
+                       Join(rails, ", ") + ": " + nodes.why.message;
+    if (nodes.others > 0) text += "; nor do pods of " + std::to_string(nodes.others) + " other nodes";
+    warnings.push_back({nodes.why.code, std::move(text), nodes.why.hint, 0});
+  }
+}
+
+void WarnOfNames(const Fabric& fabric, const std::string& what, Warnings& warnings) {
+  for (std::size_t i = 0; i < fabric.rails.size(); ++i) {
+    auto why = WhyNoInterfaceName(fabric, fabric.rails[i]);
+    if (!why) continue;
+    why->message = what + ": /rails/" + std::to_string(i) + "/name: " + why->message;
+    warnings.push_back(*std::move(why));
+  }
+}
+
+}  // namespace
+
+std::vector<Error> WarningsOf(const Fabric& fabric, const std::string& what) {
+  Warnings warnings;
+  WarnOfMissingIndices(fabric, what, warnings);
+  WarnOfUndividedSubnets(fabric, what, warnings);
+  WarnOfNodesWithoutAddresses(fabric, what, warnings);
+  WarnOfNames(fabric, what, warnings);
+  return warnings;
+}
+
+}  // namespace railhead::railctl
