@@ -235,7 +235,8 @@ Result<std::optional<NodeConfig>> ReadNodeConfig(const Root& root, const std::st
   resources::ConfigSource source;
   source.fabric = path;
   const resources::Plan plan = RH_TRY(PlanOnThisNode(root, source));
-  NodeConfig config{RH_TRY(ParseFabric(*text, path)), {}, {}, {}};
+  NodeConfig config;
+  config.fabric = RH_TRY(ParseFabric(*text, path));
   const Json json = Json::parse(*text, nullptr, false);
   for (const Json& rail : json.value("rails", Json::array())) {
     if (!ValueText(rail, "table").empty()) config.with_table.insert(rail.value("name", ""));
