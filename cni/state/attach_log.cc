@@ -1,6 +1,7 @@
 #include "cni/state/attach_log.h"
 
 #include <fcntl.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -16,6 +17,18 @@
 #include "netns/json/record_io.h"
 
 namespace railhead {
+namespace {
+
+// 0: the file does not exist.
+ino_t FileAt(const std::string& path, std::int64_t* size) {
+  struct stat status {};
+  if (::stat(path.c_str(), &status) != 0) return 0;
+  *size = status.st_size;
+  return status.st_ino;
+}
+
+}  // namespace
+
 void AppendToAttachLog(const Root& root, const nlohmann::ordered_json& record) {
   nlohmann::ordered_json timed{{"time", static_cast<std::int64_t>(std::time(nullptr))}};
   timed.update(record);
@@ -25,8 +38,10 @@ void AppendToAttachLog(const Root& root, const nlohmann::ordered_json& record) {
   if (!fd) return;
   struct stat status {};
   if (::fstat(fd->get(), &status) == 0 && static_cast<std::size_t>(status.st_size) > kMaxAttachLog) {
-    // If two processes rename at once, only the older log is lost early.
-    (void)::rename(path.c_str(), (path + ".1").c_str());
+    // Of several processes one renames it: the others would replace the older log by one that has just begun.
+    std::int64_t size = 0;
+    if (::flock(fd->get(), LOCK_EX | LOCK_NB) == 0 && FileAt(path, &size) == status.st_ino)
+      (void)::rename(path.c_str(), (path + ".1").c_str());
     fd = OpenOwnFile(path, O_WRONLY | O_APPEND | O_CREAT);
     if (!fd) return;
   }
@@ -61,18 +76,6 @@ Result<std::vector<AttachTiming>> ReadAttachTimings(const Root& root) {
   }
   return timings;
 }
-
-namespace {
-
-// 0: the file does not exist.
-ino_t FileAt(const std::string& path, std::int64_t* size) {
-  struct stat status {};
-  if (::stat(path.c_str(), &status) != 0) return 0;
-  *size = status.st_size;
-  return status.st_ino;
-}
-
-}  // namespace
 
 AttachLogTail::AttachLogTail(const Root& root) : path_(paths::AttachLog(root)) {
   file_ = FileAt(path_, &place_);

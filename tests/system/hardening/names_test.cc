@@ -120,7 +120,7 @@ TEST_F(NamesTest, OfTheNetwork) {
                    "\xff"
                    R"(")"),
             "network configuration");
-    Refused(RAILHEAD, command, {}, Config(R"("deviceID":"0000:43:00.1\u0000/x")"), "'deviceID' holds a NUL");
+    Refused(RAILHEAD, command, {}, Config(R"("deviceID":"0000:43:00.1\u0000/x")"), "/deviceID: holds a NUL");
     Refused(RAILHEAD, command, {}, Config(R"("x\u0000":1)"), "holds a NUL");
     Refused(RAILHEAD, command, {}, Config(R"("x":")" + std::string(std::size_t{1} << 20, 'x') + "\""),
             "larger than 1048576 bytes");
