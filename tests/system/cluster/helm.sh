@@ -80,9 +80,9 @@ helm_running_checks() {
 
 # ---- a release before its fabric -----------------------------------------------------------
 install_without_fabric() {
-    helm install railhead "$repo/manifests/helm/railhead" -n railhead --create-namespace --set image.registry=railhead.test \
-        --set fabricConfigMap=railhead-fabric --set addressStore.type=none --set nodeConditions=false &&
-        kubectl label nodes --all railhead.io/nics=true
+    # The label first: the DaemonSet controller of 1.36 may miss one that comes while it makes the DaemonSet's first status.
+    kubectl label nodes --all railhead.io/nics=true && helm install railhead "$repo/manifests/helm/railhead" -n railhead --create-namespace \
+        --set image.registry=railhead.test --set fabricConfigMap=railhead-fabric --set addressStore.type=none --set nodeConditions=false
 }
 suggested() { plugin fabric suggest -- --supernet 10.104.0.0/13 --rail-prefix 16 >"$work/fabric.json"; }
 offers_some() { kubectl get nodes -o json | jq -e 'all(.items[]; .status.allocatable["railhead.io/roce"] | tonumber > 0)'; }
