@@ -68,7 +68,6 @@ add() { # RAIL
     cnidriver add -conf /etc/cni/net.d/rails.conf -id trainer -netns /run/netns/trainer -ifname "net$1" -cap "{\"deviceID\":\"${devices[$1]}\"}" >"/tmp/add.$1"
 }
 start_pod() {
-    sed -i "s/\"type\"/\"linkTimeoutSeconds\": $LIMIT, &/" /etc/cni/net.d/rails.conf
     # In PCI order: the first is of rail0.
     pod trainer && allocate roce 2 && add 0 && add 1
 }

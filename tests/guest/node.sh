@@ -22,7 +22,7 @@ fabric() {
 kubelet_start() {
     mkdir -p "$KUBELET" /opt/cni/bin /etc/cni/net.d && rm -f "$OUT"/railheadd-*.log || return
     ln -sf "$BUILD"/bin/railhead "$BUILD"/bin/railhead-ipam /opt/cni/bin/ || return
-    echo '{ "cniVersion": "1.0.0", "name": "rails", "type": "railhead", "capabilities": { "deviceID": true } }' >/etc/cni/net.d/rails.conf
+    echo '{ "cniVersion": "1.0.0", "name": "rails", "type": "railhead", "linkTimeoutSeconds": 120, "capabilities": { "deviceID": true } }' >/etc/cni/net.d/rails.conf
     kubelet-standin serve --dir "$KUBELET" >"$OUT/kubelet.log" 2>&1 &
     within 60 test -S "$KUBELET/control.sock"
 }

@@ -73,7 +73,7 @@ pods() {
 # failing_pod: its ADD comes when the cable is out already.
 failing_pod() {
     pod worker-1 && give worker-1 rail1 && cable w1 out && within 120 has rail1 2 Unhealthy || return
-    sed -i 's/"type"/"linkTimeoutSeconds": 1, &/' /etc/cni/net.d/rails.conf
+    sed -i 's/"linkTimeoutSeconds": [0-9]*/"linkTimeoutSeconds": 1/' /etc/cni/net.d/rails.conf
     ! attachment add worker-1 net1 "${devices[0]}"
 }
 drained_vf() { railctl drain "$(vf_pci pf0 2)" --reason 'ticket 4711' && within 60 is rail0 "$(vf_pci pf0 2)" Unhealthy; }
