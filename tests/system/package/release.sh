@@ -115,7 +115,7 @@ sysroot=$("$repo/manifests/package/sysroot.sh")
 for package in libssl3 libc6 zlib1g; do
     has=$(dpkg-query --admindir "$sysroot/var/lib/dpkg" -Wf '${Version}' "$package")
     newest=$(apt-cache madison "$package" | awk -F' *[|] *' '$3 ~ /bookworm(-updates|-security)?\// { print $2 }' | while read -r version; do
-        dpkg --compare-versions "$version" gt "${most:-0}" && most=$version && echo "$most"
+        if dpkg --compare-versions "$version" gt "${most:-0}"; then most=$version && echo "$most"; fi
     done | tail -1)
     dpkg --compare-versions "$has" ge "$newest" || fail "the sysroot has $package $has; $newest is out"
 done
