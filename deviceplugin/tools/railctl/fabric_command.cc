@@ -99,7 +99,7 @@ Result<fabric_suggest::Gathered> ObserveThisNode(const Root& root, int listen) {
 std::string PresentPath(const Root& root, fabric_suggest::Gathered* gathered) {
   const auto followed = fabric_follow::kFollowFile.Read(root);
   if (!followed || !*followed || !(*followed)->refused.empty()) return root.Path(kFabricPath);
-  const std::string wanted = root.Path((*followed)->file);
+  std::string wanted = root.Path((*followed)->file);
   if (const auto text = ReadFile(wanted); text && *text) return wanted;
   if (!(*followed)->pending.empty()) {
     gathered->unread.push_back(
