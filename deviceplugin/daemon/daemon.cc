@@ -60,9 +60,10 @@ Result<std::unique_ptr<Daemon>> Daemon::Start(const Root& root, Kernel& kernel, 
   const KubeService kubernetes = interfaces.kubernetes;
   // Starts with the last known health, so that kubelet does not see a device become healthy and then
   // unhealthy.
-  std::unique_ptr<Daemon> daemon(new Daemon(
-      root, kernel, line, AdvertisementOf(node.plan, health.get(), bound, WithheldAtFirst(root, node.plan)),
-      std::move(interfaces), log));
+  std::unique_ptr<Daemon> daemon(
+      new Daemon(root, kernel, line,
+                 AdvertisementOf(root, node.plan, health.get(), bound, WithheldAtFirst(root, node.plan)),
+                 std::move(interfaces), log));
   RH_TRY(daemon->budget_.Open(node.plan, kubernetes));
   health->SetRails([&budget = daemon->budget_](const std::string& pf) { return budget.Admit(pf); });
   NodeWatcher::Calls calls;

@@ -27,9 +27,12 @@ struct Devices {
   [[nodiscard]] std::uint64_t Free() const { return count[0][0] + count[1][0]; }
 };
 
-Devices Count(const resources::ResourcePool& pool, const std::set<std::string>* unhealthy,
+Devices Count(const resources::ResourcePool& pool, const kubelet::Advertisement& advertisement,
               const std::set<std::string>& in_pods) {
   Devices devices;
+  const auto lost = advertisement.lost.find(pool.spec.resource);
+  if (lost != advertisement.lost.end()) devices.count[1][1] = lost->second.size();
+  const std::set<std::string>* unhealthy = advertisement.unhealthy.get();
   for (const resources::PoolMember& member : pool.members) {
     const std::string& id = member.function.id;
     // A slot is in use when its paired device is.
@@ -50,7 +53,7 @@ void AppendDevices(Exposition* page, const MetricsSources& sources) {
   std::vector<std::pair<const resources::ResourcePool*, Devices>> pools;
   pools.reserve(advertisement.pools.size());
   for (const auto& pool : advertisement.pools)
-    pools.emplace_back(pool.get(), Count(*pool, advertisement.unhealthy.get(), in_pods));
+    pools.emplace_back(pool.get(), Count(*pool, advertisement, in_pods));
   page->Begin(Type::kGauge, "railhead_devices",
               "Devices advertised to kubelet, by their health and whether a pod has them");
   for (const auto& [pool, devices] : pools) {

@@ -97,8 +97,8 @@ PlanChange Difference(const resources::Plan& before, const resources::Plan& now)
   return change;
 }
 
-kubelet::Advertisement AdvertisementOf(const resources::Plan& plan, const health::HealthWatch* health,
-                                       const resources::BoundSlots& bound,
+kubelet::Advertisement AdvertisementOf(const Root& root, const resources::Plan& plan,
+                                       const health::HealthWatch* health, const resources::BoundSlots& bound,
                                        const std::set<std::string>& withheld) {
   kubelet::Advertisement advertisement;
   auto unhealthy = std::make_shared<std::set<std::string>>();
@@ -113,6 +113,7 @@ kubelet::Advertisement AdvertisementOf(const resources::Plan& plan, const health
     advertisement.pools.push_back(std::move(pool));
   }
   advertisement.unhealthy = std::move(unhealthy);
+  advertisement.lost = FindAllocatedAndLost(root, advertisement.pools);
   return advertisement;
 }
 
@@ -167,7 +168,7 @@ std::vector<std::string> NodeWatcher::Files() const {
   const bool late = HasLatePool(plan_);
   if (late) paths.push_back(paths::Locks(options_.root) + "/");
   // Where kubelet notes that a pod has gone.
-  if (!withheld_.empty()) paths.push_back(paths::KubeletCheckpoint(options_.root));
+  if (!withheld_.empty() || pods_lost_devices_) paths.push_back(paths::KubeletCheckpoint(options_.root));
   return paths;
 }
 
@@ -322,7 +323,10 @@ void NodeWatcher::AdvertiseIfChanged() {
   if (std::exchange(withheld_, std::move(withheld)) != withheld_) calls_.withheld_changed(withheld_);
   const bool late = HasLatePool(plan_);
   const auto bound = late ? resources::ReadBoundSlots(options_.root) : resources::BoundSlots{};
-  calls_.advertise(AdvertisementOf(plan_, health_.get(), bound, withheld_));
+  kubelet::Advertisement advertisement =
+      AdvertisementOf(options_.root, plan_, health_.get(), bound, withheld_);
+  pods_lost_devices_ = !advertisement.lost.empty();
+  calls_.advertise(std::move(advertisement));
   calls_.view_changed(ViewOf(options_.root, plan_, health_.get(), withheld_, uuids_));
 }
 

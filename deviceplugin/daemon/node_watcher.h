@@ -57,9 +57,10 @@ struct PlanChange {
 PlanChange Difference(const resources::Plan& before, const resources::Plan& now);
 
 // Unhealthy are the devices that `health` (nullptr: nothing is known) reports, and those that a pod has under
-// another resource name (`withheld`). Pools with late binding have slots.
-kubelet::Advertisement AdvertisementOf(const resources::Plan& plan, const health::HealthWatch* health,
-                                       const resources::BoundSlots& bound,
+// another resource name (`withheld`). Pools with late binding have slots. Reads from `root` which devices
+// pods have lost.
+kubelet::Advertisement AdvertisementOf(const Root& root, const resources::Plan& plan,
+                                       const health::HealthWatch* health, const resources::BoundSlots& bound,
                                        const std::set<std::string>& withheld);
 
 class NodeWatcher {
@@ -138,8 +139,9 @@ class NodeWatcher {
   std::string last_record_error_;
   std::string last_restore_error_;
   std::set<std::string> withheld_;
-  bool changed_ = false;    // since the last advertisement
-  bool only_lost_ = false;  // by the last discovery
+  bool pods_lost_devices_ = false;  // as of the last advertisement
+  bool changed_ = false;            // since the last advertisement
+  bool only_lost_ = false;          // by the last discovery
   Clock::time_point next_discovery_;
   Clock::time_point next_tick_;
   NodeEvents events_;

@@ -5,6 +5,7 @@
 #pragma once
 
 #include <atomic>
+#include <map>
 #include <memory>
 #include <mutex>
 #include <set>
@@ -57,12 +58,14 @@ class ResourceActivity {
 };
 
 // Advertisement: the complete state that kubelet gets: the resources with their devices, and the unhealthy
-// ones. It is replaced, never changed.
+// ones. Lost devices are in no pool, so that Allocate refuses them, but in kubelet's list, unhealthy. It is
+// replaced, never changed.
 // Threads: value over immutable parts.
 
 struct Advertisement {
   std::vector<std::shared_ptr<const resources::ResourcePool>> pools;
   std::shared_ptr<const std::set<std::string>> unhealthy;  // device ids; nullptr: none
+  std::map<std::string, std::set<std::string>> lost;       // by resource; FindAllocatedAndLost()
 };
 
 }  // namespace railhead::kubelet

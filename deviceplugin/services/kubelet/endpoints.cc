@@ -29,13 +29,16 @@ void Endpoints::Take(const Advertisement& advertisement) {
   std::set<std::string> offered;
   for (const auto& pool : advertisement.pools) {
     offered.insert(pool->spec.resource);
-    Replace(&EndpointOf(pool), {pool, advertisement.unhealthy});
+    const auto lost = advertisement.lost.find(pool->spec.resource);
+    Replace(&EndpointOf(pool), {pool, advertisement.unhealthy,
+                                lost == advertisement.lost.end() ? std::set<std::string>() : lost->second});
   }
   for (Endpoint& endpoint : endpoints_) {
-    if (offered.contains(endpoint.resource()) || endpoint.view.pool->members.empty()) continue;
+    const bool empty_now = endpoint.view.pool->members.empty() && endpoint.view.lost.empty();
+    if (offered.contains(endpoint.resource()) || empty_now) continue;
     auto empty = std::make_shared<resources::ResourcePool>();
     empty->spec = endpoint.view.pool->spec;
-    Replace(&endpoint, {std::move(empty), nullptr});
+    Replace(&endpoint, {std::move(empty), nullptr, {}});
   }
 }
 

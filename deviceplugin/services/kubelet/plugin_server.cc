@@ -69,6 +69,11 @@ v1beta1::ListAndWatchResponse ListOf(const PluginServer::View& view) {
       device->mutable_topology()->add_nodes()->set_id(*member.function.numa_node);
     }
   }
+  for (const std::string& id : view.lost) {
+    v1beta1::Device* device = response.add_devices();
+    device->set_id(id);
+    device->set_health("Unhealthy");
+  }
   return response;
 }
 

@@ -63,10 +63,11 @@ class PluginServer {
     bool watched = false;  // answers kubelet's plugin watcher, too
   };
 
-  // A resource's devices, and which of them are unhealthy (nullptr: none).
+  // A resource's devices, which of them are unhealthy (nullptr: none), and those that pods have lost.
   struct View {
     std::shared_ptr<const resources::ResourcePool> pool;
     std::shared_ptr<const std::set<std::string>> unhealthy;
+    std::set<std::string> lost;
   };
 
   // Serves when it returns: kubelet dials back before it answers Register.

@@ -75,6 +75,11 @@ class HotplugTest : public KubeletTest {
   }
   void TearDown() override { EXPECT_EQ(daemon_->Stop(), 0) << daemon_->err(); }
 
+  // To railheadd, where the real kubelet has it.
+  void ShowCheckpoint() {
+    std::filesystem::create_directories(root_.Path("/var/lib/kubelet"));
+    std::filesystem::create_directory_symlink(directory_, root_.Path("/var/lib/kubelet/device-plugins"));
+  }
   bool AwaitDevices(const std::string& resource, std::size_t count) {
     return Eventually([&] { return kubelet_.Present(resource).size() == count; });
   }
@@ -187,8 +192,7 @@ TEST_F(HotplugTest, ABrokenProvisionIsReportedAtOnce) {
 
 // kubelet keeps its records by resource: it would allocate the device again.
 TEST_F(HotplugTest, ADeviceThatAPodHasIsNotGivenOutUnderAnotherName) {
-  std::filesystem::create_directories(root_.Path("/var/lib/kubelet"));
-  std::filesystem::create_directory_symlink(directory_, root_.Path("/var/lib/kubelet/device-plugins"));
+  ShowCheckpoint();
   ASSERT_TRUE(kubelet_.Allocate("a.io/rail1", 1)) << daemon_->err();
   std::string fabric = ThreePools();
   for (auto at = fabric.find("a.io/rail1"); at != std::string::npos; at = fabric.find("a.io/rail1"))
@@ -199,6 +203,26 @@ TEST_F(HotplugTest, ADeviceThatAPodHasIsNotGivenOutUnderAnotherName) {
   for (const SeenDevice& device : kubelet_.Present("a.io/other"))
     EXPECT_EQ(device.healthy, device.id != vfs1_[0]) << device.id;
   EXPECT_FALSE(kubelet_.Allocate("a.io/other", 4)) << "one of them is a pod's";
+}
+
+// kubelet keeps the allocation as long as the pod is there, so it also keeps the device in its numbers.
+TEST_F(HotplugTest, ADeviceThatAPodHasLostStaysInTheListUntilThePodEnds) {
+  ShowCheckpoint();
+  ASSERT_TRUE(kubelet_.Allocate("a.io/rail1", 1)) << daemon_->err();
+  sysfs_.Unbind(vfs1_[0]);
+  sysfs_.Unbind(vfs1_[1]);
+  daemon_->Signal(SIGHUP);
+  ASSERT_TRUE(AwaitDevices("a.io/rail1", 3)) << daemon_->err();
+  for (const SeenDevice& device : kubelet_.Present("a.io/rail1"))
+    EXPECT_EQ(device.healthy, device.id != vfs1_[0]) << device.id;
+  EXPECT_FALSE(kubelet_.PreStart("a.io/rail1", {vfs1_[0]})) << "it is gone";
+
+  EXPECT_EQ(daemon_->Stop(), 0) << daemon_->err();
+  daemon_ = RunDaemon({"--resync-interval", "3600"});
+  ASSERT_TRUE(Eventually([&] { return kubelet_.Registrations("a.io/rail1") == 2; })) << daemon_->err();
+  EXPECT_TRUE(AwaitDevices("a.io/rail1", 3)) << "also in the first list of the next process";
+  kubelet_.Release("a.io/rail1", {vfs1_[0]});
+  EXPECT_TRUE(AwaitDevices("a.io/rail1", 2)) << daemon_->err();
 }
 
 // After a reboot VFs may be made while railheadd already runs.

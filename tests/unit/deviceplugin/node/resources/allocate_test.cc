@@ -96,6 +96,27 @@ TEST_F(AllocateTest, RefusesWhatIsNoDeviceOfThePool) {
       << "nothing was written";
 }
 
+// Also a slot whose device is gone: none of a pool's devices has its name any more.
+TEST_F(AllocateTest, KnowsWhatPodsHaveLost) {
+  const std::string slot = "slot-78ad8de3-n0-003";
+  const auto entry = [](const std::string& pod, const std::string& resource, const std::string& id) {
+    return Json{
+        {"PodUID", pod}, {"ContainerName", "c"}, {"ResourceName", resource}, {"DeviceIDs", {{"0", {id}}}}};
+  };
+  const Json entries = {
+      entry("uid-1", "railhead.io/roce", vfs0_[0]),  entry("uid-1", "railhead.io/roce", "0000:99:00.1"),
+      entry("uid-2", "railhead.io/roce", slot),      entry("uid-ended", "railhead.io/roce", "0000:99:00.2"),
+      entry("uid-1", "railhead.io/other", vfs0_[1]), entry("uid-1", "nvidia.com/gpu", "GPU-1")};
+  sysfs_.Write("/var/lib/kubelet/device-plugins/kubelet_internal_checkpoint",
+               Json{{"Data", {{"PodDeviceEntries", entries}}}}.dump());
+  sysfs_.Write("/var/lib/kubelet/pods/uid-1/x", "");
+  sysfs_.Write("/var/lib/kubelet/pods/uid-2/x", "");
+  using Lost = std::map<std::string, std::set<std::string>>;
+  EXPECT_EQ(resources::FindAllocatedAndLost(root_, {Pool()}),
+            (Lost{{"railhead.io/roce", {"0000:99:00.1", slot}}}));
+  EXPECT_EQ(resources::FindAllocatedAndLost(root_, {}), Lost{}) << "the resource was withdrawn";
+}
+
 TEST_F(AllocateTest, WritesDeviceInfoForMultus) {
   ASSERT_TRUE(allocator_.Allocate(*Pool(), {vfs0_[1]}));
   ASSERT_TRUE(allocator_.Allocate(*Pool(), {vfs0_[1]})) << "the file is there already, and read-only";
