@@ -3,6 +3,7 @@
 
 #include "cni/attachment/acquire.h"
 #include "cni/attachment/attach.h"
+#include "cni/attachment/device_info.h"
 #include "cni/attachment/devices.h"
 #include "cni/attachment/ipam_delegate.h"
 #include "cni/attachment/nccl_step.h"
@@ -170,6 +171,7 @@ class AddOperation {
                         JournalEntry& entry) {
     RH_TRY(Attach(attachment, plan, entry));
     RH_TRY(RequireNcclConfig(plan, entry));
+    RH_TRY_WRAP(WriteDeviceInfoFile(root_, entry), "writing the device-info file");
     RH_TRY(FinishWithNcclConfig(root_, journal_, kernel_, network, plan, entry));
     clock_.Done("nccl");
     return {};
