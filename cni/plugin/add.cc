@@ -62,11 +62,11 @@ void AddInterface(CniResult& result, const CniRequest& request, const AttachedDe
   if (!addressing.dns.empty()) result.dns = addressing.dns;
 }
 
-// DEL finishes an undo that failed. The error tells the runtime what is left.
+// The message says what ADD failed for. The hint says what is left: DEL or railheadd's reconcile restores it.
 Error WithUndoErrors(Error error, const std::vector<Error>& undo_errors) {
   for (const auto& undo : undo_errors) {
     if (!error.hint.empty()) error.hint += "; ";
-    error.hint += Describe(undo) + "; DEL will finish this";
+    error.hint += "not undone: " + Describe(undo) + "; DEL or railheadd will restore it";
   }
   return error;
 }
