@@ -344,6 +344,7 @@ Result<JournalEntry> BuildJournalEntry(const Root& root, Kernel& kernel, const P
   for (const IpamRun& run : plan.ipam_runs) entry.ipam_calls.push_back(run.call);
   entry.cni_path = request.path;
   entry.cni_args = request.args;
+  entry.device_info_file = plan.config.runtime.device_info_file.value_or("");
   for (DevicePlan& device : plan.devices) {
     RH_TRY(AgreeOnRdma(root, kernel, plan, device));
     entry.devices.push_back(device.record);

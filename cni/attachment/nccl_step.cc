@@ -183,6 +183,7 @@ struct Nics {
   std::vector<nccl::NicConfig> configs;
   std::vector<nccl::NcclNic> places;
   std::vector<nccl::TopologyFileNic> topology;
+  bool mlx5 = false;  // one at least is driven by mlx5, whose verbs NCCL knows
 };
 
 Result<Nics> NicsOf(const std::vector<AttachedDevice>& devices) {
@@ -195,12 +196,18 @@ Result<Nics> NicsOf(const std::vector<AttachedDevice>& devices) {
     if (!place) return Fail(ErrorCode::kMalformed, "the journal has a device " + device.device);
     nics.configs.push_back(
         {rdma.device, *address, *rdma.gid_index, device.nccl.traffic_class, device.nccl.service_level});
-    // Soft RoCE has no PCI path, which NCCL accepts. The fabric can ask for a topology file.
-    if (!rdma.soft) nics.places.push_back({rdma.device, *place});
+    nics.places.push_back({rdma.device, *place, rdma.soft});
+    nics.mlx5 = nics.mlx5 || (!rdma.soft && device.before.driver.starts_with("mlx5_core"));
     nics.topology.push_back({rdma.device, *place, RateOf(device)});
   }
   return nics;
 }
+
+// NCCL 2.28.7 to 2.28.9 look for GPU-initiated networking on mlx5 devices. Without one they go on with the
+// plugin pointer -1, and crash (src/plugin/net.cc, ncclNetPluginAssignToComm). Type 2, the proxy, is what
+// later releases select themselves.
+constexpr const char* kGinType = "NCCL_GIN_TYPE";
+constexpr const char* kGinProxy = "2";
 
 // NCCL's bootstrap traffic must not use a rail.
 Result<std::string> SocketInterface(RouteApi& pod, const std::vector<AttachedDevice>& devices) {
@@ -258,7 +265,8 @@ Result<NcclConfigContent> BuildNcclConfig(const Root& root, Kernel& kernel, PodN
   nccl::NcclConfig config;
   config.gids = RH_TRY(SelectGids(nics.configs, table_of));
   config.nics = std::move(nics.configs);
-  config.paths = view.Variables();
+  config.hardware = view.Variables();
+  if (!nics.mlx5) config.hardware.emplace_back(kGinType, kGinProxy);
   config.socket_ifname = RH_TRY(SocketInterface(*network.pod, devices));
   config.env = plan.nccl_config_options.Lines();
   auto conf = RH_TRY(NcclConf(config));

@@ -5,6 +5,7 @@
 #include <string>
 #include <string_view>
 
+#include "cni/attachment/device_info.h"
 #include "cni/attachment/plugin_config_shape.h"
 #include "netns/base/text.h"
 #include "netns/json/record_io.h"
@@ -101,6 +102,9 @@ nlohmann::ordered_json IpamForm::Schema() {
 void railhead::Shape<railhead::attachment::RuntimeConfig>::Check(const T& runtime,
                                                                  const record::Complain& complain) {
   attachment::CheckMac(runtime.mac, complain);
+  const auto& file = runtime.device_info_file;
+  if (const auto why = file ? attachment::RefusalOfDeviceInfoFile(*file) : ""; !why.empty())
+    complain("CNIDeviceInfoFile", why);
 }
 
 void railhead::Shape<railhead::attachment::PluginConfig>::Check(const T& config,

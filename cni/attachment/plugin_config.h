@@ -28,6 +28,7 @@ enum class NcclConfigMode : std::uint8_t { kAuto, kRequired, kOff };
 struct RuntimeConfig {
   std::optional<std::string> device;
   std::optional<MacAddress> mac;
+  std::optional<std::string> device_info_file;
 };
 
 struct PluginConfig {

@@ -55,6 +55,7 @@ struct railhead::Shape<railhead::attachment::RuntimeConfig> {
   static void List(auto& f) {
     f("deviceID", &T::device, attachment::kBlank);
     f("mac", &T::mac, attachment::kUnicastMac);
+    f("CNIDeviceInfoFile", &T::device_info_file, attachment::kBlank);
     for (const char* key : {"ips", "ipRanges"}) f.Foreign(key);  // railhead-ipam's
     f.Foreign("*");                                              // capabilities for others of the chain
   }

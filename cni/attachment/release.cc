@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "cni/attachment/acquire.h"
+#include "cni/attachment/device_info.h"
 #include "cni/attachment/devices.h"
 #include "cni/attachment/ipam_delegate.h"
 #include "cni/attachment/nccl_step.h"
@@ -85,6 +86,7 @@ Result<void> ReleaseAttachment(const Root& root, Kernel& kernel, const Journal& 
   RH_TRY(ReturnDevices(root, kernel, journal, request, held, options));
   RH_TRY(ReturnNames(root, kernel, held));
   RH_TRY(RemoveNcclConfigOf(root, journal, held));
+  RH_TRY_WRAP(RemoveDeviceInfoFile(root, held), "removing the device-info file");
   const auto released = IpamRelease(request, entry);
   if (released) return journal.Remove(entry);
   // The author of a network chooses the IPAM plugin and its configuration. If the plugin fails, it must not

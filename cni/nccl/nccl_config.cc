@@ -134,7 +134,7 @@ void AddNics(const NcclConfig& config, Lines& lines) {
   AddGids(config.gids, lines);
   lines.Add("NCCL_IB_TC", SharedValue(config.nics, &NicConfig::traffic_class));
   lines.Add("NCCL_IB_SL", SharedValue(config.nics, &NicConfig::service_level));
-  for (const auto& [name, value] : config.paths) lines.Add(name, value);
+  for (const auto& [name, value] : config.hardware) lines.Add(name, value);
 }
 
 }  // namespace

@@ -61,9 +61,9 @@ using Variable = std::pair<std::string, std::string>;
 struct NcclConfig {
   std::vector<NicConfig> nics;  // in the order of NCCL_IB_HCA
   GidSelection gids;
-  std::vector<Variable> paths;  // variables that the NICs' places require: NcclView::Variables()
-  std::string socket_ifname;    // cluster network's interface in the pod; empty: unknown
-  std::vector<Variable> env;    // the fabric's own lines, which replace those of the same name
+  std::vector<Variable> hardware;  // variables that the NICs' places and kinds require
+  std::string socket_ifname;       // cluster network's interface in the pod; empty: unknown
+  std::vector<Variable> env;       // the fabric's own lines, which replace those of the same name
 };
 
 // The value if all NICs have the same, otherwise nullopt.

@@ -3,6 +3,7 @@
 
 #include "cni/attachment/acquire.h"
 #include "cni/attachment/attach.h"
+#include "cni/attachment/device_info.h"
 #include "cni/attachment/devices.h"
 #include "cni/attachment/ipam_delegate.h"
 #include "cni/attachment/nccl_step.h"
@@ -61,11 +62,11 @@ void AddInterface(CniResult& result, const CniRequest& request, const AttachedDe
   if (!addressing.dns.empty()) result.dns = addressing.dns;
 }
 
-// DEL finishes an undo that failed. The error tells the runtime what is left.
+// The message says what ADD failed for. The hint says what is left: DEL or railheadd's reconcile restores it.
 Error WithUndoErrors(Error error, const std::vector<Error>& undo_errors) {
   for (const auto& undo : undo_errors) {
     if (!error.hint.empty()) error.hint += "; ";
-    error.hint += Describe(undo) + "; DEL will finish this";
+    error.hint += "not undone: " + Describe(undo) + "; DEL or railheadd will restore it";
   }
   return error;
 }
@@ -170,6 +171,7 @@ class AddOperation {
                         JournalEntry& entry) {
     RH_TRY(Attach(attachment, plan, entry));
     RH_TRY(RequireNcclConfig(plan, entry));
+    RH_TRY_WRAP(WriteDeviceInfoFile(root_, entry), "writing the device-info file");
     RH_TRY(FinishWithNcclConfig(root_, journal_, kernel_, network, plan, entry));
     clock_.Done("nccl");
     return {};

@@ -15,7 +15,6 @@
 #include "cni/state/paths.h"
 #include "netns/base/state_folder.h"
 #include "netns/base/text.h"
-#include "netns/sys/pci.h"
 
 namespace railhead::attachment {
 namespace {
@@ -71,31 +70,11 @@ tl::unexpected<Error> Unavailable(Error error) {
   return Fail(std::move(error));
 }
 
-// A node where no rail has carrier cannot run a job. One dead rail does not refuse every pod of the node: its
-// devices are unhealthy. A node without rails has nothing to attach, and accepts all pods.
-Result<void> CheckRails(const Root& root, Kernel& kernel, const Fabric& fabric) {
-  const NetNs host_ns = RH_TRY(kernel.HostNetns());
-  const auto host = RH_TRY(kernel.OpenRoute(host_ns));
-  const auto pfs = RH_TRY(ListRailPfs(root));
-  std::vector<std::string> in_order;
-  in_order.reserve(pfs.size());
-  for (const auto& pf : pfs) in_order.push_back(pf.address.ToString());
-  std::vector<std::string> dead;
-  for (const auto& pf : pfs) {
-    const auto name = RH_TRY(UplinkNetdev(root, pf.address));
-    const auto link = name ? RH_TRY(host->FindLink(*name)) : std::nullopt;
-    const Rail* rail = link ? fabric.RailOfPf(*name, pf.address.ToString(), in_order) : nullptr;
-    if (rail == nullptr) continue;
-    if (link->carrier) return {};
-    dead.push_back(rail->name + " (" + *name + ")");
-  }
-  if (dead.empty()) return {};
-  return Fail(ErrorCode::kLimited, "no rail of this node has carrier: " + Join(dead, ", "),
-              "bring the PFs up; check cables and switch ports");
-}
-
 }  // namespace
 
+// Fails only for what keeps every pod of the network from starting. containerd and CRI-O report the whole
+// node as NetworkNotReady when STATUS of one network fails, and Kubernetes then evicts the node's pods. So
+// rails and PFs are not checked, in whatever state they are: their devices are unhealthy for kubelet instead.
 Result<void> RailheadPlugin::Status(const CniRequest& request) {
   const PluginConfig config = RH_TRY(ReadPluginConfig(request));
   if (const auto safe = CheckStateFolders(root_); !safe) return Unavailable(safe.error());
@@ -107,7 +86,6 @@ Result<void> RailheadPlugin::Status(const CniRequest& request) {
     demanded = *(*fabric)->rdma_exclusive ? RdmaNetnsMode::kExclusive : RdmaNetnsMode::kShared;
   }
   if (const auto mode = CheckRdmaMode(root_, kernel_, demanded); !mode) return Unavailable(mode.error());
-  if (*fabric) RH_TRY(CheckRails(root_, kernel_, **fabric));
   auto ipam = IpamForward(request, config, "STATUS");
   // For example, when it is not installed.
   if (!ipam && ipam.error().code != ErrorCode::kLimited) return Unavailable(std::move(ipam.error()));

@@ -18,8 +18,8 @@ constexpr const char* kHelp =
     "/var/lib/railhead (allocation records, addresses). RAILHEAD_ROOT: a folder that\n"
     "all paths are below, for tests.\n\n"
     "CNI error codes: 1 version, 4 environment, 5 I/O, 6 decoding, 7 configuration,\n"
-    "8 namespace, 11 try again later, 50 not available, 51 no rail has carrier,\n"
-    "101 not found, 102 exists, 103 unsupported, 104 permission, 105 exhausted,\n"
+    "8 namespace, 11 try again later, 50 not available, 101 not found,\n"
+    "102 exists, 103 unsupported, 104 permission, 105 exhausted,\n"
     "106 conflict, 999 internal.\n";
 
 }  // namespace

@@ -154,6 +154,7 @@ struct JournalEntry {
   std::vector<std::string> cni_path;
   std::map<std::string, std::string> cni_args;
   bool nccl_config_required = false;
+  std::string device_info_file;  // runtimeConfig.CNIDeviceInfoFile; empty: none
 
   bool operator==(const JournalEntry&) const = default;
 };

@@ -162,6 +162,7 @@ struct Shape<JournalEntry> {
     f("cniPath", &JournalEntry::cni_path);
     f("cniArgs", &JournalEntry::cni_args);
     f("ncclConfigRequired", &JournalEntry::nccl_config_required);
+    f("deviceInfoFile", &JournalEntry::device_info_file, kSparseField);
     f("devices", &JournalEntry::devices);
   }
 };

@@ -19,7 +19,7 @@
 //     ipam/                                       address store
 //     node-index.json                             the index that railheadd has claimed
 //   /var/lib/kubelet/device-plugins/kubelet_internal_checkpoint   kubelet's, read only
-//   /var/run/k8s.cni.cncf.io/devinfo/dp  device-info files, for Multus
+//   /var/run/k8s.cni.cncf.io/devinfo/{dp,cni}  device-info files, for Multus
 //   /var/lib/kubelet/pods/UID            kubelet's, read only: there while the pod is
 //   /var/log/pods/NAMESPACE_NAME_UID     kubelet's, read only: the names of pods
 //   /var/lib/cni/...                     results that runtimes (libcni, Multus) keep, read only
@@ -109,6 +109,10 @@ inline std::vector<std::string> CniCaches(const Root& root) {
 }
 inline std::string DeviceInfos(const Root& root) {
   return root.Path("/var/run/k8s.cni.cncf.io/devinfo/dp");
+}
+// Those that the runtime names for ADD.
+inline std::string CniDeviceInfos(const Root& root) {
+  return root.Path("/var/run/k8s.cni.cncf.io/devinfo/cni");
 }
 inline std::string AddressStore(const Root& root) {
   return root.Path("/var/lib/railhead/ipam");

@@ -20,7 +20,7 @@ int main(int argc, char** argv) {
       "and with the fields of host-local and whereabouts. A fixed address:\n"
       "runtimeConfig.ips, args.cni.ips or CNI_ARGS IP=ADDRESS.\n"
       "GC releases what no attachment in cni.dev/valid-attachments holds. STATUS\n"
-      "answers 50 when ADD could not give an address.\n"
+      "answers 50 for a wrong configuration or an unusable store.\n"
       "State: /var/lib/railhead/ipam\n"};
   return RunCniPlugin(plugin, info, argc, argv);
 }

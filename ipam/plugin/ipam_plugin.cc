@@ -224,7 +224,12 @@ Result<void> IpamPlugin::CanAdd(const CniRequest& request) {
   auto requests = RequestsOf({request.network, kNobody, kNobody}, plan);
   // Ignores fixed addresses: one that a pod has, or that cools down, does not show whether the network works.
   for (AddressRequest& address : requests) address.fixed_address.reset();
-  return store->TryAllocate(requests);
+  // An exhausted pool does not count: it is the state of one rail, and the DEL of a pod ends it.
+  for (const AddressRequest& address : requests) {
+    const auto given = store->TryAllocate({address});
+    if (!given && given.error().code != ErrorCode::kExhausted) return given;
+  }
+  return {};
 }
 
 namespace {

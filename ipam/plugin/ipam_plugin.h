@@ -5,8 +5,8 @@
 // container, interface and network get the same addresses again. DEL reads the store only, so it succeeds
 // with a broken or missing fabric, for an unknown attachment, and twice. CHECK fails when an address is not
 // held. GC releases the addresses that no valid attachment of its network holds, and never touches other
-// networks. STATUS fails with kUnavailable when ADD would fail: store, configuration, or an exhausted pool;
-// it changes nothing.
+// networks. STATUS fails with kUnavailable when every ADD would fail: store or configuration. It passes for
+// an exhausted pool, and changes nothing.
 // Allocations are keyed by network name, container id and interface name.
 // Usable below any main plugin: it touches no namespace.
 // Errors: as ResolveIpam() and AddressStore; after an error nothing has changed.

@@ -111,7 +111,8 @@ constexpr const char* kNetwork = R"({
   "routes": ["10.0.0.0/8"], "table": 7, "softRoce": true, "announce": true, "conflictProbeMs": 0,
   "requireGateway": true, "linkTimeoutSeconds": 5, "previousDelTimeoutSeconds": 6, "ncclConfig": "auto",
   "ipam": {"type": "railhead-ipam", "rail": "rail0"}, "prevResult": {},
-  "runtimeConfig": {"deviceID": "0000:43:00.2", "mac": "02:00:00:00:00:02", "ips": []}})";
+  "runtimeConfig": {"deviceID": "0000:43:00.2", "mac": "02:00:00:00:00:02", "ips": [],
+                    "CNIDeviceInfoFile": "/run/k8s.cni.cncf.io/devinfo/cni/x"}})";
 
 // A network whose addresses railhead-ipam gives.
 std::string WithIpam(const std::string& fields) {

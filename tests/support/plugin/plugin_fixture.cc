@@ -24,6 +24,9 @@ void PluginFixture::SetUp() {
   kernel_.state().default_addr_gen_mode = AddrGenMode::kStablePrivacy;
   MakeNics();
   WriteFileAt(sysfs_.directory() + "/proc/sys/kernel/random/boot_id", "11111111-2222\n");
+  // Of the node, for the topology file that soft RoCE devices need.
+  sysfs_.Write("/proc/cpuinfo",
+               "processor\t: 0\nvendor_id\t: GenuineIntel\ncpu family\t: 6\nmodel\t\t: 143\n");
   std::filesystem::create_directories(Programs());
   std::filesystem::create_symlink(TEST_IPAM, Programs() + "/test-ipam");
   WriteFabric();

@@ -29,9 +29,15 @@ cdi_edits() {
 }
 
 # bind FROM TO OPTIONS: TO need not exist; the directory it is in is covered by an
-# overlay, so that nothing is created on the node.
+# overlay, so that no file is created on the node. container_stop removes that directory
+# if it was made for this. /proc/mounts has paths without symbolic links (/var/run).
 container_bind() {
-    local from=$1 to=$2 options=$3 parent=${2%/*} cover
+    local from=$1 to options=$3 parent cover
+    to=$(realpath -m "$2") || return
+    parent=${to%/*}
+    if [ ! -d "$parent" ]; then
+        mkdir -p "$parent" && echo "$parent" >>"$container_dir/made" || return
+    fi
     if [ ! -e "$to" ]; then
         cover=$container_dir/cover${parent//\//-}
         # Once: a second cover would hide what is bound into the first.
@@ -84,4 +90,5 @@ container_stop() {
     kill -KILL "$container_pid" 2>/dev/null
     wait "$container_pid" 2>/dev/null
     container_pid=''
+    [ ! -e "$container_dir/made" ] || xargs -r rmdir <"$container_dir/made"
 }

@@ -52,7 +52,8 @@ TEST(NcclConfTest, ASearchForGids) {
 
 TEST(NcclConfTest, WhatThePlacesAskFor) {
   NcclConfig config = TwoNics();
-  config.paths = {{"NCCL_IB_MERGE_VFS", "0"}, {"NCCL_IB_MERGE_NICS", "0"}, {"NCCL_NET_MERGE_LEVEL", "LOC"}};
+  config.hardware = {
+      {"NCCL_IB_MERGE_VFS", "0"}, {"NCCL_IB_MERGE_NICS", "0"}, {"NCCL_NET_MERGE_LEVEL", "LOC"}};
   EXPECT_EQ(*NcclConf(config),
             "NCCL_IB_HCA==mlx5_4,mlx5_9\nNCCL_IB_GID_INDEX=3\nNCCL_IB_TC=106\nNCCL_IB_MERGE_VFS=0\n"
             "NCCL_IB_MERGE_NICS=0\nNCCL_NET_MERGE_LEVEL=LOC\n");

@@ -338,8 +338,6 @@ TEST_F(PluginLateTest, OneSlotFromMultus) {
 // For the second slot the variables of the first slot's spec are written again. Its mounts stay.
 TEST_F(PluginLateTest, ASlotWithoutNcclConfigLeavesTheTopologyFileOfTheOthers) {
   StandInDaemon daemon(sysfs_.root(), Bound());
-  sysfs_.Write("/proc/cpuinfo",
-               "processor\t: 0\nvendor_id\t: GenuineIntel\ncpu family\t: 6\nmodel\t\t: 143\n");
   auto fabric = nlohmann::json::parse(File("/etc/railhead/fabric.json"));
   fabric["ncclConfig"]["topology"] = "always";
   WriteFileAt(sysfs_.directory() + "/etc/railhead/fabric.json", fabric.dump());

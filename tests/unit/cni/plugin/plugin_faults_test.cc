@@ -158,7 +158,7 @@ TEST_F(PluginFaultsTest, NamespaceGivenUpAtEveryCallAndAddFailsLater) {
       (void)::rename((pod_ + ".gone").c_str(), pod_.c_str());
       if (!added) {
         ++failed;
-        EXPECT_EQ(added.error().hint.find("DEL will finish this"), std::string::npos)
+        EXPECT_EQ(added.error().hint.find("DEL or railheadd will restore it"), std::string::npos)
             << Describe(added.error());
       } else {
         ASSERT_TRUE(Del(call));

@@ -208,7 +208,9 @@ TEST_F(PluginRailsIpamTest, AddressIsKeptWhileADeviceCannotBeRestored) {
   kernel_.FailEvery("MoveLink", EBUSY, "pf1v0");  // when it is restored
   const auto added = Add(AllRails());
   ASSERT_FALSE(added);
-  EXPECT_NE(Describe(added.error()).find("DEL will finish this"), std::string::npos);
+  EXPECT_NE(Describe(added.error()).find("DEL or railheadd will restore it"), std::string::npos);
+  EXPECT_EQ(added.error().message.find("undoing"), std::string::npos) << "first what ADD failed for";
+  EXPECT_NE(added.error().hint.find("not undone: "), std::string::npos) << Describe(added.error());
   EXPECT_EQ(HeldAddresses(), "c1@rail0 c1@rail1 c1@rail2");
   kernel_.StopFailing();
   ASSERT_TRUE(Del(AllRails()));
