@@ -56,7 +56,7 @@ Endpoint& Endpoints::EndpointOf(const std::shared_ptr<const resources::ResourceP
 
 void Endpoints::Replace(Endpoint* endpoint, PluginServer::View view) {
   // kubelet asks for a resource's options only when it is registered.
-  const bool other = endpoint->view.pool->spec.nccl_config != view.pool->spec.nccl_config;
+  const bool other = NeedsPreStart(*endpoint->view.pool) != NeedsPreStart(*view.pool);
   endpoint->view = std::move(view);
   if (other) endpoint->server.reset();
   if (endpoint->server) endpoint->server->Update(endpoint->view);

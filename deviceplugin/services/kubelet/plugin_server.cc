@@ -52,11 +52,6 @@ grpc::Status StatusOf(const Error& error) {
   return {StatusCodeOf(error.code), Describe(error)};
 }
 
-// The call checks that all devices are attached, and that the CDI specs exist which the runtime reads next.
-bool NeedsPreStart(const resources::ResourcePool& pool) {
-  return pool.spec.nccl_config == NcclConfigPolicy::kRequired || HasCdiNames(pool);
-}
-
 v1beta1::ListAndWatchResponse ListOf(const PluginServer::View& view) {
   const resources::ResourcePool& pool = *view.pool;
   v1beta1::ListAndWatchResponse response;
@@ -375,6 +370,9 @@ const std::string& PluginServer::socket_path() const {
 }
 const std::string& PluginServer::resource() const {
   return impl_->resource();
+}
+bool NeedsPreStart(const resources::ResourcePool& pool) {
+  return pool.spec.nccl_config == NcclConfigPolicy::kRequired || HasCdiNames(pool);
 }
 bool PluginServer::PreStartRequired() const {
   return impl_->pre_start();

@@ -48,6 +48,10 @@ struct WatcherVerdict {
   int streams_before = 0;  // StreamsSoFar() when it asked
 };
 
+// Whether kubelet has to call PreStartContainer of the resource. The call checks that all devices are
+// attached, and that the CDI specs exist which the runtime reads next.
+[[nodiscard]] bool NeedsPreStart(const resources::ResourcePool& pool);
+
 class PluginServer {
  public:
   // PreferHints::paths for the pod that is being admitted.

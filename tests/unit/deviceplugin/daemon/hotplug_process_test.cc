@@ -237,14 +237,21 @@ TEST_F(HotplugTest, WhatAllocateWroteComesBackWithItsDevice) {
 }
 
 // kubelet asks a resource for its options only when it registers.
-TEST_F(HotplugTest, AnotherNcclConfigRegistersAgain) {
-  std::string fabric = ThreePools();
-  const std::string rail0 = R"("rails": ["rail0"]})";
-  fabric.replace(fabric.find(rail0), rail0.size(), R"("rails": ["rail0"], "ncclConfig": "off"})");
-  sysfs_.Write("/etc/railhead/fabric.json", fabric);
-  ASSERT_TRUE(Eventually([&] { return kubelet_.Registrations("a.io/rail0") == 2; })) << daemon_->err();
-  ASSERT_TRUE(kubelet_.Devices("a.io/rail0", 4, Soon()));
-  EXPECT_TRUE(kubelet_.PreStart("a.io/rail0", {vfs0_[0]})) << "nothing is asked before the start any more";
+TEST_F(HotplugTest, OtherOptionsRegisterAgain) {
+  const auto require = [&](const std::string& settings, int registrations, const std::string& why) {
+    std::string fabric = ThreePools();
+    const std::string rail0 = R"("rails": ["rail0"])";
+    fabric.replace(fabric.find(rail0), rail0.size(), rail0 + settings);
+    sysfs_.Write("/etc/railhead/fabric.json", fabric);
+    daemon_->Signal(SIGHUP);
+    ASSERT_TRUE(Eventually([&] { return kubelet_.Registrations("a.io/rail0") == registrations; }))
+        << why << daemon_->err();
+    ASSERT_TRUE(kubelet_.Devices("a.io/rail0", 4, Soon())) << why;
+  };
+  require(R"(, "ncclConfig": "off", "deviceNodes": "mount")", 2,
+          "nothing is asked before the start any more");
+  EXPECT_TRUE(kubelet_.PreStart("a.io/rail0", {vfs0_[0]}));
+  require(R"(, "ncclConfig": "off", "deviceNodes": "cdi")", 3, "the specs are asked for");
   ExpectUntouched("a.io/rail1");
 }
 
