@@ -116,6 +116,10 @@ Result<void> Attachment::ConfigureLinks() {
   for (const Work* work : Netdevs()) RH_TRY(ConfigureLink(*work));
   std::vector<Sysctl> sysctls;
   for (const Work* work : Netdevs()) {
+    // A switch's router advertisement would give the pod a default route through the rail, and further GIDs.
+    // BGP unnumbered sends them. The network's own values come after it.
+    if (work->pod_link.addr_gen_mode)
+      sysctls.push_back({"net/ipv6/conf/" + work->device->pod_name + "/accept_ra", "0"});
     const auto& own = work->device->requested.sysctls;
     sysctls.insert(sysctls.end(), own.begin(), own.end());
   }

@@ -203,6 +203,7 @@ const std::vector<Subject>& Subjects() {
         "/routes/\\d+: .* is not an address with prefix length",
         "/altNames/\\d+: .* is not an interface name",
         "/fabric: .* is not an absolute path",
+        "/runtimeConfig/CNIDeviceInfoFile: .* is not (an absolute path|a file in )",
         "/devices: stands beside a deviceID",
         "/table: 253, 254 and 255",
         "/ipam/type: is required",

@@ -147,6 +147,22 @@ TEST_F(PluginTuningTest, SysctlNames) {
   EXPECT_TRUE(Del(call));
 }
 
+// Otherwise a switch's advertisement gives the pod a default route through the rail. CHECK asks only for what
+// the network requests: pods of older versions have the kernel's value.
+TEST_F(PluginTuningTest, RouterAdvertisementsAreIgnored) {
+  const std::string path = "net/ipv6/conf/net1/accept_ra";
+  const Call plain{.config = Usual()};
+  ASSERT_TRUE(Add(plain));
+  EXPECT_EQ(Sysctl(path), "0");
+  ASSERT_TRUE(kernel_.WriteSysctls(kernel_.OpenNetns(pod_).value(), {{path, "1"}}));
+  EXPECT_TRUE(Check(plain));
+  ASSERT_TRUE(Del(plain));
+
+  const Call other{.config = Usual() + R"(,"sysctl":{"net/ipv6/conf/IFNAME/accept_ra":"2"})"};
+  ASSERT_TRUE(Add(other));
+  EXPECT_EQ(Sysctl(path), "2");
+}
+
 TEST_F(PluginTuningTest, FieldsThatAreNone) {
   Refused(R"("altNames":["a/b"])", kCniInvalidConfig, "/altNames/0: 'a/b' is not an interface name");
   Refused(R"("altNames":[""])", kCniInvalidConfig, "/altNames/0:");
