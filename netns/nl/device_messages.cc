@@ -299,7 +299,7 @@ std::size_t HighestBit(const std::vector<std::uint8_t>& words) {
 void PutBits(Message& message, int type, std::string_view value, std::string_view mask) {
   auto values = WordsOfBits(value);
   auto masks = WordsOfBits(mask);
-  const std::size_t size = std::max<std::size_t>({HighestBit(values), HighestBit(masks), 1});
+  const auto size = std::max<std::size_t>({HighestBit(values), HighestBit(masks), 1});
   const std::size_t bytes = (size + 31) / 32 * kWord;
   values.resize(bytes);
   masks.resize(bytes);

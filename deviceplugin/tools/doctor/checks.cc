@@ -30,6 +30,8 @@ constexpr std::array kChecks = {
           "NCCL silently skips a port that is not ACTIVE, and trains over TCP", CheckPorts},
     Check{"rdma.gid-table", "the rails' GID tables have RoCE v2 entries, at the same places",
           "NCCL has one GID index for all devices of a process", CheckGids},
+    Check{"rdma.node-guid", "each RDMA device has a node GUID of its own",
+          "programs tell devices by it; a VF whose PF never set its MAC can have none", CheckNodeGuids},
     Check{"pci.acs",
           "no bridge between an accelerator and a NIC on one switch redirects peer-to-peer traffic",
           "GPUDirect RDMA then goes up to the root complex and back, or fails", CheckAcs},

@@ -103,6 +103,7 @@ Verdict CheckCabling(const NodeFacts& facts);
 Verdict CheckRdmaMode(const NodeFacts& facts);
 Verdict CheckPorts(const NodeFacts& facts);
 Verdict CheckGids(const NodeFacts& facts);
+Verdict CheckNodeGuids(const NodeFacts& facts);
 Verdict CheckAcs(const NodeFacts& facts);
 Verdict CheckIommu(const NodeFacts& facts);
 Verdict CheckGpuDirect(const NodeFacts& facts);

@@ -187,6 +187,7 @@ struct NodeFacts {
   Fact<int> other_namespaces;  // network namespaces besides the host's
   Fact<std::vector<std::string>> rdma_order;
   std::map<std::string, PciAddress> rdma_functions;  // RDMA devices on PCI, by name
+  std::map<std::string, std::string> node_guids;     // of these devices: "506b:4b03:00c2:8dc6"
   Fact<std::vector<ProcessFacts>> runtimes;          // container runtimes
   Fact<CdiSwitch> cdi;
   Fact<std::vector<std::string>> plugin_sockets;  // of other device plugins

@@ -1,6 +1,9 @@
 // RDMA as such: the namespace mode, ports, GID tables.
 #include <algorithm>
+#include <map>
 #include <optional>
+#include <string>
+#include <vector>
 
 #include "deviceplugin/tools/doctor/checks.h"
 #include "netns/base/text.h"
@@ -134,6 +137,28 @@ Verdict CheckGids(const NodeFacts& facts) {
   }
   if (verdict.observations().empty())
     verdict.Skip(facts.pfs.empty() ? facts.WhyNoPf() : "no rail has an RDMA device in this namespace");
+  return verdict;
+}
+
+// mlx5_core makes a VF's GUID from the MAC that its PF sets (mlx5_esw_vport_enable in
+// drivers/net/ethernet/mellanox/mlx5/core/eswitch.c). Before that it is zero.
+Verdict CheckNodeGuids(const NodeFacts& facts) {
+  constexpr const char* kNone = "0000:0000:0000:0000";
+  Verdict verdict;
+  std::map<std::string, std::vector<std::string>> devices;
+  for (const auto& [device, guid] : facts.node_guids) devices[guid].push_back(device);
+  for (const auto& [guid, names] : devices) {
+    if (guid == kNone) {
+      verdict.Warn("no node GUID: " + Join(names, ", "),
+                   "give the VF a MAC by its PF (ip link set PF vf N mac MAC), and bind its driver again");
+    } else if (names.size() > 1) {
+      verdict.Warn("one node GUID, " + guid + ": " + Join(names, ", "),
+                   "look for two VFs with one MAC (ip link show PF), or for one image of firmware settings");
+    } else {
+      verdict.Ok("each device has its own node GUID");
+    }
+  }
+  if (devices.empty()) verdict.Skip("no RDMA device of this namespace shows a node GUID");
   return verdict;
 }
 

@@ -76,7 +76,12 @@ void ReadFunctions(const Root& root, NodeFacts* facts) {
   for (const std::string& name : devices.value_or(std::vector<std::string>{})) {
     const auto link = ReadLink(directory + name);
     if (!link || !*link) continue;
-    if (const auto function = FunctionIn(**link)) facts->rdma_functions[name] = *function;
+    const auto function = FunctionIn(**link);
+    if (!function) continue;
+    facts->rdma_functions[name] = *function;
+    if (const auto guid = ReadAttribute(root.Path("/sys/class/infiniband/" + name + "/node_guid"));
+        guid && *guid)
+      facts->node_guids[name] = **guid;
   }
 }
 

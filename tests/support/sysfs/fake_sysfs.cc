@@ -295,6 +295,7 @@ void FakeSysfs::AddNetdev(const std::string& device_path, const std::string& net
 void FakeSysfs::AddRdma(const std::string& device_path, const std::string& ibdev) {
   const std::string path = device_path + "/infiniband/" + ibdev;
   WriteRdmaPort(path);
+  Write(path + "/node_guid", "0200:00ff:fe00:" + std::to_string(1000 + next_uverbs_) + "\n");
   Link(path + "/device", device_path);
   Link("/sys/class/infiniband/" + ibdev, path);
   const std::string verbs = "uverbs" + std::to_string(next_uverbs_++);

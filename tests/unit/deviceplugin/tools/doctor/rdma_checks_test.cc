@@ -97,6 +97,19 @@ TEST(GidsTest, PortsThatBeginDifferently) {
   Expect(verdict, Status::kWarning, "is at 1 or later, unlike mlx5_0");
 }
 
+TEST(NodeGuidTest, EachDeviceHasItsOwn) {
+  doctor::NodeFacts node = GoodNode();
+  node.node_guids = {{"mlx5_0", "0c42:a103:0000:0001"}, {"mlx5_1", "0c42:a103:0000:0002"}};
+  Expect(doctor::CheckNodeGuids(node), Status::kOk, "its own");
+  node.node_guids["mlx5_2"] = "0c42:a103:0000:0001";
+  Expect(doctor::CheckNodeGuids(node), Status::kWarning, "0c42:a103:0000:0001: mlx5_0, mlx5_2");
+  node.node_guids["mlx5_2"] = "0000:0000:0000:0000";
+  Expect(doctor::CheckNodeGuids(node), Status::kWarning, "no node GUID: mlx5_2");
+  EXPECT_NE(doctor::CheckNodeGuids(node).Fix().find("vf N mac"), std::string::npos);
+  node.node_guids.clear();
+  Expect(doctor::CheckNodeGuids(node), Status::kSkipped, "shows a node GUID");
+}
+
 // pf1 with other DCB.
 doctor::NodeFacts With(const DcbState& dcb) {
   doctor::NodeFacts node = GoodNode();

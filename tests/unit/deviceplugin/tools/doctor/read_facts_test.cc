@@ -58,6 +58,7 @@ TEST_F(ReadFactsTest, AGoodNode) {
   EXPECT_EQ(facts.pfs[1].vfs.size(), 2U);
   EXPECT_EQ(facts.pfs[1].gids.size(), 2U) << "the PF's table, and a VF's";
   EXPECT_EQ(facts.rdma_functions.size(), 6U);
+  EXPECT_EQ(facts.node_guids.size(), 6U);
   ASSERT_TRUE(facts.bridges);
   EXPECT_EQ(facts.bridges->size(), 4U) << "the downstream ports above the NICs and GPUs";
   // The VF's table has no entry yet, and configuration spaces show no SR-IOV here.
@@ -278,6 +279,11 @@ TEST_F(ReadFactsTest, FirmwareByDevlink) {
   };
   EXPECT_EQ(*Read().pfs[1].firmware, "of 0000:83:00.0");
   EXPECT_EQ(*Read().pfs[0].firmware, "28.41.1000") << "sysfs has it";
+}
+
+TEST_F(ReadFactsTest, ADeviceWithoutNodeGuid) {
+  sysfs_.Write("/sys/class/infiniband/mlx5_1/node_guid", "0000:0000:0000:0000\n");
+  Expect(Judge("rdma.node-guid"), Status::kWarning, "no node GUID: mlx5_1");
 }
 
 // An unreadable sysfs does not mean a node without rails.

@@ -109,6 +109,8 @@ inline doctor::NodeFacts GoodNode() {
     for (const std::size_t vf : {0U, 1U})
       node.rdma_functions["v" + std::to_string(pf) + std::to_string(vf)] = node.pfs[at].vfs[vf];
   }
+  for (const auto& [device, function] : node.rdma_functions)
+    node.node_guids[device] = "0c42:a103:0000:" + std::to_string(1000 + node.node_guids.size());
   node.runtimes = std::vector<doctor::ProcessFacts>{{4711, "containerd", std::string("unlimited")}};
   doctor::CdiSwitch cdi;
   cdi.path = "/etc/containerd/config.toml";
