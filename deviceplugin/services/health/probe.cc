@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstdlib>
+#include <filesystem>
 #include <memory>
 #include <optional>
 
@@ -43,6 +44,18 @@ Result<std::optional<std::uint64_t>> TryNumber(const std::string& path) {
   const auto value = ParseInt(*text);
   if (!value || *value < 0) return std::nullopt;
   return static_cast<std::uint64_t>(*value);
+}
+
+// The reporters of a device with this driver. "DRIVER:NAME" is for devices of one driver.
+std::vector<std::string> ReportersOf(const std::string& driver, const std::vector<std::string>& reporters) {
+  std::vector<std::string> names;
+  for (const std::string& reporter : reporters) {
+    const auto colon = reporter.find(':');
+    if (colon == std::string::npos) names.push_back(reporter);
+    if (colon != std::string::npos && reporter.substr(0, colon) == driver)
+      names.push_back(reporter.substr(colon + 1));
+  }
+  return names;
 }
 
 // nullopt: the network device is not there.
@@ -221,7 +234,9 @@ void HealthProbe::ReadCounters(const HealthSubject& subject, const HealthRules& 
 void HealthProbe::ReadReporters(const HealthSubject& subject, const HealthRules& rules, Observation* seen,
                                 std::vector<Error>* problems) {
   if (source_ == nullptr || !rules.Of(HealthRule::kDevlink).enabled || rules.reporters.empty()) return;
-  auto failed = source_->FailedReporters(subject.id, rules.reporters);
+  const auto driver = ::railhead::ReadLink(PathOf(subject.id) + "/driver");
+  const std::string name = driver && *driver ? std::filesystem::path(**driver).filename().string() : "";
+  auto failed = source_->FailedReporters(subject.id, ReportersOf(name, rules.reporters));
   if (failed) {
     seen->failed_reporters = *std::move(failed);
   } else {

@@ -97,7 +97,10 @@ struct HealthRules {
   std::chrono::seconds vf_interval{60};       // each healthy VF
   std::chrono::seconds counter_interval{30};  // PFs: all counters
   std::array<RuleSettings, kHealthRuleCount> rules = DefaultRules();
-  std::vector<std::string> reporters = {"fw_fatal"};  // of rule devlink
+  // Of rule devlink: "NAME", or "DRIVER:NAME" for devices of one driver. mlx5_core reports the loss of its
+  // firmware as fw_fatal, and lesser errors as fw (mlx5/core/health.c). bnxt_en has only fw since
+  // Linux 6.1 (bnxt_devlink.c, bnxt_dl_fw_reporter_ops).
+  std::vector<std::string> reporters = {"fw_fatal", "bnxt_en:fw"};
 
   [[nodiscard]] const RuleSettings& Of(HealthRule rule) const {
     return rules[static_cast<std::size_t>(rule)];

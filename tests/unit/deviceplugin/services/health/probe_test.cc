@@ -183,6 +183,21 @@ TEST_F(ProbeTest, Reporters) {
   EXPECT_TRUE(Read(Vf()).failed_reporters.empty());
 }
 
+// bnxt_en reports the loss of its firmware by the name that mlx5_core has for lesser errors.
+TEST_F(ProbeTest, ReportersOfOneDriver) {
+  constexpr const char* kBroadcom = "0000:c3:00.0";
+  sysfs_.AddPf({.address = kBroadcom, .netdev = "pf2", .driver = "bnxt_en"});
+  source_.failed = {{kPf, {"fw", "crash"}}, {kBroadcom, {"fw", "crash"}}};
+  health::HealthSubject broadcom = Pf();
+  broadcom.id = broadcom.pf_id = kBroadcom;
+  broadcom.pf_name = "pf2";
+  EXPECT_TRUE(Read(Pf()).failed_reporters.empty());
+  EXPECT_EQ(Read(broadcom).failed_reporters, std::vector<std::string>{"fw"});
+  rules_.reporters = {"mlx5_core:crash", "bnxt_en:"};
+  EXPECT_EQ(Read(Pf()).failed_reporters, std::vector<std::string>{"crash"});
+  EXPECT_TRUE(Read(broadcom).failed_reporters.empty());
+}
+
 // One unreadable attribute does not hide the others.
 TEST_F(ProbeTest, ProblemsOfDriversAreReported) {
   source_.error = Error{ErrorCode::kPermission, "not allowed", "", 0};
