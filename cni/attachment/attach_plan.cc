@@ -194,6 +194,13 @@ Result<void> RefuseForSeveral(const PluginConfig& config, std::size_t count) {
               "describe the rails in the fabric instead");
 }
 
+Error NotAName(const std::string& name, const std::string& rail) {
+  return {
+      ErrorCode::kInvalid, "'" + name + "', from rail '" + rail + "', is not an interface name",
+      "interfaces get the names of their rails: give the rail a name of at most 13 characters, such as rail0",
+      0};
+}
+
 // rail0, rail1, ...; a second device of a rail is rail0-1; without a rail nic0, ...
 Result<void> NameByRail(std::vector<DevicePlan>& plans) {
   std::map<std::string, int> used;
@@ -206,10 +213,7 @@ Result<void> NameByRail(std::vector<DevicePlan>& plans) {
            : number > 0 ? rail + "-" + std::to_string(number)
                         : rail;
     if (!IsInterfaceName(name) || name == "lo") {
-      return Fail(
-          ErrorCode::kInvalid, "'" + name + "', from rail '" + rail + "', is not an interface name",
-          "interfaces get the names of their rails: give the rail a name of at most 13 characters, such "
-          "as rail0");
+      return Fail(NotAName(name, rail));
     }
     if (!names.insert(name).second) {
       return Fail(ErrorCode::kInvalid, "two devices of this pod would both be called '" + name + "'",
