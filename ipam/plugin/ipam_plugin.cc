@@ -226,7 +226,7 @@ Result<void> IpamPlugin::CanAdd(const CniRequest& request) {
   for (AddressRequest& address : requests) address.fixed_address.reset();
   // An exhausted pool does not count: it is the state of one rail, and the DEL of a pod ends it.
   for (const AddressRequest& address : requests) {
-    const auto given = store->TryAllocate({address});
+    auto given = store->TryAllocate({address});
     if (!given && given.error().code != ErrorCode::kExhausted) return given;
   }
   return {};
