@@ -32,12 +32,12 @@ cdi_edits() {
 # overlay, so that no file is created on the node. container_stop removes that directory
 # if it was made for this. /proc/mounts has paths without symbolic links (/var/run).
 container_bind() {
-    local from=$1 to options=$3 parent cover
-    to=$(realpath -m "$2") || return
-    parent=${to%/*}
+    local from=$1 to options=$3 parent=${2%/*} cover
     if [ ! -d "$parent" ]; then
         mkdir -p "$parent" && echo "$parent" >>"$container_dir/made" || return
     fi
+    parent=$(realpath "$parent") || return
+    to=$parent/${2##*/}
     if [ ! -e "$to" ]; then
         cover=$container_dir/cover${parent//\//-}
         # Once: a second cover would hide what is bound into the first.
