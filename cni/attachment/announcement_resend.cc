@@ -46,6 +46,7 @@ Result<void> SendOnce(Kernel& kernel, const NetNs& pod_ns, const JournalEntry& e
     const auto link = RH_TRY(pod->FindLink(attached.pod_name));
     if (!link || !link->up) continue;
     std::vector<IpAddress> addresses;
+    addresses.reserve(prefixes.size());
     for (const auto& prefix : prefixes) addresses.push_back(prefix.address);
     RH_TRY(kernel.Announce(pod_ns, *link, addresses));
   }
