@@ -81,7 +81,7 @@ TEST_F(RangesTest, TheNextRangeOfASetWhenTheOneBeforeIsExhausted) {
   ASSERT_EQ(Run("DEL", "a", config).status, 0);
   json newer = config;
   newer["cniVersion"] = "1.1.0";
-  EXPECT_EQ(Run("STATUS", "", newer).Error(), "") << "an exhausted pool";
+  EXPECT_EQ(Run("STATUS", "", newer).status, 0) << "an exhausted pool";
 }
 
 TEST_F(RangesTest, RangesOfOneSubnetAreOnePool) {
