@@ -51,7 +51,7 @@ Result<void> IndexReclaim::Check(std::uint64_t own, std::vector<IndexEvent>* eve
     return Fail(std::move(walked.error()));
   }
   checked_ms_ = now_ms_;
-  AddUnreadable(std::move(before), events);
+  AddUnreadable(before, events);
   std::erase_if(gone_, [&](const auto& one) { return one.second.seen_ms != now_ms_; });
   Result<void> result;
   std::size_t failures = 0;
@@ -64,7 +64,7 @@ Result<void> IndexReclaim::Check(std::uint64_t own, std::vector<IndexEvent>* eve
   return result;
 }
 
-void IndexReclaim::AddUnreadable(std::map<std::uint64_t, std::string> before,
+void IndexReclaim::AddUnreadable(const std::map<std::uint64_t, std::string>& before,
                                  std::vector<IndexEvent>* events) {
   for (const auto& [index, sentence] : unreadable_) {
     if (before.contains(index)) continue;

@@ -67,7 +67,7 @@ class IndexReclaim {
   Result<bool> Examine(const ipam::LeaseEntry& entry, std::vector<DueClaim>* due);
   bool IsDue(const ipam::LeaseEntry& entry, const IndexRecord& record);
   Result<void> Free(const DueClaim& claim, std::vector<IndexEvent>* events);
-  void AddUnreadable(std::map<std::uint64_t, std::string> before, std::vector<IndexEvent>* events);
+  void AddUnreadable(const std::map<std::uint64_t, std::string>& before, std::vector<IndexEvent>* events);
   [[nodiscard]] std::uint64_t CheckMs() const;
 
   const IndexSettings settings_;

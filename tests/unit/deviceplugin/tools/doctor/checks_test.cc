@@ -107,7 +107,7 @@ TEST(SelectTest, ByIdAndByGroup) {
   EXPECT_EQ(Ids(doctor::SelectChecks({}, {})).size(), doctor::AllChecks().size());
   EXPECT_EQ(Ids(doctor::SelectChecks({"pci.acs"}, {})), (std::vector<std::string>{"pci.acs"}));
   EXPECT_EQ(Ids(doctor::SelectChecks({"rdma"}, {"rdma.port"})),
-            (std::vector<std::string>{"rdma.netns-mode", "rdma.gid-table"}));
+            (std::vector<std::string>{"rdma.netns-mode", "rdma.gid-table", "rdma.node-guid"}));
   EXPECT_EQ(Ids(doctor::SelectChecks({}, {"qos"})).size(), doctor::AllChecks().size() - 4);
 }
 
