@@ -1,19 +1,15 @@
 #include "tests/support/daemon/restart_node.h"
 
-#include <sys/socket.h>
-#include <sys/un.h>
-
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>
-#include <cstring>
 #include <nlohmann/json.hpp>
-#include <thread>
 #include <utility>
 
 #include "cni/state/allocation.h"
 #include "netns/base/files.h"
-#include "netns/base/unique_fd.h"
+#include "tests/support/eventually.h"
+#include "tests/support/listening.h"
 
 namespace railhead::testing {
 namespace {
@@ -28,15 +24,6 @@ constexpr const char* kRegistry = "/registry";
 unsigned Seed() {
   const char* given = std::getenv("RAILHEAD_TEST_SEED");
   return given != nullptr ? static_cast<unsigned>(std::strtoul(given, nullptr, 10)) : std::random_device()();
-}
-
-bool SomebodyListens(const std::string& path) {
-  sockaddr_un address{};
-  address.sun_family = AF_UNIX;
-  if (path.size() >= sizeof address.sun_path) return false;
-  std::memcpy(address.sun_path, path.data(), path.size());
-  const UniqueFd fd(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
-  return ::connect(fd.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address) == 0;
 }
 
 std::set<std::string> ToSet(const std::vector<std::string>& ids) {
@@ -92,33 +79,44 @@ void RestartNode::Check(const TraceEvent& event) {
   if (!whole) wrong_lists_.insert(event.resource + ": " + event.response.dump());
 }
 
-bool RestartNode::IsWhole(DeviceManager* kubelet) const {
-  return std::all_of(devices_.begin(), devices_.end(), [&](const auto& resource) {
-    const auto status = kubelet->NodeStatus(resource.first);
-    return status && status->allocatable == resource.second.size() &&
-           status->capacity == status->allocatable && kubelet->OpenStreams(resource.first) >= 1 &&
-           kubelet->OpenStreams(resource.first) <= most_streams_;
-  });
+// The server before the devices: when an old server's stream ends, kubelet drops the devices.
+std::string RestartNode::Unserved(DeviceManager* kubelet) const {
+  for (const auto& [resource, ids] : devices_) {
+    const std::string server = kubelet->OnlyServer(resource);
+    if (server.empty() || !SomebodyListens(server)) return resource + " has no server of its own: " + server;
+    const int streams = kubelet->OpenStreams(resource);
+    if (streams > most_streams_) return resource + " has " + std::to_string(streams) + " streams";
+    const auto status = kubelet->NodeStatus(resource);
+    if (!status || status->allocatable != ids.size() || status->capacity != ids.size())
+      return resource + " has other numbers of devices on the node";
+    std::set<std::string> present;
+    for (const SeenDevice& device : kubelet->Present(resource)) {
+      if (device.healthy) present.insert(device.id);
+    }
+    if (present != ids) return resource + " has other healthy devices";
+  }
+  return "";
+}
+
+// Unserved(), or a socket that is not the server's of a resource.
+std::string RestartNode::Fault(DeviceManager* kubelet) const {
+  std::string fault = Unserved(kubelet);
+  if (!fault.empty()) return fault;
+  std::set<std::string> servers;
+  for (const auto& [resource, ids] : devices_) servers.insert(kubelet->OnlyServer(resource));
+  const auto names = ListDirectory(sockets_).value().value_or(std::vector<std::string>{});
+  for (const std::string& name : names) {
+    if (name.starts_with("railhead-") && !servers.contains(sockets_ + "/" + name))
+      return name + " is nobody's server";
+  }
+  return "";
 }
 
 void RestartNode::ExpectWhole(DeviceManager* kubelet, const std::string& when) {
-  const auto deadline = Soon();
-  while (!IsWhole(kubelet) && std::chrono::steady_clock::now() < deadline)
-    std::this_thread::sleep_for(std::chrono::milliseconds(2));
-  for (const auto& [resource, ids] : devices_) {
-    const auto status = kubelet->NodeStatus(resource);
-    ASSERT_TRUE(status) << when << ": " << resource << " is not registered";
-    EXPECT_EQ(status->allocatable, ids.size()) << when << ": " << resource;
-    EXPECT_EQ(status->capacity, ids.size()) << when << ": " << resource;
-    std::set<std::string> present;
-    for (const SeenDevice& device : kubelet->Present(resource)) {
-      present.insert(device.id);
-      EXPECT_TRUE(device.healthy) << when << ": " << device.id;
-    }
-    EXPECT_EQ(present, ids) << when << ": " << resource;
-  }
+  std::string fault;
+  (void)Eventually([&] { return (fault = Fault(kubelet)).empty(); });
+  ASSERT_EQ(fault, "") << when;
   ExpectPods(kubelet, when);
-  ExpectOneServerEach(kubelet, when);
   const std::lock_guard<std::mutex> lock(mutex_);
   for (const std::string& list : wrong_lists_) ADD_FAILURE() << when << ": railheadd has told of " << list;
 }
@@ -147,25 +145,6 @@ void RestartNode::ExpectPods(DeviceManager* kubelet, const std::string& when) {
         }
       }
     }
-  }
-}
-
-void RestartNode::ExpectOneServerEach(DeviceManager* kubelet, const std::string& when) {
-  const auto names = ListDirectory(sockets_).value().value_or(std::vector<std::string>{});
-  std::map<std::string, int> servers;
-  for (const std::string& name : names) {
-    if (name.rfind("railhead-", 0) != 0) continue;
-    EXPECT_TRUE(SomebodyListens(sockets_ + "/" + name)) << when << ": nobody listens on " << name;
-    for (const auto& [resource, ids] : devices_) {
-      std::string prefix = "railhead-" + resource + "-";
-      std::replace(prefix.begin(), prefix.end(), '/', '_');
-      if (name.rfind(prefix, 0) == 0) ++servers[resource];
-    }
-  }
-  for (const auto& [resource, ids] : devices_) {
-    EXPECT_EQ(servers[resource], 1) << when << ": servers of " << resource;
-    EXPECT_GE(kubelet->OpenStreams(resource), 1) << when << ": streams of " << resource;
-    EXPECT_LE(kubelet->OpenStreams(resource), most_streams_) << when << ": streams of " << resource;
   }
 }
 

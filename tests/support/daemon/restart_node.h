@@ -32,9 +32,8 @@ class RestartNode : public KubeletTest {
   // Makes a stand-in for kubelet that checks everything that railheadd sends.
   std::unique_ptr<DeviceManager> MakeKubelet(KubeletOptions options = {});
 
-  // Whether every resource has all its devices, and one stream.
-  bool IsWhole(DeviceManager* kubelet) const;
-  // Waits for IsWhole(); then all other conditions must hold at once.
+  // Waits until nothing is Unserved() and each of railheadd's sockets has its resource. Then the pods must
+  // have their devices at once.
   void ExpectWhole(DeviceManager* kubelet, const std::string& when);
 
   // Admits a pod whose one or two containers want devices of some resources; "" when no device is free. A
@@ -44,6 +43,10 @@ class RestartNode : public KubeletTest {
   [[nodiscard]] std::size_t Free(const std::string& resource) const;
 
   unsigned Random(unsigned below);
+
+  // The resource that does not have all its devices, healthy and from one server that listens; "": none. What
+  // kubelet still believes of a killed server does not count.
+  std::string Unserved(DeviceManager* kubelet) const;
 
   // A plugin that registers again before kubelet drops it has two streams.
   int most_streams_ = 1;
@@ -60,7 +63,7 @@ class RestartNode : public KubeletTest {
 
   void Check(const TraceEvent& event);
   void ExpectPods(DeviceManager* kubelet, const std::string& when);
-  void ExpectOneServerEach(DeviceManager* kubelet, const std::string& when);
+  std::string Fault(DeviceManager* kubelet) const;
 
   std::map<std::string, Pod> pods_;  // the admitted pods
   int pods_so_far_ = 0;

@@ -181,7 +181,7 @@ grpc::Status DeviceManager::Impl::ConnectClient(const Client& client) {
   known.stopped.reset();
   known.lists = 0;
   ++registrations_[resource];
-  ++streams_[resource];
+  streams_[resource].insert(client->socket_path());
   client->Run(
       options_.list_delay, options_.deaf,
       [this, resource](const std::vector<SeenDevice>& devices) { ListTaken(resource, devices); },
@@ -213,7 +213,8 @@ void DeviceManager::Impl::ListTaken(const std::string& resource, const std::vect
 // The end of runClient: it disconnects the plugin that has the name now.
 void DeviceManager::Impl::StreamEnded(PluginClient* client) {
   const std::lock_guard<std::mutex> lock(mutex_);
-  --streams_[client->resource()];
+  auto& streams = streams_[client->resource()];
+  streams.erase(streams.find(client->socket_path()));
   changed_.notify_all();
   const auto found = clients_.find(client->resource());
   if (stopped_ || found == clients_.end()) return;
@@ -275,7 +276,16 @@ int DeviceManager::Impl::Registrations(const std::string& resource) const {
 int DeviceManager::Impl::OpenStreams(const std::string& resource) const {
   const std::lock_guard<std::mutex> lock(mutex_);
   const auto found = streams_.find(resource);
-  return found == streams_.end() ? 0 : found->second;
+  return found == streams_.end() ? 0 : static_cast<int>(found->second.size());
+}
+
+std::string DeviceManager::Impl::OnlyServer(const std::string& resource) const {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  const auto plugin = clients_.find(resource);
+  const auto streams = streams_.find(resource);
+  if (plugin == clients_.end() || streams == streams_.end() || streams->second.empty()) return "";
+  const std::string& socket = plugin->second->socket_path();
+  return streams->second.count(socket) == streams->second.size() ? socket : "";
 }
 
 // GetCapacity, which also forgets a resource that was without a plugin for too long.
@@ -342,6 +352,9 @@ int DeviceManager::Registrations(const std::string& resource) const {
 }
 int DeviceManager::OpenStreams(const std::string& resource) const {
   return impl_->OpenStreams(resource);
+}
+std::string DeviceManager::OnlyServer(const std::string& resource) const {
+  return impl_->OnlyServer(resource);
 }
 
 }  // namespace railhead::testing

@@ -109,6 +109,8 @@ class DeviceManager {
   [[nodiscard]] int Registrations(const std::string& resource) const;
   // The open ListAndWatch calls of all plugins that ever registered the resource.
   [[nodiscard]] int OpenStreams(const std::string& resource) const;
+  // The socket of the plugin that has the resource, if these calls are all to it; "": another one, or none.
+  [[nodiscard]] std::string OnlyServer(const std::string& resource) const;
 
   // Admits a pod: allocates for each container the devices that it does not have yet. By container, then
   // resource.

@@ -28,12 +28,12 @@ Error StatusError(const std::string& what, const grpc::Status& status) {
 
 }  // namespace
 
-PluginClient::PluginClient(std::string resource, const std::string& socket_path, Record record)
-    : resource_(std::move(resource)), record_(std::move(record)) {
+PluginClient::PluginClient(std::string resource, std::string socket_path, Record record)
+    : resource_(std::move(resource)), socket_path_(std::move(socket_path)), record_(std::move(record)) {
   grpc::ChannelArguments arguments;
   arguments.SetString(GRPC_ARG_DEFAULT_AUTHORITY, "localhost");
   arguments.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);
-  channel_ = grpc::CreateCustomChannel("unix:" + socket_path, grpc::InsecureChannelCredentials(), arguments);
+  channel_ = grpc::CreateCustomChannel("unix:" + socket_path_, grpc::InsecureChannelCredentials(), arguments);
   stub_ = v1beta1::DevicePlugin::NewStub(channel_);
 }
 

@@ -25,7 +25,7 @@ class PluginClient {
  public:
   using Record = std::function<void(TraceEvent)>;
 
-  PluginClient(std::string resource, const std::string& socket_path, Record record);
+  PluginClient(std::string resource, std::string socket_path, Record record);
   PluginClient(const PluginClient&) = delete;
   PluginClient& operator=(const PluginClient&) = delete;
   ~PluginClient();
@@ -46,6 +46,7 @@ class PluginClient {
   Result<void> PreStart(const std::vector<std::string>& ids);
 
   [[nodiscard]] const std::string& resource() const { return resource_; }
+  [[nodiscard]] const std::string& socket_path() const { return socket_path_; }
   [[nodiscard]] bool pre_start() const { return options_.pre_start_required(); }
   [[nodiscard]] bool preferred() const { return options_.get_preferred_allocation_available(); }
 
@@ -59,6 +60,7 @@ class PluginClient {
   bool Await(std::chrono::milliseconds delay) const;
 
   const std::string resource_;
+  const std::string socket_path_;
   const Record record_;
   std::shared_ptr<grpc::Channel> channel_;
   std::unique_ptr<v1beta1::DevicePlugin::Stub> stub_;
