@@ -38,7 +38,7 @@ done
 [ -n "$host$guest$node$ipam" ] || usage
 
 railhead_setup
-railhead_build railhead railhead-ipam railheadd railctl kubelet-standin bare_attach peak_memory bench_runner railhead_nccl_config_bench railhead_node_bench
+railhead_build benchmarks
 bin=$RAILHEAD_BUILD/bin
 work=$(mktemp -d "${TMPDIR:-/tmp}/railhead-bench-run.XXXXXX")
 trap 'rm -rf "$work"' EXIT

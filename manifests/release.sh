@@ -12,7 +12,6 @@ set -euo pipefail
 repo=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 # shellcheck source=tests/setup.sh
 . "$repo/tests/setup.sh"
-readonly PROGRAMS=(railhead railhead-ipam railheadd railctl railhead-nvml)
 out=$repo/build/dist dirty=''
 while [ $# != 0 ]; do
     case $1 in
@@ -48,10 +47,11 @@ architecture() {
     quietly cpack -G DEB --config "$2/CPackConfig.cmake" -B "$work/$1"
     quietly cpack -G RPM --config "$2/CPackConfig.cmake" -B "$work/$1"
     mv "$work/$1"/*.deb "$work/$1"/*.rpm "$out/"
-    packed "railhead-$version-linux-$1.tar.gz" "$2/bin" "${PROGRAMS[@]}"
+    IFS=';' read -ra programs < <(sed -n 's/^RAILHEAD_PROGRAMS:INTERNAL=//p' "$2/CMakeCache.txt")
+    packed "railhead-$version-linux-$1.tar.gz" "$2/bin" "${programs[@]}"
 }
 
-railhead_setup && railhead_build "${PROGRAMS[@]}" || exit 1
+railhead_setup && railhead_build programs || exit 1
 sysroot=$("$repo/manifests/package/sysroot.sh")
 # Libraries of a former sysroot would stay in the cache of CMake.
 grep -qxF "RAILHEAD_SYSROOT:PATH=$sysroot" "$repo/build/arm64/CMakeCache.txt" 2>/dev/null || rm -rf "$repo/build/arm64"
@@ -59,7 +59,7 @@ launcher=()
 ! command -v ccache >/dev/null || launcher=(-DCMAKE_CXX_COMPILER_LAUNCHER=ccache)
 quietly cmake --preset release "${launcher[@]}" -S "$repo" -B "$repo/build/arm64" -DCMAKE_TOOLCHAIN_FILE="$repo/manifests/package/cross.cmake" \
     -DRAILHEAD_SYSROOT="$sysroot" -DRAILHEAD_NATIVE_BIN="$RAILHEAD_BUILD/bin" -DRAILHEAD_BUILD_TESTS=OFF
-quietly cmake --build "$repo/build/arm64"
+quietly cmake --build "$repo/build/arm64" --target programs
 architecture amd64 "$RAILHEAD_BUILD"
 architecture arm64 "$repo/build/arm64"
 images() { "$repo/manifests/image/build.py" --build "$RAILHEAD_BUILD" --build "$repo/build/arm64" "$@"; }

@@ -52,7 +52,7 @@ fail() { say "$*"; exit 1; }
 say "packages"
 railhead_setup || fail "the machine could not be set up"
 say "build (release)"
-railhead_build railhead railhead-ipam railheadd railctl kubelet-standin cnidriver cri-pod cri-pause cri-show || fail "the build failed"
+railhead_build programs || fail "the build failed"
 say "guest"
 railhead_guest >/dev/null || fail "the guest could not be built"
 

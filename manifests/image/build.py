@@ -2,8 +2,8 @@
 """build.py - the image that the DaemonSet runs, as an OCI image layout, without a container engine.
 
 usage: manifests/image/build.py [--build DIR]... [--tools] [--out FILE] [--name NAME] [--sbom FILE]
-  --build DIR   the release build (build/release), made by `tests/setup.sh --build`. Of several, one for each
-                architecture, the archive has an index: `skopeo copy --all`
+  --build DIR   the release build (build/release), made by `tests/setup.sh --build`. Its programs are built first, as far
+                as they are not. Of several, one for each architecture, the archive has an index: `skopeo copy --all`
   --tools       the image railhead-tools for tests in pods: railctl, perftest, and the verbs providers
   --out FILE    the archive to write (DIR/railhead-image.tar, DIR/railhead-tools-image.tar):
                 `ctr -n k8s.io images import FILE`, `skopeo copy oci-archive:FILE docker://...`, `podman load -i FILE`
@@ -33,7 +33,6 @@ import tarfile
 import sbom
 
 REPO = pathlib.Path(__file__).resolve().parents[2]
-PROGRAMS = ["railhead", "railhead-ipam", "railheadd", "railctl", "railhead-nvml"]
 # Where each lies in the image: runtimes look for no other place than PATH.
 BIN = "usr/bin"
 LIMIT = 40 << 20
@@ -286,17 +285,26 @@ def origin():
     return revision, epoch, when
 
 
+def built_programs(build):
+    """The names of the programs that a build installs, which are built first. One at a time: two ninjas in a tree spoil what they note of it."""
+    if not (build / "CMakeCache.txt").exists():
+        raise Failure(f"there is no build in {build}: run tests/setup.sh --build")
+    command = ["flock", str(build / "build.lock"), "cmake", "--build", str(build), "--target", "programs"]
+    built = subprocess.run(command, text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, check=False)
+    if built.returncode:
+        raise Failure(f"{' '.join(command[2:])} failed:\n{built.stdout[-2000:]}")
+    return sbom.cached(build, "RAILHEAD_PROGRAMS").split(";")
+
+
 class Part:
     """What one build gives: its architecture, the layer of Debian's files, the programs, and packages for the bill."""
 
     def __init__(self, build, tools, epoch):
-        self.programs = [build / "bin" / name for name in PROGRAMS]
-        for program in [build / "CMakeCache.txt", *self.programs]:
-            if not program.exists():
-                raise Failure(f"there is no {program}: run tests/setup.sh --build")
+        names = built_programs(build)
+        self.programs = [build / "bin" / name for name in names]
         self.version = version_of(build)
         self.architecture = architecture_of(build / "bin/railctl")
-        self.within = sbom.linked(build, PROGRAMS)
+        self.within = sbom.linked(build, names)
         if tools:
             self.programs = [build / "bin/railctl"]
             sysroot = output(str(REPO / "manifests/package/sysroot.sh"), self.architecture, *TOOLS).strip()

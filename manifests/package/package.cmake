@@ -8,13 +8,23 @@
 #   /usr/lib/tmpfiles.d         the directories that the unit writes to
 #   /usr/share/man/man8, completions of bash, zsh and fish, /usr/share/doc/railhead
 # Programs are installed as they are built; pages and completions are made of them (generate.cmake).
+#
+# Target programs: all that is installed, which the images hold, too. With tests also what the demo runs beside it.
 set(RAILHEAD_CNI_DIR /opt/cni/bin CACHE STRING "Where the CNI plugins are installed")
 set(RAILHEAD_UNIT_DIR lib/systemd/system CACHE STRING "Where the systemd unit is installed")
 set(package_dir ${CMAKE_CURRENT_LIST_DIR})
 
-install(TARGETS railheadd railctl RUNTIME DESTINATION bin)
-install(TARGETS railhead-nvml RUNTIME DESTINATION libexec/railhead)
-install(TARGETS railhead railhead-ipam RUNTIME DESTINATION ${RAILHEAD_CNI_DIR})
+add_custom_target(programs)
+set(RAILHEAD_PROGRAMS "" CACHE INTERNAL "The installed programs")
+# railhead_install(DIRECTORY PROGRAM...): nothing else installs a program, so that no list can forget one.
+function(railhead_install directory)
+  install(TARGETS ${ARGN} RUNTIME DESTINATION ${directory})
+  add_dependencies(programs ${ARGN})
+  set(RAILHEAD_PROGRAMS ${RAILHEAD_PROGRAMS} ${ARGN} CACHE INTERNAL "The installed programs")
+endfunction()
+railhead_install(bin railheadd railctl)
+railhead_install(libexec/railhead railhead-nvml)
+railhead_install(${RAILHEAD_CNI_DIR} railhead railhead-ipam)
 install(FILES ${CMAKE_SOURCE_DIR}/manifests/railheadd.service DESTINATION ${RAILHEAD_UNIT_DIR})
 install(FILES ${package_dir}/railhead.tmpfiles DESTINATION lib/tmpfiles.d RENAME railhead.conf)
 install(FILES ${CMAKE_SOURCE_DIR}/LICENSE DESTINATION share/doc/railhead RENAME copyright)

@@ -45,7 +45,7 @@ while [ $# -gt 0 ]; do
 done
 [ ${#parts[@]} -gt 0 ] || parts=(sweep two planted peer daemon stress guest guest-mac guest-two guest-planted guest-5_10 guest-stress)
 if [ -z "$build" ]; then
-    railhead_setup && railhead_build railhead railhead-ipam railheadd crash_daemon crash_sweep crash_stress || exit 2
+    railhead_setup && railhead_build released || exit 2
     build=$RAILHEAD_BUILD
 fi
 # A sample: so much of the calls, and more until so many seconds are over per variant.

@@ -7,7 +7,8 @@
 # exit status: 0 all held
 set -euo pipefail
 build=$1
-programs=(railhead railhead-ipam railheadd railctl railhead-nvml)
+IFS=';' read -ra programs < <(sed -n 's/^RAILHEAD_PROGRAMS:INTERNAL=//p' "$build/CMakeCache.txt")
+[ ${#programs[@]} -gt 0 ] || { echo "binaries.sh: $build names no programs" >&2; exit 1; }
 failed=0
 
 # wrong_with PROGRAM: what is missing, a line each.

@@ -28,7 +28,7 @@ done
 if [ -z "$build" ]; then
     # shellcheck source=tests/setup.sh
     . "$here/../../setup.sh"
-    railhead_setup && railhead_build railhead railhead-ipam railheadd railctl crash_sweep kubelet-standin || exit 2
+    railhead_setup && railhead_build released || exit 2
     build=$RAILHEAD_BUILD
 fi
 new=$(cd "$build/bin" && pwd) || die "there is no $build/bin"

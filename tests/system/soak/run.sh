@@ -35,7 +35,7 @@ while [ $# -gt 0 ]; do
     shift
 done
 if [ -z "$build" ]; then
-    railhead_setup && railhead_build railhead railhead-ipam railheadd kubelet-standin crash_daemon crash_sweep crash_stress soak || exit 2
+    railhead_setup && railhead_build released || exit 2
     build=$RAILHEAD_BUILD
 fi
 options+=(--seed "$seed")
