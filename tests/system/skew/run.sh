@@ -1,16 +1,18 @@
 #!/bin/bash
 # run.sh - version skew: programs of two versions on one node, over stand-ins for VFs.
 #
-# usage: tests/system/skew/run.sh [--show] [-b BUILD] --old DIR
-#   -b BUILD   build tree of the new version; default: build "release" first
-#   --old DIR  directory of railhead, railhead-ipam, railheadd and railctl of the version before
-#   --show     print all that failed commands said, and railheadd's log
+# usage: tests/system/skew/run.sh [--show] [-b BUILD] --old DIR|COMMIT
+#   -b BUILD      build tree of the new version; default: build "release" first
+#   --old DIR     directory of railhead, railhead-ipam, railheadd and railctl of the version before
+#   --old COMMIT  these programs of a commit of this repository, built in build/skew/HASH unless they are there
+#   --show        print all that failed commands said, and railheadd's log
 # It prints what was tried and the outcome per pair of versions, then the reason of each failure. Needs root.
 # All happens in network and mount namespaces of its own, below a tmpfs: nothing of the machine is touched.
 # exit status: 0 all is well; 1 a failure; 2 could not be run.
 set -uo pipefail
 
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
+repo=$(cd "$here/../../.." && pwd)
 usage() { sed -n '2,/^set /p' "$here/run.sh" | sed '$d; s/^# \?//'; }
 die() { echo "tests/system/skew/run.sh: $*" >&2; exit 2; }
 
@@ -18,31 +20,46 @@ arguments=("$@") build='' old='' show=''
 while [ $# -gt 0 ]; do
     case $1 in
         -b) build=${2:?-b needs a directory}; shift ;;
-        --old) old=${2:?--old needs a directory}; shift ;;
+        --old) old=${2:?--old needs a directory or a commit}; shift ;;
         --show) show=1 ;;
         -h | --help) usage; exit 0 ;;
         *) usage >&2; exit 2 ;;
     esac
     shift
 done
+readonly PROGRAMS=(railhead railhead-ipam railheadd railctl)
+# build_commit COMMIT: its programs, by its own scripts, in a copy of its tree; sets old to their directory.
+build_commit() {
+    local hash tree
+    hash=$(git -C "$repo" rev-parse --quiet --verify "$1^{commit}") || die "--old: '$1' is neither a directory nor a commit"
+    tree=$repo/build/skew/$hash
+    old=$tree/build/release/bin
+    [ ! -e "$tree/built" ] || return 0
+    mkdir -p "$tree" && git -C "$repo" archive "$hash" | tar -x -C "$tree" || die "the tree of $1 could not be unpacked in $tree"
+    # shellcheck disable=SC2016 # of the other shell
+    bash -c '. "$0/tests/setup.sh" && railhead_setup && railhead_build "$@"' "$tree" "${PROGRAMS[@]}" || die "the programs of $1 could not be built in $tree"
+    touch "$tree/built"
+}
+
 if [ -z "$build" ]; then
     # shellcheck source=tests/setup.sh
-    . "$here/../../setup.sh"
+    . "$repo/tests/setup.sh"
     railhead_setup && railhead_build released || exit 2
     build=$RAILHEAD_BUILD
 fi
 new=$(cd "$build/bin" && pwd) || die "there is no $build/bin"
 [ -n "$old" ] || { usage >&2; exit 2; }
+[ -d "$old" ] || build_commit "$old"
 old=$(cd "$old" && pwd) || die "there is no directory of the old version"
 for directory in "$new" "$old"; do
-    for program in railhead railhead-ipam railheadd railctl; do
+    for program in "${PROGRAMS[@]}"; do
         [ -x "$directory/$program" ] || die "there is no $directory/$program"
     done
 done
 for program in crash_sweep kubelet-standin; do [ -x "$new/$program" ] || die "there is no $new/$program"; done
 if [ -z "${RAILHEAD_SKEW_INSIDE:-}" ]; then
     [ "$(id -u)" = 0 ] || die "network namespaces need root"
-    RAILHEAD_SKEW_INSIDE=1 exec unshare --net --mount --propagation private "$here/run.sh" "${arguments[@]}" -b "$build"
+    RAILHEAD_SKEW_INSIDE=1 exec unshare --net --mount --propagation private "$here/run.sh" "${arguments[@]}" -b "$build" --old "$old"
 fi
 
 work=$(mktemp -d "${TMPDIR:-/tmp}/railhead-skew.XXXXXX")
