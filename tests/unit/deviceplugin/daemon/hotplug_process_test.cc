@@ -83,6 +83,10 @@ class HotplugTest : public KubeletTest {
   bool AwaitDevices(const std::string& resource, std::size_t count) {
     return Eventually([&] { return kubelet_.Present(resource).size() == count; });
   }
+  // kubelet keeps the devices of a process that has ended.
+  bool AwaitListOfNext(const std::string& resource) {
+    return Eventually([&] { return kubelet_.Registrations(resource) >= 2 && kubelet_.Lists(resource) > 0; });
+  }
   // Nothing has changed for the resource: kubelet got its first list and no other.
   void ExpectUntouched(const std::string& resource) {
     EXPECT_EQ(kubelet_.Lists(resource), 1) << resource;
@@ -128,7 +132,7 @@ TEST_F(HotplugTest, APfThatIsAwayKeepsItsResource) {
 
   EXPECT_EQ(daemon_->Stop(), 0) << daemon_->err();
   daemon_ = RunDaemon({"--resync-interval", "3600"});
-  ASSERT_TRUE(Eventually([&] { return kubelet_.Registrations("a.io/rail1") == 2; })) << daemon_->err();
+  ASSERT_TRUE(AwaitListOfNext("a.io/rail1")) << daemon_->err();
   EXPECT_EQ(kubelet_.Present("a.io/rail1").size(), 4U) << daemon_->err();
 }
 
@@ -219,8 +223,8 @@ TEST_F(HotplugTest, ADeviceThatAPodHasLostStaysInTheListUntilThePodEnds) {
 
   EXPECT_EQ(daemon_->Stop(), 0) << daemon_->err();
   daemon_ = RunDaemon({"--resync-interval", "3600"});
-  ASSERT_TRUE(Eventually([&] { return kubelet_.Registrations("a.io/rail1") == 2; })) << daemon_->err();
-  EXPECT_TRUE(AwaitDevices("a.io/rail1", 3)) << "also in the first list of the next process";
+  ASSERT_TRUE(AwaitListOfNext("a.io/rail1")) << daemon_->err();
+  EXPECT_EQ(kubelet_.Present("a.io/rail1").size(), 3U) << "also in the first list of the next process";
   kubelet_.Release("a.io/rail1", {vfs1_[0]});
   EXPECT_TRUE(AwaitDevices("a.io/rail1", 2)) << daemon_->err();
 }
@@ -244,7 +248,7 @@ TEST_F(HotplugTest, OtherOptionsRegisterAgain) {
     fabric.replace(fabric.find(rail0), rail0.size(), rail0 + settings);
     sysfs_.Write("/etc/railhead/fabric.json", fabric);
     daemon_->Signal(SIGHUP);
-    ASSERT_TRUE(Eventually([&] { return kubelet_.Registrations("a.io/rail0") == registrations; }))
+    ASSERT_TRUE(Eventually([&] { return kubelet_.Registrations("a.io/rail0") >= registrations; }))
         << why << daemon_->err();
     ASSERT_TRUE(kubelet_.Devices("a.io/rail0", 4, Soon())) << why;
   };
@@ -309,7 +313,7 @@ TEST_F(KubeletTest, TellsHealth) {
   // The next process begins with the state of this one.
   EXPECT_EQ(daemon->Stop(), 0) << daemon->err();
   const auto next = RunDaemon();
-  ASSERT_TRUE(Eventually([&] { return kubelet.Registrations(kResource) == 2 && healthy() == 4; }))
+  ASSERT_TRUE(Eventually([&] { return kubelet.Registrations(kResource) >= 2 && healthy() == 4; }))
       << next->err();
   EXPECT_EQ(kubelet.Lists(kResource), 1) << "not healthy first and ill then";
   sysfs_.Write("/sys/class/net/pf0/carrier", "1\n");

@@ -110,13 +110,11 @@ TEST_F(KubeletTest, GivesOutNothingWhileItCannotReadWhatIsDrained) {
   const std::string path = "/var/lib/railhead/drains.json";
   sysfs_.Write(path, "{");
   std::atomic<int> healthy{0};
-  std::atomic<int> lists{0};
   KubeletOptions options;
   options.record = [&](const TraceEvent& event) {
     if (event.from != "plugin" || event.call != "ListAndWatch") return;
     for (const auto& device : *Field(event.response, "devices"))
       healthy += device.value("health", "") == "Healthy";
-    ++lists;
   };
   DeviceManager kubelet(directory_, options);
   ASSERT_TRUE(kubelet.Start());
@@ -124,7 +122,7 @@ TEST_F(KubeletTest, GivesOutNothingWhileItCannotReadWhatIsDrained) {
   ASSERT_TRUE(Eventually([&] {
     return daemon->err().find("the list of drained devices is not known") != std::string::npos;
   })) << daemon->err();
-  ASSERT_TRUE(Eventually([&] { return lists > 0; })) << daemon->err();
+  ASSERT_TRUE(Eventually([&] { return kubelet.Lists(kResource) > 0; })) << daemon->err();
   EXPECT_EQ(healthy, 0);
   EXPECT_EQ(kubelet.Present(kResource).size(), 8U);
   sysfs_.Remove(path);
@@ -207,7 +205,7 @@ TEST_F(KubeletTest, RegistersAgainWhenItsSocketIsRemoved) {
       ASSERT_TRUE(RemoveFile(directory_ + "/" + name));
     }
   }
-  ASSERT_TRUE(Eventually([&] { return kubelet.Registrations(kResource) == 2; })) << daemon->err();
+  ASSERT_TRUE(Eventually([&] { return kubelet.Registrations(kResource) >= 2; })) << daemon->err();
   EXPECT_TRUE(kubelet.Devices(kResource, 8, Soon())) << daemon->err();
   EXPECT_EQ(daemon->Stop(), 0);
 }
@@ -219,13 +217,14 @@ TEST_F(KubeletTest, ASecondInstanceTakesOverAndTheFirstStandsBy) {
   ASSERT_TRUE(kubelet.Devices(kResource, 8, Soon()));
   const auto new_daemon = RunDaemon();
   ASSERT_TRUE(Eventually([&] {
-    return kubelet.Registrations(kResource) == 2 &&
+    return kubelet.Registrations(kResource) >= 2 &&
            old_daemon->err().find("standby: a newer") != std::string::npos;
   })) << old_daemon->err()
       << new_daemon->err();
   EXPECT_EQ(old_daemon->Stop(), 0);
-  EXPECT_TRUE(Eventually([&] { return kubelet.Allocate(kResource, 1).has_value(); })) << new_daemon->err();
-  EXPECT_TRUE(kubelet.Devices(kResource, 7, Soon())) << new_daemon->err();
+  // kubelet drops the new one, too, when the old one's stream ends.
+  ASSERT_TRUE(Eventually([&] { return !kubelet.OnlyServer(kResource).empty(); })) << new_daemon->err();
+  ASSERT_TRUE(kubelet.Devices(kResource, 8, Soon())) << new_daemon->err();
   EXPECT_EQ(OurSockets(), 1U) << "the old one removed the new one's socket";
   EXPECT_TRUE(kubelet.Allocate(kResource, 1));
   EXPECT_LE(kubelet.Registrations(kResource), 4) << "kubelet may have dropped the new one for the old one";
@@ -239,11 +238,11 @@ TEST_F(KubeletTest, TheFirstInstanceTakesOverWhenTheSecondIsKilled) {
   ASSERT_TRUE(kubelet.Devices(kResource, 8, Soon()));
   const auto new_daemon = RunDaemon();
   ASSERT_TRUE(Eventually([&] {
-    return kubelet.Registrations(kResource) == 2 &&
+    return kubelet.Registrations(kResource) >= 2 &&
            old_daemon->err().find("standby: a newer") != std::string::npos;
   }));
   new_daemon->Kill();
-  ASSERT_TRUE(Eventually([&] { return kubelet.Registrations(kResource) == 3; })) << old_daemon->err();
+  ASSERT_TRUE(Eventually([&] { return kubelet.Registrations(kResource) >= 3; })) << old_daemon->err();
   EXPECT_TRUE(kubelet.Devices(kResource, 8, Soon())) << old_daemon->err();
   EXPECT_EQ(old_daemon->Stop(), 0);
 }
