@@ -102,11 +102,11 @@ class Migrator {
     for (Network& network : networks_) {
       const bool of_every_node = network.ipam_type == "host-local" && network.usable &&
                                  network.entry.contains("ipam") && network.entry["ipam"].size() > 1;
-      if (of_every_node)
+      if (of_every_node) {
         network.remarks.emplace_back(
             "Every node allocates the same addresses, as with host-local: give each node a range of its own "
-            "in "
-            "fabric.json if the network connects several nodes");
+            "in fabric.json if the network connects several nodes");
+      }
     }
     RH_TRY(AddFiles());
     for (const HeldAddresses& held : documents_.held)
