@@ -2,12 +2,9 @@
 
 #include <fcntl.h>
 #include <sys/file.h>
-#include <sys/socket.h>
 #include <sys/stat.h>
-#include <sys/un.h>
 
 #include <chrono>
-#include <cstring>
 #include <filesystem>
 #include <nlohmann/json.hpp>
 #include <thread>
@@ -20,6 +17,7 @@
 #include "netns/base/files.h"
 #include "netns/base/text.h"
 #include "netns/base/unique_fd.h"
+#include "tests/support/listening.h"
 
 namespace railhead::crash {
 namespace {
@@ -33,15 +31,6 @@ std::optional<Json> Parse(const std::string& path) {
   if (!text || !*text) return std::nullopt;
   Json json = Json::parse(**text, nullptr, false);
   return json.is_discarded() ? std::nullopt : std::optional(std::move(json));
-}
-
-bool IsListenedTo(const std::string& path) {
-  sockaddr_un address{};
-  address.sun_family = AF_UNIX;
-  if (path.size() >= sizeof address.sun_path) return false;
-  std::memcpy(address.sun_path, path.data(), path.size());
-  const UniqueFd fd(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
-  return ::connect(fd.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address) == 0;
 }
 
 void CheckDevices(DaemonNode& node, Lines* wrong) {
@@ -109,7 +98,7 @@ void CheckFiles(const DaemonNode& node, Lines* wrong) {
       if (path.ends_with(kTemporarySuffix) && IsLeftHalfWritten(path))
         wrong->push_back(path + " was left half written");
       if (path.ends_with(".json") && !Parse(path)) wrong->push_back(path + " cannot be read");
-      if (fs::is_socket(at->symlink_status(error)) && !IsListenedTo(path))
+      if (fs::is_socket(at->symlink_status(error)) && !testing::SomebodyListens(path))
         wrong->push_back("nobody listens on " + path);
     }
   }
@@ -121,7 +110,8 @@ void CheckSockets(const DaemonNode& node, Lines* wrong) {
   for (const std::string& name : names.value_or(std::nullopt).value_or(Lines{})) {
     if (!name.starts_with("railhead-")) continue;
     ++count;
-    if (!IsListenedTo(node.KubeletDirectory() + "/" + name)) wrong->push_back("nobody listens on " + name);
+    if (!testing::SomebodyListens(node.KubeletDirectory() + "/" + name))
+      wrong->push_back("nobody listens on " + name);
   }
   std::size_t offered = 0;
   for (const auto& [resource, expected] : node.expected()) offered += expected.devices > 0 ? 1 : 0;

@@ -11,6 +11,7 @@
 
 #include "cni/state/paths.h"
 #include "netns/base/files.h"
+#include "tests/support/listening.h"
 
 namespace railhead::crash {
 namespace {
@@ -203,8 +204,14 @@ Result<void> DaemonNode::Await(const std::string& what, const std::function<bool
   return {};
 }
 
+// The process's number is part of its sockets' names.
+bool DaemonNode::IsServed(const std::string& resource) const {
+  return kubelet_->OnlyServer(resource).find("-" + std::to_string(pid_) + "-") != std::string::npos;
+}
+
 bool DaemonNode::IsAsExpected() const {
   for (const auto& [resource, expected] : expected_) {
+    if (expected.devices > 0 && !IsServed(resource)) return false;
     const auto devices = kubelet_->Present(resource);
     const auto healthy = static_cast<std::size_t>(
         std::count_if(devices.begin(), devices.end(), [](const auto& device) { return device.healthy; }));
@@ -218,7 +225,8 @@ bool DaemonNode::IsAsExpected() const {
 Result<void> DaemonNode::AwaitReady() const {
   RH_TRY(Await("kubelet to see what is configured", [&] { return IsAsExpected(); }));
   return Await("health and the socket for ADD", [&] {
-    return Exists(root_.Path("/run/railhead/health.json")) && Exists(paths::BindSocket(root_));
+    return Exists(root_.Path("/run/railhead/health.json")) &&
+           testing::SomebodyListens(paths::BindSocket(root_));
   });
 }
 

@@ -77,7 +77,8 @@ class DaemonNode {
 
   // Polls; kTimeout names `what`. Ends at once, with kConflict, when railheadd has ended.
   Result<void> Await(const std::string& what, const std::function<bool()>& condition) const;
-  // Waits until railheadd has advertised everything configured and finished its start.
+  // Waits until railheadd has advertised everything configured and finished its start. What a killed one has
+  // left behind, in kubelet and in files, does not count.
   [[nodiscard]] Result<void> AwaitReady() const;
 
   Result<void> Allocate(const std::string& resource, std::size_t count);
@@ -100,11 +101,13 @@ class DaemonNode {
   };
   [[nodiscard]] const std::map<std::string, Expected>& expected() const { return expected_; }
   void Expect(const std::string& resource, Expected expected) { expected_[resource] = expected; }
+  // Whether kubelet has this railheadd's devices, and no other's.
   [[nodiscard]] bool IsAsExpected() const;
   [[nodiscard]] bool IsNamed() const { return named_; }
   [[nodiscard]] std::string EndOfLog() const;
 
  private:
+  [[nodiscard]] bool IsServed(const std::string& resource) const;
   // Beside the root, so that logging does not count as a change.
   [[nodiscard]] std::string LogPath() const { return root_.prefix() + ".log"; }
 
