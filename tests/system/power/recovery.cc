@@ -15,6 +15,7 @@
 #include "ipam/store/store.h"
 #include "netns/base/files.h"
 #include "netns/base/unique_fd.h"
+#include "tests/support/eventually.h"
 
 namespace railhead::testing {
 namespace {
@@ -32,7 +33,9 @@ class Mounted {
   Mounted& operator=(const Mounted&) = delete;
   Mounted& operator=(Mounted&&) = delete;
   ~Mounted() {
-    if (!directory_.empty()) ::umount(directory_.c_str());
+    if (directory_.empty()) return;
+    // Anything that still has a file open keeps it busy; the next image could not be mounted then.
+    (void)Eventually([&] { return ::umount(directory_.c_str()) == 0 || errno != EBUSY; });
   }
 
  private:
