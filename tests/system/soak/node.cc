@@ -1,19 +1,17 @@
 #include "tests/system/soak/node.h"
 
-#include <sys/socket.h>
-#include <sys/un.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <csignal>
-#include <cstring>
 
 #include "cni/state/paths.h"
 #include "netns/base/files.h"
 #include "netns/base/text.h"
 #include "netns/base/unique_fd.h"
 #include "netns/json/json_reader.h"
+#include "tests/support/listening.h"
 #include "tests/system/crash/pod_netns.h"
 
 namespace railhead::soak {
@@ -254,17 +252,9 @@ bool Node::Reap() {
 
 // railheadd answers ADD when bind.sock answers.
 Result<void> Node::AwaitDaemon() {
-  const auto answers = [&] {
-    const UniqueFd socket(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
-    sockaddr_un address{};
-    address.sun_family = AF_UNIX;
-    const std::string path = paths::BindSocket(root());
-    std::strncpy(address.sun_path, path.c_str(), sizeof(address.sun_path) - 1);
-    return ::connect(socket.get(), reinterpret_cast<const sockaddr*>(&address), sizeof(address)) == 0;
-  };
   const bool answered = Await([&] {
     ReapDaemons();
-    return daemons_.empty() || answers();
+    return daemons_.empty() || testing::SomebodyListens(paths::BindSocket(root()));
   });
   if (daemons_.empty()) return Fail(ErrorCode::kNotFound, "railheadd does not run");
   if (answered) return {};

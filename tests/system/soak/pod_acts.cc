@@ -229,7 +229,7 @@ void DoComing(Node& node, Slot& slot, PodAct act, Luck& luck, const Weather& wea
       std::this_thread::sleep_for(after);
       Unbind(slot);
     });
-    Bind(node, slot);
+    Bind(node, slot, kNameLimit);
   }
 }
 
@@ -283,21 +283,22 @@ void Leave(Node& node, Slot& slot) {
   slot.number = 0;
 }
 
-void Bind(Node& node, Slot& slot) {
-  const std::string netdevs = "/sys/bus/pci/devices/" + slot.device + "/net";
+void Bind(Node& node, Slot& slot, milliseconds limit) {
   (void)WriteAttribute(std::string(kDriver) + "bind", slot.device);
-  std::string name;
-  const bool there = Await([&] {
-    const auto names = ListDirectory(netdevs);
-    if (names && *names && !(*names)->empty()) name = (*names)->front();
-    return !name.empty();
-  });
-  if (!there) return node.Wrong(slot.device + " has no interface after its driver was bound again");
-  if (name == slot.host_name) return;
-  const bool renamed =
-      Await([&] { return Shell("ip link set " + name + " name " + slot.host_name); }, kNameLimit);
+  // A DEL or railheadd may rename it meanwhile.
+  const auto name = [&]() -> std::string {
+    const auto names = ListDirectory("/sys/bus/pci/devices/" + slot.device + "/net");
+    return names && *names && !(*names)->empty() ? (*names)->front() : "";
+  };
+  if (!Await([&] { return !name().empty(); }))
+    return node.Wrong(slot.device + " has no interface after its driver was bound again");
   // Another NIC may have this name from its last pod. That pod's DEL frees the name.
-  slot.unnamed = !renamed;
+  slot.unnamed = !Await(
+      [&] {
+        const std::string now = name();
+        return now == slot.host_name || Shell("ip link set " + now + " name " + slot.host_name);
+      },
+      limit);
 }
 
 void Do(Node& node, Slot& slot, const Choice& choice, const Weather& weather) {
@@ -327,7 +328,7 @@ void Do(Node& node, Slot& slot, const Choice& choice, const Weather& weather) {
     case PodAct::kUnbound:
       Unbind(slot);
       slot.touched = true;
-      return Bind(node, slot);
+      return Bind(node, slot, kNameLimit);
     default:
       return DoInPod(slot, choice.act, luck);
   }

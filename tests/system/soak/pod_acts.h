@@ -22,6 +22,6 @@ void Add(Node& node, Slot& slot, const Weather& weather);
 // Repeats DEL until it succeeds, and removes the namespace. Does nothing without a pod.
 void Leave(Node& node, Slot& slot);
 // Gives a VF whose driver was bound again the host's name, as udev does.
-void Bind(Node& node, Slot& slot);
+void Bind(Node& node, Slot& slot, std::chrono::milliseconds limit);
 
 }  // namespace railhead::soak

@@ -169,19 +169,30 @@ class Soak {
         node_.LetGo(slot, now);
         (void)crash::RemovePodNetns(slot.pod.netns);
       }
-      const bool empty = Await([&] {
-        const auto scan = Journal(node_.root()).Scan();
-        return scan && scan->entries.empty() && scan->unreadable.empty();
-      });
-      if (!empty) node_.Wrong("railheadd has not restored what has no namespace any more");
+      if (!Await([&] { return IsJournalEmpty(); }))
+        node_.Wrong("railheadd has not restored what has no namespace any more");
     }
     std::vector<Slot*> all;
     for (Slot& slot : slots_) all.push_back(&slot);
     LeaveAtOnce(all);
-    for (Slot& slot : slots_) {
-      if (slot.unnamed) Bind(node_, slot);
-    }
+    NameAll();
     invariants_.Expect();
+  }
+
+  [[nodiscard]] bool IsJournalEmpty() const {
+    const auto scan = Journal(node_.root()).Scan();
+    return scan && scan->entries.empty() && scan->unreadable.empty();
+  }
+
+  // An interrupted reset that railheadd completes gives a NIC the name from before the reset. So this waits
+  // for the end of all of them.
+  void NameAll() {
+    const auto is_unnamed = [](const Slot& slot) { return slot.unnamed; };
+    if (std::ranges::none_of(slots_, is_unnamed)) return;
+    (void)Await([&] { return IsJournalEmpty(); });
+    for (Slot& slot : slots_) {
+      if (slot.unnamed) Bind(node_, slot, kLimit);
+    }
   }
 
   void Collect() {
