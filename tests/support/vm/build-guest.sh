@@ -60,6 +60,8 @@ while [ $# != 0 ]; do
 done
 readonly KERNEL_SUITE ARCH
 
+# shellcheck source=tests/setup.sh
+. "$here/../../setup.sh"
 say() { [ -n "$quiet" ] || echo "guest: $*" >&2; }
 die() { echo "build-guest.sh: $*" >&2; exit 1; }
 
@@ -82,16 +84,22 @@ for tool in depmod:kmod modprobe:kmod cpio:cpio xz:xz-utils zstd:zstd busybox:bu
         die "this machine lacks '${tool%%:*}': install the package ${tool##*:} (tests/setup.sh installs all)"
 done
 export PATH=$PATH:/usr/sbin:/sbin
-mkdir -p "$cache"
+mkdir -p "$cache" 2>/dev/null && [ -w "$cache" ] || { railhead_why '' "$cache"; die "$(id -un) cannot write to $cache: set XDG_CACHE_HOME to a folder that it may write to"; }
 exec 9>"$cache/.lock"
 flock -n 9 || { say "another process builds it; waiting"; flock 9; }
 if [ -z "$force" ] && complete; then echo "$final"; exit 0; fi
 
 rm -rf "$cache"/.build-*                 # of builders that were killed: this one holds the lock
-work=$(mktemp -d "$cache/.build-XXXXXX")
-trap 'rm -rf "$work"' EXIT
+work=$(mktemp -d "$cache/.build-XXXXXX") || { railhead_why '' "$cache"; die "no folder can be made in $cache"; }
+log=$work/log step='asking apt for its mirror'
+# Whatever ends it, the step is named, and nothing is left but packages for the next time.
+gave_up() {
+    railhead_why "$(tail -n 100 "$log" 2>/dev/null || true)" "$work"
+    echo "build-guest.sh: no guest was made: $step failed" >&2
+    rm -rf "$work"
+}
+trap gave_up EXIT
 trap 'exit 1' INT TERM
-log=$work/log
 
 # quietly COMMAND...: its output goes to the log, which is shown if it fails.
 quietly() {
@@ -106,7 +114,7 @@ apt=$cache/apt
 mirror=$(apt-get indextargets --format '$(REPO_URI) $(ORIGIN)' 'Created-By: Packages' |
     awk '$2 == "Debian" && $1 !~ /security/ { print $1; exit }')
 [ -n "$mirror" ] || die "apt's lists name no Debian mirror: run 'apt-get update' first"
-apt_opts=(-q -o APT::Sandbox::User=root -o APT::Architecture="$ARCH" -o APT::Architectures="$ARCH" -o Acquire::Languages=none
+apt_opts=("${RAILHEAD_APT_OPTIONS[@]}" -q -o APT::Update::Error-Mode=any -o APT::Sandbox::User=root -o APT::Architecture="$ARCH" -o APT::Architectures="$ARCH" -o Acquire::Languages=none
     -o APT::Install-Recommends=0 -o Dir::Etc::sourcelist="$apt/sources.list" -o Dir::Etc::sourceparts=-
     -o Dir::Etc::preferences=- -o Dir::Etc::preferencesparts="$apt/none.d" -o Dir::State="$apt"
     -o Dir::State::lists="$apt/lists" -o Dir::State::status="$apt/status" -o Dir::Cache="$apt/cache")
@@ -118,7 +126,7 @@ prepare_apt() {
     for suite in "$GUEST_SUITE" "$KERNEL_SUITE"; do
         echo "deb [signed-by=/usr/share/keyrings/debian-archive-keyring.gpg] $mirror $suite main"
     done >"$apt/sources.list"
-    quietly apt-get "${apt_opts[@]}" update
+    quietly apt-get "${apt_opts[@]}" -o Acquire::Retries=1 update
 }
 
 # ---- kernel ----------------------------------------------------------------------
@@ -276,17 +284,11 @@ prune() {
         sort -rn | tail -n +3 | cut -d' ' -f2- | while read -r old; do rm -rf "$old"; done
 }
 
-userland=()
-prepare_apt
-unpack_kernel
-unpack_userland
-if [ "$ARCH" = amd64 ]; then
-    unpack_runtime
-    unpack_switch
-    unpack_system
-fi
-copy_modules
-(cd "$root" && find . -print0 | LC_ALL=C sort -z | cpio --null -o -H newc --owner=0:0 --quiet) >"$work/initrd.cpio"
+pack() { (cd "$root" && find . -print0 | LC_ALL=C sort -z | cpio --null -o -H newc --owner=0:0 --quiet) >"$work/initrd.cpio"; }
+
+userland=() steps=(prepare_apt unpack_kernel unpack_userland)
+[ "$ARCH" != amd64 ] || steps+=(unpack_runtime unpack_switch unpack_system)
+for step in "${steps[@]}" copy_modules pack; do "$step"; done
 rm -rf "$work/root" "$kroot" "$work/debs"
 chmod 755 "$work"
 [ -z "$force" ] || rm -rf "$final"

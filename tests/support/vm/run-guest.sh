@@ -29,6 +29,8 @@ set -euo pipefail
 
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 repo=$(cd "$here/../../.." && pwd)
+# shellcheck source=tests/setup.sh
+. "$repo/tests/setup.sh"
 usage() { sed -n '2,/^set /p' "$0" | sed '$d; s/^# \?//' >&2; exit 125; }
 die() { echo "run-guest.sh: $*" >&2; exit 125; }
 
@@ -61,7 +63,9 @@ shift $((OPTIND - 1))
 [ -r "$topology" ] || topology=$here/topology/$topology.sh
 [ -r "$topology" ] || die "no topology '$topology'"
 if [ "$architecture" = amd64 ]; then program='qemu-system-x86_64'; else program='qemu-system-aarch64'; fi
-command -v "$program" >/dev/null || die "no $program (8.0 or later): run tests/setup.sh; for arm64 install qemu-system-arm of bookworm-backports"
+version=$("$program" --version 2>/dev/null | sed -n 's/^QEMU emulator version \([0-9]*\).*/\1/p') || true
+[ "${version:-0}" -ge 8 ] || die "guests need $program 8.0 or later for their NICs, and there is ${version:-none}${version:+.x}:" \
+    'run tests/setup.sh, which installs it from bookworm-backports; for arm64 install qemu-system-arm from there'
 for dir in "${dirs[@]}"; do [ -d "$dir" ] || die "cannot share '$dir': no such directory"; done
 guest=$("$here/build-guest.sh" "${kernel[@]}")
 [ -z "$system" ] || { names+=(system) && dirs+=("$guest/system"); }
@@ -75,6 +79,7 @@ clean_up() {
 }
 trap clean_up EXIT
 trap 'exit 125' INT TERM HUP
+trap 'railhead_why "" "${job:-${out:-${TMPDIR:-/tmp}}}"; die "the guest has no folder that can be written: ${job:-${out:-${TMPDIR:-/tmp}}}"' ERR
 if [ -n "$out" ]; then
     mkdir -p "$out"
     job=$(cd "$out" && pwd)
@@ -100,6 +105,7 @@ chmod 755 "$job/run"
 mkfifo -m 600 "$job/monitor.in" "$job/monitor.out" "$job/control.in" "$job/control.out" "$job/life"
 ln -s monitor.out "$job/monitor.port.in"
 ln -s monitor.in "$job/monitor.port.out"
+trap - ERR
 
 # ---- machine ---------------------------------------------------------------------
 # shellcheck source=tests/support/vm/topology/rail.sh
@@ -205,6 +211,7 @@ for attempt in 1 2 3; do
     rm -f "$job"/{uptime,alive}
 done
 [ -z "$verbose" ] || cat "$job/console.log" >&2
+railhead_why '' "$job"
 if [ -s "$job/rc" ]; then exit "$(cat "$job/rc")"; fi
 case $status in
     124) echo "run-guest.sh: node$node: the limit of $limit s is reached" >&2; exit 124 ;;

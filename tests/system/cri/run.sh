@@ -28,7 +28,8 @@ done
 shift $((OPTIND - 1))
 
 images=$(mktemp -d "${TMPDIR:-/tmp}/railhead-images.XXXXXX")
-trap 'rm -rf "$images"' EXIT
+guests=''
+trap '[ -z "$guests" ] || { kill "$guests" && wait "$guests"; } 2>/dev/null; rm -rf "$images"' EXIT
 trap 'exit 125' INT TERM HUP
 "$here/build_images.sh" "$build/bin" "$images/images.tar" || exit 125
 if [ -n "$daemonset" ]; then
@@ -45,5 +46,11 @@ if [ -n "$daemonset" ]; then
         /usr/bin/python3 "$here/../manifests/containers.py" "$images/daemonset.yaml" node0 >"$images/containers.json" || exit 125
 fi
 guest=$("$vm/build-guest.sh") || exit 125
+# In the background, so that signals are taken at once.
 "$vm/run-guest.sh" -b "$build" -s cni=/usr/lib/cni -s "runtime=$guest/runtime" -s "images=$images" \
-    "${options[@]}" "$@"
+    "${options[@]}" "$@" &
+guests=$!
+status=0
+wait "$guests" || status=$?
+guests=''
+exit $status
