@@ -1,0 +1,57 @@
+#!/bin/bash
+# leftovers.sh - runs a command, and says what it has left behind: processes, mounts, network namespaces, files.
+#
+# usage: tests/leftovers.sh COMMAND [ARG...]
+# The command has a TMPDIR of its own. As root it also has its own /dev/shm, /run/netns and mounts, so that what other
+# users of the machine do meanwhile is not seen. Its processes are known by the variable RAILHEAD_RUN.
+# Files of the checkout count that Git does not know or that have changed; build/ is meant to stay.
+# exit status: the command's; 1 if that is 0 and something is left. What is left is listed, and files are removed.
+set -uo pipefail
+case ${1:-} in '' | -h | --help) sed -n '2,/^set /p' "$0" | sed '$d; s/^# \?//'; exit 2 ;; esac
+here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
+if [ -z "${RAILHEAD_RUN:-}" ]; then
+    # Short: tests have sockets below it.
+    RAILHEAD_RUN=$(mktemp -d "${TMPDIR:-/tmp}/rh.XXXX") || exit 1
+    export RAILHEAD_RUN TMPDIR=$RAILHEAD_RUN/tmp
+    mkdir "$TMPDIR"
+    alone=()
+    [ "$(id -u)" != 0 ] || alone=(unshare --mount --propagation private)
+    exec "${alone[@]}" "$here/leftovers.sh" "$@"
+fi
+own=(/dev/shm /run/netns)
+if [ "$(id -u)" = 0 ]; then
+    mkdir -p "${own[@]}" && for folder in "${own[@]}"; do mount -t tmpfs tmpfs "$folder" || exit; done
+else
+    own=()
+fi
+
+# running: the command's processes that still run.
+running() {
+    local pid variables
+    for pid in /proc/[0-9]*; do
+        pid=${pid#/proc/}
+        [ "$pid" != $$ ] && [ "$pid" != $BASHPID ] && { mapfile -d '' variables <"/proc/$pid/environ"; } 2>/dev/null || continue
+        [[ " ${variables[*]} " != *" RAILHEAD_RUN=$RAILHEAD_RUN "* ]] || echo "process $pid: $(tr '\0' ' ' <"/proc/$pid/cmdline")"
+    done
+}
+mounts() { cut -d ' ' -f 5 /proc/self/mountinfo | sort | sed 's/^/mount: /'; }
+checkout() { git -C "$here/.." status --porcelain 2>/dev/null | sed 's/^...//; s/^/of the checkout: /' | sort; }
+
+mounts >"$RAILHEAD_RUN/mounts"
+checkout >"$RAILHEAD_RUN/checkout"
+"$@"
+status=$?
+end=$((SECONDS + 10))
+while left=$(running) && [ -n "$left" ] && [ $SECONDS -lt $end ]; do sleep 0.2; done
+left+=$(
+    echo
+    [ ${#own[@]} = 0 ] || mounts | comm -13 "$RAILHEAD_RUN/mounts" -
+    checkout | comm -13 "$RAILHEAD_RUN/checkout" -
+    find "$TMPDIR" "${own[@]}" -mindepth 1 -maxdepth 1 -printf 'file: %p\n'
+)
+rm -rf --one-file-system "$RAILHEAD_RUN"
+left=$(sed '/^$/d' <<<"$left")
+[ -n "$left" ] || exit $status
+printf 'leftovers.sh: the run has left behind:\n%s\n' "$left" >&2
+[ $status != 0 ] || status=1
+exit $status

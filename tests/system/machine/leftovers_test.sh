@@ -1,0 +1,36 @@
+#!/bin/bash
+# leftovers_test.sh - tests/leftovers.sh finds what a command leaves behind, and nothing of others.
+# Needs root. exit status: 0 all held
+set -uo pipefail
+here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
+work=$(mktemp -d "${TMPDIR:-/tmp}/railhead-left.XXXXXX")
+trap 'rm -rf "$work"' EXIT
+unset RAILHEAD_RUN
+failed=0
+# In a checkout of its own.
+mkdir "$work/tests" && cp "$here/../../leftovers.sh" "$work/tests/" && git -C "$work" init -q && git -C "$work" add tests
+git -C "$work" -c user.name=test -c user.email=test@localhost commit -q -m test
+
+# expect STATUS TEXT COMMAND: it ends with that status, and TEXT is among what is left; nothing is, if empty.
+expect() {
+    local status=0
+    said=$("$work/tests/leftovers.sh" bash -c "$3" "$work" 2>&1) || status=$?
+    if [ $status = "$1" ] && [[ ${said:-nothing} = *"${2:-nothing}"* ]]; then return; fi
+    echo "leftovers_test.sh: $3: exit status $status instead of $1, without '${2:-nothing}': $said" >&2
+    failed=1
+}
+sleep 300 &
+other=$!
+expect 0 '' 'f=$(mktemp) && mount -t tmpfs tmpfs /mnt && umount /mnt && ip netns add x && ip netns del x && rm "$f"'
+expect 3 '' 'exit 3'
+expect 1 'sleep 301' 'setsid sleep 301 >/dev/null 2>&1 & echo $! >"$0/.git/pid"'
+kill "$(cat "$work/.git/pid")"
+expect 4 'file: ' 'mktemp >/dev/null; exit 4'
+expect 1 'file: /dev/shm/planted' 'touch /dev/shm/planted'
+expect 1 'mount: /mnt' 'mount -t tmpfs tmpfs /mnt'
+expect 1 'mount: /run/netns/planted' 'ip netns add planted'
+expect 1 'of the checkout: planted' 'touch "$0/planted"'
+rm "$work/planted"
+expect 0 '' true
+kill $other
+exit $failed
