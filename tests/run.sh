@@ -1,40 +1,69 @@
 #!/bin/bash
-# run.sh - set the machine up, build, and run every test; ends with ctest's summary.
+# run.sh - set the machine up, run the demo, build, and run every test; ends with ctest's summary.
 #
 # usage: tests/run.sh [--all] [ctest options, e.g. -R plugin -j1]
 #   --all   also the long forms of proofs
+# README's first command comes first: tests/demo.sh, in the tree as it is. With ctest options it is left out.
+# As soon as it has built its programs, the other builds go on beside its guests.
 # Unit and namespace tests run with AddressSanitizer and UndefinedBehaviorSanitizer
 # (preset "debug"), fast tests first; guests run the static release binaries beside them
 # and after them. The first failure ends the run.
-# exit status: ctest's; 1 when setting up or building failed.
+# Before ctest's summary stands what was skipped, and where the time went.
+# exit status: ctest's; 1 when setting up, the demo or a build failed, or when the run has left something behind.
 set -euo pipefail
 repo=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
+
+case ${1:-} in --help | -h) sed -n '2,/^set /p' "$0" | sed '$d; s/^# \?//'; exit 0 ;; esac
+[ -n "${RAILHEAD_RUN:-}" ] || exec "$repo/tests/leftovers.sh" "$0" "$@"
 . "$repo/tests/setup.sh"
 
+demo=yes
 case ${1:-} in
-    --help | -h) sed -n '2,/^set /p' "$0" | sed '$d; s/^# \?//'; exit 0 ;;
     --all) export RAILHEAD_TESTS_ALL=1; shift ;;
-    *) set -- -LE long "$@" ;;
 esac
+[ $# = 0 ] || demo=''
+[ -n "${RAILHEAD_TESTS_ALL:-}" ] || set -- -LE long "$@"
 
-started=$SECONDS
-step() { printf '%4d s  %s\n' "$((SECONDS - started))" "$*"; }
+cd "$repo"
+mkdir -p build
+rm -f build/{steps,demo.log}
+# step WHAT: it begins; what began before it has taken until now.
+current='' began=0
+step() {
+    [ -z "$current" ] || printf '%s\t%s\n' "$current" "$((SECONDS - began))" >>build/steps
+    current=$1 began=$SECONDS
+    [ -z "$1" ] || printf '%4d s  %s\n' "$SECONDS" "$1"
+}
+stop() { [ -z "$demo" ] || kill "$demo" 2>/dev/null || true; }
+trap stop EXIT
 
 step "setting up the machine"
 railhead_setup
-step "building the release binaries"
-railhead_build released
+if [ -n "$demo" ]; then
+    step "building the demo's programs (tests/demo.sh)"
+    tests/demo.sh > >(sed -u 's/^/        demo: /' | tee build/demo.log) 2>&1 &
+    demo=$!
+    # Its guests are all that is left then.
+    until grep -qs ' boots\?:' build/demo.log || ! kill -0 "$demo" 2>/dev/null; do sleep 1; done
+fi
+# beside COMMAND...: what has no time limit gives way to the demo's guests, which have one.
+beside() { (renice -n 10 "$BASHPID" >/dev/null; "$@"); }
+step "building the other released programs"
+beside railhead_build released
 step "building the tests with sanitizers"
 launcher=()
 ! command -v ccache >/dev/null || launcher=(-DCMAKE_CXX_COMPILER_LAUNCHER=ccache)
-cd "$repo"
-mkdir -p build
 # Fresh: a tree of another compiler would forget its preset and so its sanitizers. Joined
-# sources (CMakeLists.txt) compile in two fifths of the time; lint.tidy has some by themselves.
+# sources (CMakeLists.txt) compile in two fifths of the time.
 cmake --fresh --preset debug -DCMAKE_UNITY_BUILD=ON -DCMAKE_UNITY_BUILD_BATCH_SIZE=10 "${launcher[@]}" >build/debug-configure.log || { cat build/debug-configure.log >&2; exit 1; }
-cmake --build --preset debug >build/debug-build.log || { grep -A12 -E 'FAILED|error:' build/debug-build.log >&2; exit 1; }
+beside cmake --build --preset debug >build/debug-build.log || { grep -A12 -E 'FAILED|error:' build/debug-build.log >&2; exit 1; }
+if [ -n "$demo" ]; then
+    step "the demo's end"
+    wait "$demo" || { echo "tests/run.sh: tests/demo.sh failed; what it said is in build/demo.log" >&2; exit 1; }
+    demo=''
+fi
 step "running the tests"
 # ctest starts the longest tests first once it knows them; without that memory it keeps
 # the order of tests/CMakeLists.txt. Three at once: on two cores, one of them mostly waits for a guest.
 rm -f build/debug/Testing/Temporary/CTestCostData.txt
-ctest --test-dir build/debug -j3 --output-on-failure --stop-on-failure --no-tests=error "$@" | tests/skipped.py build/debug ${RAILHEAD_TESTS_ALL:+--all}
+ctest --test-dir build/debug -j3 --output-on-failure --stop-on-failure --no-tests=error "$@" | tests/summary.py build/debug build/steps ${RAILHEAD_TESTS_ALL:+--all}

@@ -36,8 +36,10 @@ build_commit() {
     old=$tree/build/release/bin
     [ ! -e "$tree/built" ] || return 0
     mkdir -p "$tree" && git -C "$repo" archive "$hash" | tar -x -C "$tree" || die "the tree of $1 could not be unpacked in $tree"
+    echo "the programs of $1 are built in $tree"
     # shellcheck disable=SC2016 # of the other shell
-    bash -c '. "$0/tests/setup.sh" && railhead_setup && railhead_build "$@"' "$tree" "${PROGRAMS[@]}" || die "the programs of $1 could not be built in $tree"
+    bash -c 'cd "$0" && . tests/setup.sh && railhead_setup && cmake --preset release && cmake --build --preset release --target "$@"' \
+        "$tree" "${PROGRAMS[@]}" >"$tree.log" 2>&1 || die "the programs of $1 could not be built; all that was said is in $tree.log"
     touch "$tree/built"
 }
 
