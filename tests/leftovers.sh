@@ -2,25 +2,29 @@
 # leftovers.sh - runs a command, and says what it has left behind: processes, mounts, network namespaces, files.
 #
 # usage: tests/leftovers.sh COMMAND [ARG...]
-# The command has a TMPDIR of its own. As root it also has its own /dev/shm, /run/netns and mounts, so that what other
-# users of the machine do meanwhile is not seen. Its processes are known by the variable RAILHEAD_RUN.
+# The command has a TMPDIR of its own. As root it also has its own /tmp (or /srv), /dev/shm, /run/netns and mounts, so that what
+# other users of the machine do meanwhile is not seen. Its processes are known by the variable RAILHEAD_RUN.
 # Files of the checkout count that Git does not know or that have changed; build/ is meant to stay.
 # exit status: the command's; 1 if that is 0 and something is left. What is left is listed, and files are removed.
 set -uo pipefail
 case ${1:-} in '' | -h | --help) sed -n '2,/^set /p' "$0" | sed '$d; s/^# \?//'; exit 2 ;; esac
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 if [ -z "${RAILHEAD_RUN:-}" ]; then
-    # Short: tests have sockets below it.
     RAILHEAD_RUN=$(mktemp -d "${TMPDIR:-/tmp}/rh.XXXX") || exit 1
     export RAILHEAD_RUN TMPDIR=$RAILHEAD_RUN/tmp
-    mkdir "$TMPDIR"
+    mkdir -m 1777 "$TMPDIR" && chmod 755 "$RAILHEAD_RUN"
     alone=()
     [ "$(id -u)" != 0 ] || alone=(unshare --mount --propagation private)
     exec "${alone[@]}" "$here/leftovers.sh" "$@"
 fi
 own=(/dev/shm /run/netns)
 if [ "$(id -u)" = 0 ]; then
-    mkdir -p "${own[@]}" && for folder in "${own[@]}"; do mount -t tmpfs tmpfs "$folder" || exit; done
+    mkdir -p "${own[@]}" && for folder in "${own[@]}"; do mount -t tmpfs -o mode=1777 tmpfs "$folder" || exit; done
+    # By a short name, since paths of sockets have 108 bytes; by none that would cover what the command needs.
+    for folder in /tmp /srv /media; do
+        [ -d "$folder" ] && [[ ":$here:$HOME:${XDG_CACHE_HOME:-}:${CCACHE_DIR:-}:" != *:"$folder"/* ]] || continue
+        mount --bind "$TMPDIR" "$folder" && export TMPDIR=$folder && break
+    done
 else
     own=()
 fi
@@ -37,18 +41,18 @@ running() {
 mounts() { cut -d ' ' -f 5 /proc/self/mountinfo | sort | sed 's/^/mount: /'; }
 checkout() { git -C "$here/.." status --porcelain 2>/dev/null | sed 's/^...//; s/^/of the checkout: /' | sort; }
 
-mounts >"$RAILHEAD_RUN/mounts"
-checkout >"$RAILHEAD_RUN/checkout"
+mounts_before=$(mounts) checkout_before=$(checkout)
 "$@"
 status=$?
 end=$((SECONDS + 10))
 while left=$(running) && [ -n "$left" ] && [ $SECONDS -lt $end ]; do sleep 0.2; done
 left+=$(
     echo
-    [ ${#own[@]} = 0 ] || mounts | comm -13 "$RAILHEAD_RUN/mounts" -
-    checkout | comm -13 "$RAILHEAD_RUN/checkout" -
+    [ ${#own[@]} = 0 ] || comm -13 <(echo "$mounts_before") <(mounts)
+    comm -13 <(echo "$checkout_before") <(checkout)
     find "$TMPDIR" "${own[@]}" -mindepth 1 -maxdepth 1 -printf 'file: %p\n'
 )
+[[ $TMPDIR = "$RAILHEAD_RUN"/* ]] || umount --lazy "$TMPDIR"
 rm -rf --one-file-system "$RAILHEAD_RUN"
 left=$(sed '/^$/d' <<<"$left")
 [ -n "$left" ] || exit $status

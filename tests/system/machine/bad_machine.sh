@@ -13,9 +13,9 @@ repo=$(cd "$here/../../.." && pwd)
 umask 022
 # Where others may read, too; nothing of it outlives the namespace.
 work=/mnt
-mount -t tmpfs -o mode=755 tmpfs "$work" && mkdir "$work"/{bin,repo} && mount --bind "$repo" "$work/repo" || exit
+mount -t tmpfs -o mode=755 tmpfs "$work" && mkdir "$work"/{bin,repo,tmp} && mount --bind "$repo" "$work/repo" || exit
 repo=$work/repo
-export TMPDIR=/tmp
+export TMPDIR=$work/tmp
 export PATH=$work/bin:$PATH LC_ALL=C
 unset APT_CONFIG
 failed=0 silent=''

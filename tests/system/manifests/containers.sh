@@ -14,6 +14,9 @@ readonly NODE=gpu-001
 fail() { echo "containers.sh: $*" >&2; exit 1; }
 
 if [ -z "${CONTAINERS_TEST_WORK:-}" ]; then
+    # Inside there is no network, from which the tools come the first time.
+    CONTAINERS_TEST_TOOLS=$("$here/tools.sh")
+    export CONTAINERS_TEST_TOOLS
     work=$(mktemp -d)
     trap 'rm -rf "$work"' EXIT
     CONTAINERS_TEST_WORK=$work unshare --mount --net --propagation private "$here/containers.sh" "$build"
@@ -31,7 +34,7 @@ blob() { echo "$work/layout/blobs/sha256/${1#sha256:}"; }
 manifest=$(blob "$(jq -r '.manifests[0].digest' "$work/layout/index.json")")
 while read -r layer; do tar -xzf "$(blob "$layer")" -C "$root"; done < <(jq -r '.layers[].digest' "$manifest")
 path=$(jq -r '.config.Env[] | select(startswith("PATH="))' "$(blob "$(jq -r .config.digest "$manifest")")")
-"$("$here/tools.sh")/bin/kustomize" build "$repo/manifests/overlays/multus" >"$work/rendering.yaml"
+"$CONTAINERS_TEST_TOOLS/bin/kustomize" build "$repo/manifests/overlays/multus" >"$work/rendering.yaml"
 /usr/bin/python3 "$here/containers.py" "$work/rendering.yaml" "$NODE" >"$work/containers.json"
 # As kubelet lays a ConfigMap out, and leaves an empty directory for an optional one that is not there.
 config=$work/config

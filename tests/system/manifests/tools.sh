@@ -35,13 +35,13 @@ apt=$work/apt
 mkdir -p "$apt"/none.d "$apt"/lists/partial "$apt"/cache/archives/partial "$work"/{debs,root,bin}
 : >"$apt/status"
 echo "deb [signed-by=/usr/share/keyrings/debian-archive-keyring.gpg] $mirror $SUITE main" >"$apt/sources.list"
-options=(-q -o APT::Sandbox::User=root -o APT::Architecture=amd64 -o Acquire::Languages=none
+options=("${RAILHEAD_APT_OPTIONS[@]}" -q -o APT::Update::Error-Mode=any -o APT::Sandbox::User=root -o APT::Architecture=amd64 -o Acquire::Languages=none
     -o Dir::Etc::sourcelist="$apt/sources.list" -o Dir::Etc::sourceparts=- -o Dir::Etc::preferences=-
     -o Dir::Etc::preferencesparts="$apt/none.d" -o Dir::State="$apt" -o Dir::State::lists="$apt/lists"
     -o Dir::State::status="$apt/status" -o Dir::Cache="$apt/cache")
 {
     apt-get "${options[@]}" update && (cd "$work/debs" && apt-get "${options[@]}" download "${PACKAGES[@]}")
-} >"$work/log" 2>&1 || { tail -20 "$work/log" >&2; die "could not download ${PACKAGES[*]}"; }
+} >"$work/log" 2>&1 || { tail -20 "$work/log" >&2; railhead_why "$(<"$work/log")" "$cache"; die "could not download ${PACKAGES[*]}"; }
 for deb in "$work"/debs/*.deb; do dpkg -x "$deb" "$work/root"; done
 mv "$work/root/usr/bin/kustomize" "$work/bin/"
 mv "$work/root/usr/lib/python3/dist-packages/kubernetes/client/models" "$work/models"
