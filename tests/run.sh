@@ -34,6 +34,10 @@ step() {
     current=$1 began=$SECONDS
     [ -z "$1" ] || printf '%4d s  %s\n' "$SECONDS" "$1"
 }
+demo_ends() {
+    wait "$demo" || { echo "tests/run.sh: tests/demo.sh failed; what it said is in build/demo.log" >&2; exit 1; }
+    demo=''
+}
 stop() { [ -z "$demo" ] || kill "$demo" 2>/dev/null || true; }
 trap stop EXIT
 
@@ -45,11 +49,10 @@ if [ -n "$demo" ]; then
     demo=$!
     # Its guests are all that is left then.
     until grep -qs ' boots\?:' build/demo.log || ! kill -0 "$demo" 2>/dev/null; do sleep 1; done
+    kill -0 "$demo" 2>/dev/null || demo_ends
 fi
 # beside COMMAND...: what has no time limit gives way to the demo's guests, which have one.
 beside() { (renice -n 10 "$BASHPID" >/dev/null; "$@"); }
-step "building the other released programs"
-beside railhead_build released
 step "building the tests with sanitizers"
 launcher=()
 ! command -v ccache >/dev/null || launcher=(-DCMAKE_CXX_COMPILER_LAUNCHER=ccache)
@@ -57,10 +60,12 @@ launcher=()
 # sources (CMakeLists.txt) compile in two fifths of the time.
 cmake --fresh --preset debug -DCMAKE_UNITY_BUILD=ON -DCMAKE_UNITY_BUILD_BATCH_SIZE=10 "${launcher[@]}" >build/debug-configure.log || { cat build/debug-configure.log >&2; exit 1; }
 beside cmake --build --preset debug >build/debug-build.log || { grep -A12 -E 'FAILED|error:' build/debug-build.log >&2; exit 1; }
+# In the demo's tree, so not first: it builds its images there.
+step "building the other released programs"
+beside railhead_build released
 if [ -n "$demo" ]; then
     step "the demo's end"
-    wait "$demo" || { echo "tests/run.sh: tests/demo.sh failed; what it said is in build/demo.log" >&2; exit 1; }
-    demo=''
+    demo_ends
 fi
 step "running the tests"
 # ctest starts the longest tests first once it knows them; without that memory it keeps
