@@ -5,6 +5,7 @@
 # The command has a TMPDIR of its own. As root it also has its own /tmp (or /srv), /dev/shm, /run/netns and mounts, so that what
 # other users of the machine do meanwhile is not seen. Its processes are known by the variable RAILHEAD_RUN.
 # Files of the checkout count that Git does not know or that have changed; build/ is meant to stay.
+# What ends this script or the command by a signal ends all processes of the command.
 # exit status: the command's; 1 if that is 0 and something is left. What is left is listed, and files are removed.
 set -uo pipefail
 case ${1:-} in '' | -h | --help) sed -n '2,/^set /p' "$0" | sed '$d; s/^# \?//'; exit 2 ;; esac
@@ -42,8 +43,16 @@ mounts() { cut -d ' ' -f 5 /proc/self/mountinfo | sort | sed 's/^/mount: /'; }
 checkout() { git -C "$here/.." status --porcelain 2>/dev/null | sed 's/^...//; s/^/of the checkout: /' | sort; }
 
 mounts_before=$(mounts) checkout_before=$(checkout)
-"$@"
-status=$?
+"$@" <&0 &
+command=$!
+trap 'kill "$command" 2>/dev/null' HUP INT TERM
+# A signal ends the wait, too.
+while :; do
+    wait "$command"
+    status=$?
+    kill -0 "$command" 2>/dev/null || break
+done
+[ $status -lt 128 ] || running | sed 's/^process //; s/:.*//' | xargs -r kill 2>/dev/null
 end=$((SECONDS + 10))
 while left=$(running) && [ -n "$left" ] && [ $SECONDS -lt $end ]; do sleep 0.2; done
 left+=$(

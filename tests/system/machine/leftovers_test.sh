@@ -32,5 +32,18 @@ expect 1 'mount: /run/netns/planted' 'ip netns add planted'
 expect 1 'of the checkout: planted' 'touch "$0/planted"'
 rm "$work/planted"
 expect 0 '' true
+
+# Stopped, it stops what runs.
+"$work/tests/leftovers.sh" bash -c 'sleep 302; true' >"$work/.git/said" 2>&1 &
+stopped=$!
+end=$((SECONDS + 60))
+until [ -n "$(pgrep -f '^sleep 302$')" ] || [ $SECONDS -ge $end ]; do sleep 0.1; done
+kill $stopped
+status=0
+wait $stopped || status=$?
+if [ $status != 143 ] || grep 'left behind' "$work/.git/said" || pgrep -f '^sleep 302$'; then
+    echo "leftovers_test.sh: stopped, it ends with exit status $status and says: $(cat "$work/.git/said")" >&2
+    failed=1
+fi
 kill $other
 exit $failed
