@@ -2,7 +2,8 @@
 # run.sh - set the machine up, run the demo, build, and run every test; ends with ctest's summary.
 #
 # usage: tests/run.sh [--all] [ctest options, e.g. -R plugin -j1]
-#   --all   also the long forms of proofs
+#   --all   also the long forms of proofs, and random tests with another seed each time: it is printed, and
+#           RAILHEAD_TEST_SEED=N repeats it. Without --all and the variable, the seed is 1.
 # README's first command comes first: tests/demo.sh, in the tree as it is. With ctest options it is left out.
 # As soon as it has built its programs, the other builds go on beside its guests.
 # Unit and namespace tests run with AddressSanitizer and UndefinedBehaviorSanitizer
@@ -19,7 +20,7 @@ case ${1:-} in --help | -h) sed -n '2,/^set /p' "$0" | sed '$d; s/^# \?//'; exit
 
 demo=yes
 case ${1:-} in
-    --all) export RAILHEAD_TESTS_ALL=1; shift ;;
+    --all) export RAILHEAD_TESTS_ALL=1 RAILHEAD_TEST_SEED=${RAILHEAD_TEST_SEED:-$SRANDOM}; shift ;;
 esac
 [ $# = 0 ] || demo=''
 [ -n "${RAILHEAD_TESTS_ALL:-}" ] || set -- -LE long "$@"
@@ -68,6 +69,7 @@ if [ -n "$demo" ]; then
     demo_ends
 fi
 step "running the tests"
+echo "        random ones with RAILHEAD_TEST_SEED=${RAILHEAD_TEST_SEED:-1}"
 # ctest starts the longest tests first once it knows them; without that memory it keeps
 # the order of tests/CMakeLists.txt. Three at once: on two cores, one of them mostly waits for a guest.
 rm -f build/debug/Testing/Temporary/CTestCostData.txt

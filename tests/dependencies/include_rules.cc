@@ -118,6 +118,7 @@ const std::vector<Library>& Libraries() {
       {"nlohmann/", {"netns/json/", "cni/", "ipam/", "deviceplugin/", "tests/", "bench/"}},
       {"gtest/", {"tests/"}},
       {"gmock/", {"tests/"}},
+      {"rapidcheck", {"tests/support/"}},
   };
   return libraries;
 }

@@ -2,10 +2,10 @@
 # run.sh - build the fuzzers and let each run for a while, from the kept corpus.
 #
 # usage: tests/fuzz/run.sh [--seconds N | --runs N] [--seed N] [--built TREE | --keep] [NAME...]
-#                          (default: 3 s, another seed each time, all)
+#                          (default: 3 s, all)
 #   --runs N   so many executions of each, however long they take: with --seed the same
 #              ones each time, so that a change is judged by itself
-#   --seed N   repeat a run's choices (they are printed)
+#   --seed N   of all choices; default: RAILHEAD_TEST_SEED, or 1. A search takes another each time: --seed $RANDOM
 #   --built TREE   take the fuzzers of this build tree, which know of their own coverage only:
 #              they try the corpus and mutations of all of it, but do not search
 #   --keep     add what reaches new code to tests/fuzz/corpus/NAME
@@ -17,7 +17,7 @@ repo=$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd)
 build=$repo/build/fuzz
 usage() { sed -n '2,/^set /p' "$0" | sed '$d; s/^# \?//' >&2; exit 1; }
 
-seconds=3 runs='' seed=$RANDOM keep='' built=''
+seconds=3 runs='' seed=${RAILHEAD_TEST_SEED:-1} keep='' built=''
 while [ $# -gt 0 ]; do
     case $1 in
         --seconds) seconds=${2:?} && shift 2 ;;

@@ -5,28 +5,21 @@
 //
 // A record that is wrong across fields (Shape<T>::Check) is not written. Any other record is read back as it
 // was written. A value of a wrong type and a cut text are refused. A field that a newer version has added is
-// passed over, or refused by its name where people write the record. RAILHEAD_SEED repeats a run.
+// passed over, or refused by its name where people write the record.
 #pragma once
 
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <cstdlib>
 #include <functional>
 #include <random>
 #include <string>
 #include <vector>
 
 #include "netns/json/record_io.h"
+#include "tests/support/seed.h"
 
 namespace railhead::testing {
-
-inline std::uint64_t RecordSeed() {
-  const char* given = std::getenv("RAILHEAD_SEED");
-  const std::uint64_t seed = given != nullptr ? std::strtoull(given, nullptr, 10) : std::random_device{}();
-  ::testing::Test::RecordProperty("seed", std::to_string(seed));
-  return seed;
-}
 
 // Random values that a record may have. The ends of a range come more often than other values.
 class AnyRecord {
@@ -203,7 +196,7 @@ class RecordTest : public ::testing::Test {
     return {};
   }
 
-  AnyRecord any_{RecordSeed()};
+  AnyRecord any_{Seed()};
 };
 TYPED_TEST_SUITE_P(RecordTest);
 

@@ -25,6 +25,7 @@
 #include "tests/support/cluster_store/etcd_cluster.h"
 #include "tests/support/eventually.h"
 #include "tests/support/ipam/support.h"
+#include "tests/support/seed.h"
 #include "tests/unit/ipam/lease/simulation/checker.h"
 
 namespace railhead::testing {

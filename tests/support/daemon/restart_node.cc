@@ -1,8 +1,6 @@
 #include "tests/support/daemon/restart_node.h"
 
 #include <algorithm>
-#include <cstdio>
-#include <cstdlib>
 #include <nlohmann/json.hpp>
 #include <utility>
 
@@ -10,6 +8,7 @@
 #include "netns/base/files.h"
 #include "tests/support/eventually.h"
 #include "tests/support/listening.h"
+#include "tests/support/seed.h"
 
 namespace railhead::testing {
 namespace {
@@ -21,26 +20,18 @@ constexpr const char* kFabric = R"({"version": 1, "rails": [
 
 constexpr const char* kRegistry = "/registry";
 
-unsigned Seed() {
-  const char* given = std::getenv("RAILHEAD_TEST_SEED");
-  return given != nullptr ? static_cast<unsigned>(std::strtoul(given, nullptr, 10)) : std::random_device()();
-}
-
 std::set<std::string> ToSet(const std::vector<std::string>& ids) {
   return {ids.begin(), ids.end()};
 }
 
 }  // namespace
 
-RestartNode::RestartNode() : seed_(Seed()), random_(seed_) {
+RestartNode::RestartNode() : seed_(static_cast<unsigned>(Seed())), random_(seed_) {
   sysfs_.AddPf({.address = "0000:c3:00.0", .netdev = "pf2", .rdma = "mlx5_2", .numa_node = 1});
   devices_[kRail0] = ToSet(vfs0_);
   devices_[kRail1] = ToSet(vfs1_);
   devices_[kPlain] = ToSet(sysfs_.AddVfs("0000:c3:00.0", 6, {.rdma = "{pf}_rdma{n}"}));
   sysfs_.Write("/etc/railhead/fabric.json", kFabric);
-  RecordProperty("seed", static_cast<int>(seed_));
-  (void)std::printf("seed %u (RAILHEAD_TEST_SEED repeats it)\n", seed_);
-  (void)std::fflush(stdout);
 }
 
 void RestartNode::UseRegistry() {

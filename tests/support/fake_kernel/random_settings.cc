@@ -1,12 +1,11 @@
 #include "tests/support/fake_kernel/random_settings.h"
 
 #include <algorithm>
-#include <cstdlib>
-#include <iostream>
 #include <limits>
 #include <set>
 
 #include "netns/base/text.h"
+#include "tests/support/seed.h"
 
 namespace railhead::testing {
 namespace {
@@ -62,11 +61,7 @@ std::string List(const DeviceField& field, std::mt19937& random) {
 }  // namespace
 
 std::mt19937 SeededGenerator() {
-  const char* given = std::getenv("RAILHEAD_SEED");
-  const std::uint32_t seed = given != nullptr ? static_cast<std::uint32_t>(std::strtoul(given, nullptr, 10))
-                                              : std::random_device()();
-  std::cout << "RAILHEAD_SEED=" << seed << "\n";
-  return std::mt19937(seed);
+  return std::mt19937(static_cast<std::uint32_t>(Seed()));
 }
 
 std::string RandomValue(const DeviceField& field, std::mt19937& random) {

@@ -6,10 +6,11 @@
 #include <string>
 
 #include "netns/nl/device_state.h"
+#include "tests/support/seed.h"
 
 namespace railhead::testing {
 
-// The seed is printed; RAILHEAD_SEED repeats a run.
+// Of Seed() (tests/support/seed.h).
 std::mt19937 SeededGenerator();
 
 std::string RandomValue(const DeviceField& field, std::mt19937& random);

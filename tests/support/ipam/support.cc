@@ -7,7 +7,6 @@
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
-#include <random>
 #include <thread>
 #include <utility>
 
@@ -124,13 +123,6 @@ ipam::AddressOwner OwnerNumber(int i) {
 ipam::ClockReading At(double seconds, const std::string& boot) {
   return {boot, static_cast<std::uint64_t>(seconds * 1000),
           1'700'000'000 + static_cast<std::int64_t>(seconds)};
-}
-
-std::uint64_t Seed() {
-  const char* given = std::getenv("RAILHEAD_TEST_SEED");
-  const std::uint64_t seed = given != nullptr ? std::strtoull(given, nullptr, 10) : std::random_device{}();
-  std::printf("seed %llu (RAILHEAD_TEST_SEED repeats it)\n", static_cast<unsigned long long>(seed));
-  return seed;
 }
 
 }  // namespace railhead::testing

@@ -123,7 +123,4 @@ bool IsStoreLocked(const Root& root);
 // `seconds` after the boot `boot`.
 ipam::ClockReading At(double seconds, const std::string& boot = "boot-a");
 
-// RAILHEAD_TEST_SEED, or a new one; printed.
-std::uint64_t Seed();
-
 }  // namespace railhead::testing

@@ -9,10 +9,10 @@
 #include "cni/nccl/topology_file.h"
 #include "netns/sys/pci.h"
 #include "netns/sys/pci_path.h"
-#include "tests/support/ipam/rapidcheck.h"
 #include "tests/support/nccl/nccl_model.h"
 #include "tests/support/nccl/node.h"
 #include "tests/support/nccl/topology_rules.h"
+#include "tests/support/rapidcheck.h"
 
 namespace railhead::testing {
 namespace {

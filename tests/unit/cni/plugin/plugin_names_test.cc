@@ -11,7 +11,7 @@
 #include "cni/plugin/plugin.h"
 #include "cni/state/displaced_names.h"
 #include "tests/support/fake_kernel/fake_kernel.h"
-#include "tests/support/ipam/rapidcheck.h"
+#include "tests/support/rapidcheck.h"
 #include "tests/support/sysfs/fake_sysfs.h"
 #include "tests/support/temp_root.h"
 

@@ -1,6 +1,5 @@
 // What the author of a network, and a pod that requests one, may not do: the policy of the node's fabric.
 #include <gtest/gtest.h>
-#include <rapidcheck.h>
 
 #include <algorithm>
 #include <filesystem>
@@ -13,6 +12,7 @@
 #include "netns/base/text.h"
 #include "tests/support/plugin/rails_fixture.h"
 #include "tests/support/plugin/vf_fields.h"
+#include "tests/support/rapidcheck.h"
 
 namespace railhead::testing {
 namespace {

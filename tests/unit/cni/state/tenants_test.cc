@@ -2,8 +2,8 @@
 #include "cni/state/tenants.h"
 
 #include <gtest/gtest.h>
-#include <rapidcheck.h>
 
+#include "tests/support/rapidcheck.h"
 #include "tests/support/temp_root.h"
 
 namespace railhead::testing {

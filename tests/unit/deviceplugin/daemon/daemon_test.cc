@@ -23,6 +23,7 @@
 #include "tests/support/metrics/http_client.h"
 #include "tests/support/metrics/metrics_parser.h"
 #include "tests/support/metrics/notify_socket.h"
+#include "tests/support/seed.h"
 
 namespace railhead::testing {
 namespace {

@@ -13,8 +13,8 @@
 
 #include "ipam/store/range.h"
 #include "ipam/store/store.h"
-#include "tests/support/ipam/rapidcheck.h"
 #include "tests/support/ipam/support.h"
+#include "tests/support/rapidcheck.h"
 
 namespace railhead::ipam {
 namespace {

@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "tests/support/ipam/support.h"
+#include "tests/support/seed.h"
 
 namespace railhead::ipam {
 namespace {

@@ -17,8 +17,8 @@
 #include "ipam/store/ledger.h"
 #include "ipam/store/node_blocks.h"
 #include "ipam/store/store.h"
-#include "tests/support/ipam/rapidcheck.h"
 #include "tests/support/ipam/support.h"
+#include "tests/support/rapidcheck.h"
 
 namespace railhead::ipam {
 namespace {

@@ -20,6 +20,7 @@
 #include "tests/support/ipam/node_history.h"
 #include "tests/support/ipam/store_pages.h"
 #include "tests/support/ipam/support.h"
+#include "tests/support/seed.h"
 
 namespace railhead::ipam {
 namespace {

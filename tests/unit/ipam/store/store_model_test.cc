@@ -11,8 +11,9 @@
 #include <vector>
 
 #include "ipam/store/store.h"
-#include "tests/support/ipam/rapidcheck.h"
 #include "tests/support/ipam/support.h"
+#include "tests/support/rapidcheck.h"
+#include "tests/support/seed.h"
 
 namespace railhead::ipam {
 namespace {

@@ -16,6 +16,7 @@
 #include "ipam/store/store.h"
 #include "tests/support/ipam/store_pages.h"
 #include "tests/support/ipam/support.h"
+#include "tests/support/seed.h"
 #include "tests/system/crash/tracer.h"
 
 namespace railhead::ipam {

@@ -17,6 +17,7 @@
 
 #include "deviceplugin/services/address_leasing/index_claim.h"
 #include "tests/support/ipam/support.h"
+#include "tests/support/seed.h"
 #include "tests/unit/deviceplugin/services/address_leasing/index_support.h"
 
 namespace railhead::address_leasing {

@@ -6,8 +6,6 @@
 
 #include <algorithm>
 #include <cstdint>
-#include <cstdlib>
-#include <iostream>
 #include <nlohmann/json.hpp>
 #include <random>
 #include <set>
@@ -17,6 +15,7 @@
 #include "cni/fabric/fabric_shape.h"
 #include "netns/base/text.h"
 #include "netns/json/record_io.h"
+#include "tests/support/seed.h"
 
 namespace railhead::testing {
 namespace {
@@ -30,14 +29,6 @@ using fabric_follow::RailUse;
 using Json = nlohmann::ordered_json;
 
 constexpr int kRails = 6;
-
-// RAILHEAD_SEED repeats a run.
-std::uint64_t Seed() {
-  const char* given = std::getenv("RAILHEAD_SEED");
-  const std::uint64_t seed = given != nullptr ? std::strtoull(given, nullptr, 10) : std::random_device{}();
-  std::cout << "RAILHEAD_SEED=" << seed << "\n";
-  return seed;
-}
 
 std::string NameOfRail(int i) {
   return "rail" + std::to_string(i);
@@ -156,7 +147,7 @@ class ComposeTest : public ::testing::Test {
     return "present " + present_text_ + "\nwanted " + wanted_text_ + "\nresult " + composition_.text;
   }
 
-  AnyFabric any_{Seed()};
+  AnyFabric any_{testing::Seed()};
   std::string present_text_;
   std::string wanted_text_;
   RailUse use_;

@@ -13,6 +13,7 @@
 
 #include "tests/support/ipam/support.h"
 #include "tests/support/lease/memory_store.h"
+#include "tests/support/seed.h"
 
 namespace railhead::testing {
 namespace {

@@ -3,7 +3,6 @@
 
 #include <gtest/gtest.h>
 #include <poll.h>
-#include <rapidcheck.h>
 
 #include <algorithm>
 #include <array>
@@ -17,6 +16,7 @@
 
 #include "deviceplugin/services/reachability/udp_socket.h"
 #include "netns/ns/netns.h"
+#include "tests/support/rapidcheck.h"
 
 namespace railhead::testing {
 namespace {

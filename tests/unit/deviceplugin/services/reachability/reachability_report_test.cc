@@ -8,7 +8,7 @@
 #include <nlohmann/json.hpp>
 
 #include "netns/json/record_io.h"
-#include "tests/support/ipam/rapidcheck.h"
+#include "tests/support/rapidcheck.h"
 #include "tests/support/temp_root.h"
 #include "tests/unit/deviceplugin/services/reachability/reachability_values.h"
 

@@ -2,10 +2,11 @@
 #include "deviceplugin/support/keys/shared_keys.h"
 
 #include <gtest/gtest.h>
-#include <rapidcheck/gtest.h>
 
 #include <string>
 #include <vector>
+
+#include "tests/support/rapidcheck.h"
 
 namespace railhead::testing {
 namespace {

@@ -7,7 +7,7 @@
 #include "cni/fabric/fabric.h"
 #include "deviceplugin/services/provision/pf_plan.h"
 #include "deviceplugin/tools/fabric_suggest/suggest.h"
-#include "tests/support/ipam/rapidcheck.h"
+#include "tests/support/rapidcheck.h"
 #include "tests/support/record_test.h"
 #include "tests/unit/deviceplugin/tools/fabric_suggest/nodes.h"
 

@@ -39,6 +39,7 @@
 #include "tests/support/daemon/two_rails.h"
 #include "tests/support/process.h"
 #include "tests/support/record_test.h"
+#include "tests/support/seed.h"
 
 namespace railhead::testing {
 
@@ -67,7 +68,7 @@ Json ParsedYaml(const std::string& yaml) {
 template <typename T>
 class ReportFormTest : public ::testing::Test {
  protected:
-  AnyRecord any_{RecordSeed()};
+  AnyRecord any_{testing::Seed()};
 };
 
 using Reports = ::testing::Types<

@@ -2,7 +2,6 @@
 #include "deviceplugin/tools/railctl/print.h"
 
 #include <gtest/gtest.h>
-#include <rapidcheck/gtest.h>
 
 #include <filesystem>
 #include <fstream>
@@ -14,6 +13,7 @@
 #include "deviceplugin/services/reachability/reachability_report.h"
 #include "netns/base/node.h"
 #include "tests/support/process.h"
+#include "tests/support/rapidcheck.h"
 #include "tests/support/temp_root.h"
 
 namespace railhead::testing {

@@ -11,7 +11,7 @@
 #include "deviceplugin/services/reachability/reachability_settings.h"
 #include "deviceplugin/tools/reachability_view/reachability_faults.h"
 #include "netns/json/record_io.h"
-#include "tests/support/ipam/rapidcheck.h"
+#include "tests/support/rapidcheck.h"
 #include "tests/unit/deviceplugin/services/reachability/reachability_values.h"
 
 namespace railhead::testing {

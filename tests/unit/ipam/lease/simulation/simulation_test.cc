@@ -18,6 +18,7 @@
 #include "tests/support/ipam/support.h"
 #include "tests/support/lease/memory_store.h"
 #include "tests/support/lease/node.h"
+#include "tests/support/seed.h"
 #include "tests/unit/ipam/lease/simulation/checker.h"
 
 namespace railhead::testing {

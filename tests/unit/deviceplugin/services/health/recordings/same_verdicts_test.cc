@@ -1,7 +1,6 @@
 // A replay of a recording gives the same verdicts as the recording process. For every order of faults, over
 // restarts and other rules. (For files that became too long see recorder_test.cc.)
 #include <gtest/gtest.h>
-#include <rapidcheck.h>
 
 #include <algorithm>
 #include <cstdint>
@@ -16,6 +15,7 @@
 #include "deviceplugin/services/health/drains.h"
 #include "deviceplugin/services/health/replay.h"
 #include "deviceplugin/services/health/watch.h"
+#include "tests/support/rapidcheck.h"
 #include "tests/support/sysfs/fake_sysfs.h"
 #include "tests/unit/deviceplugin/services/health/fake_driver_source.h"
 #include "tests/unit/deviceplugin/services/health/support.h"
