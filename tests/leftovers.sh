@@ -11,7 +11,9 @@ set -uo pipefail
 case ${1:-} in '' | -h | --help) sed -n '2,/^set /p' "$0" | sed '$d; s/^# \?//'; exit 2 ;; esac
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 if [ -z "${RAILHEAD_RUN:-}" ]; then
-    RAILHEAD_RUN=$(mktemp -d "${TMPDIR:-/tmp}/rh.XXXX") || exit 1
+    folder=${TMPDIR:-/tmp}
+    [[ $folder/ != /dev/shm/* ]] || folder=/tmp # it has its own
+    RAILHEAD_RUN=$(mktemp -d "$folder/rh.XXXX") || exit 1
     export RAILHEAD_RUN TMPDIR=$RAILHEAD_RUN/tmp
     mkdir -m 1777 "$TMPDIR" && chmod 755 "$RAILHEAD_RUN"
     alone=()
@@ -21,10 +23,11 @@ fi
 own=(/dev/shm /run/netns)
 if [ "$(id -u)" = 0 ]; then
     mkdir -p "${own[@]}" && for folder in "${own[@]}"; do mount -t tmpfs -o mode=1777 tmpfs "$folder" || exit; done
-    # By a short name, since paths of sockets have 108 bytes; by none that would cover what the command needs.
+    # By a short name, since paths of sockets have 108 bytes; by none that would cover what the command needs. In memory, since a tree of
+    # sysfs for each of thousands of tests costs a disk more time than most of them take.
     for folder in /tmp /srv /media; do
         [ -d "$folder" ] && [[ ":$here:$HOME:${XDG_CACHE_HOME:-}:${CCACHE_DIR:-}:" != *:"$folder"/* ]] || continue
-        mount --bind "$TMPDIR" "$folder" && export TMPDIR=$folder && break
+        mount -t tmpfs -o mode=1777 tmpfs "$folder" && export TMPDIR=$folder && break
     done
 else
     own=()
