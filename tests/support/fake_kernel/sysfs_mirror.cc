@@ -22,23 +22,42 @@ std::string SysfsMirror::DevicePath(const std::string& bdf) {
   return paths_[bdf] = path.substr(fs::canonical(sysfs_.directory(), error).string().size());
 }
 
-void SysfsMirror::Show(FakeState& state, const FakeNetdev& netdev, Tree& tree) {
-  const bool hardware = !netdev.bdf.empty();
-  const std::string device = hardware ? DevicePath(netdev.bdf) : kVirtual;
-  const std::string path = device + "/net/" + netdev.link.name;
-  tree.files[path + "/ifindex"] = std::to_string(netdev.link.index) + "\n";
-  tree.files[path + "/type"] = netdev.link.name == "lo" ? "772\n" : "1\n";
-  tree.files[path + "/mtu"] = std::to_string(netdev.link.mtu) + "\n";
-  tree.files[path + "/carrier"] = state.HasCarrier(netdev) ? "1\n" : "0\n";
-  tree.files[path + "/address"] = netdev.link.mac.ToString() + "\n";
-  if (hardware) tree.links[path + "/device"] = device;
-  tree.links["/sys/class/net/" + netdev.link.name] = path;
+SysfsMirror::Facts SysfsMirror::FactsOf(FakeState& state) {
+  Facts facts;
+  for (const auto& netdev : state.netdevs) {
+    if (netdev.ns != kHost) continue;
+    const Link& link = netdev.link;
+    facts.netdevs.push_back(
+        {link.name, netdev.bdf, link.index, link.mtu, link.mac, state.HasCarrier(netdev)});
+  }
+  for (const auto& rdma : state.rdmas) {
+    const FakeNetdev* netdev = state.Netdev(rdma.netdev);
+    facts.rdmas.push_back({rdma.name, netdev == nullptr ? "" : netdev->link.name,
+                           netdev == nullptr || rdma.rxe ? "" : netdev->bdf, rdma.uverbs, rdma.rxe,
+                           state.RdmaVisible(rdma, kHost), state.PortActive(rdma)});
+  }
+  for (const auto& function : state.functions) {
+    if (state.OfFunction(function.bdf) == nullptr) continue;  // unbound
+    facts.drivers.push_back({function.bdf, function.driver.name});
+  }
+  return facts;
 }
 
-void SysfsMirror::Show(FakeState& state, const FakeRdma& rdma, Tree& tree) {
-  const FakeNetdev* netdev = state.Netdev(rdma.netdev);
-  const bool hardware = !rdma.rxe && netdev != nullptr;
-  const std::string device = hardware ? DevicePath(netdev->bdf) : kVirtual;
+void SysfsMirror::Show(const Facts::Netdev& netdev, Tree& tree) {
+  const std::string device = netdev.bdf.empty() ? kVirtual : DevicePath(netdev.bdf);
+  const std::string path = device + "/net/" + netdev.name;
+  tree.files[path + "/ifindex"] = std::to_string(netdev.index) + "\n";
+  tree.files[path + "/type"] = netdev.name == "lo" ? "772\n" : "1\n";
+  tree.files[path + "/mtu"] = std::to_string(netdev.mtu) + "\n";
+  tree.files[path + "/carrier"] = netdev.carrier ? "1\n" : "0\n";
+  tree.files[path + "/address"] = netdev.mac.ToString() + "\n";
+  if (!netdev.bdf.empty()) tree.links[path + "/device"] = device;
+  tree.links["/sys/class/net/" + netdev.name] = path;
+}
+
+void SysfsMirror::Show(const Facts::Rdma& rdma, Tree& tree) {
+  const bool hardware = !rdma.rxe && !rdma.netdev.empty();
+  const std::string device = hardware ? DevicePath(rdma.bdf) : kVirtual;
   const std::string uverbs = "uverbs" + std::to_string(rdma.uverbs);
   const std::string verbs_path = device + "/infiniband_verbs/" + uverbs;
   // Character devices are not tagged with a namespace.
@@ -46,13 +65,13 @@ void SysfsMirror::Show(FakeState& state, const FakeRdma& rdma, Tree& tree) {
   tree.links["/sys/class/infiniband_verbs/" + uverbs] = verbs_path;
   tree.files["/dev/infiniband/" + uverbs] = "";
   tree.files["/dev/infiniband/rdma_cm"] = "";
-  if (!state.RdmaVisible(rdma, kHost)) return;
+  if (!rdma.visible) return;
   const std::string path = device + "/infiniband/" + rdma.name;
-  tree.files[path + "/ports/1/state"] = state.PortActive(rdma) ? "4: ACTIVE\n" : "1: DOWN\n";
+  tree.files[path + "/ports/1/state"] = rdma.active ? "4: ACTIVE\n" : "1: DOWN\n";
   tree.files[path + "/ports/1/link_layer"] = "Ethernet\n";
   tree.files[path + "/node_type"] = "1: CA\n";
   if (hardware) tree.links[path + "/device"] = device;
-  if (rdma.rxe && netdev != nullptr) tree.files[path + "/parent"] = netdev->link.name + "\n";
+  if (rdma.rxe && !rdma.netdev.empty()) tree.files[path + "/parent"] = rdma.netdev + "\n";
   tree.links["/sys/class/infiniband/" + rdma.name] = path;
 }
 
@@ -75,16 +94,14 @@ void SysfsMirror::RemoveOld(const Tree& wanted) {
 }
 
 void SysfsMirror::Sync(FakeState& state) {
+  Facts facts = FactsOf(state);
+  if (facts == facts_) return;
+  facts_ = std::move(facts);
   Tree wanted;
-  for (const auto& netdev : state.netdevs) {
-    if (netdev.ns == kHost) Show(state, netdev, wanted);
-  }
-  for (const auto& rdma : state.rdmas) Show(state, rdma, wanted);
-  for (const auto& function : state.functions) {
-    if (state.OfFunction(function.bdf) == nullptr) continue;  // unbound
-    wanted.links[DevicePath(function.bdf) + "/driver"] = "/sys/bus/pci/drivers/" + function.driver.name;
-  }
-  if (wanted == shown_) return;
+  for (const auto& netdev : facts_.netdevs) Show(netdev, wanted);
+  for (const auto& rdma : facts_.rdmas) Show(rdma, wanted);
+  for (const auto& [bdf, driver] : facts_.drivers)
+    wanted.links[DevicePath(bdf) + "/driver"] = "/sys/bus/pci/drivers/" + driver;
   RemoveOld(wanted);
   for (const auto& [path, content] : wanted.files) {
     const auto shown = shown_.files.find(path);
