@@ -12,13 +12,15 @@ exec {pause_fd}<> <(:)                   # a pipe into which nobody writes
 # pause SECONDS: sleep without a process.
 pause() { read -rt "$1" -u "$pause_fd" || true; }
 
-# within SECONDS COMMAND...: repeat the command until it succeeds, or fail.
+# within SECONDS COMMAND...: repeat the command until it succeeds, or fail. The pauses grow to a second, each at most a
+# quarter of what has passed: what takes long is not asked for so often that the asking delays it.
 within() {
-    local end=$((SECONDS + $1))
+    local end=$((SECONDS + $1)) begin=${EPOCHREALTIME/./} next
     shift
     until "$@" >/dev/null 2>&1; do
         [ "$SECONDS" -lt "$end" ] || return 1
-        pause 0.1
+        next=$(((${EPOCHREALTIME/./} - begin) / 4))
+        if [ "$next" -ge 1000000 ]; then pause 1; elif [ "$next" -gt 100000 ]; then pause ".$(printf %06d "$next")"; else pause 0.1; fi
     done
 }
 

@@ -49,7 +49,7 @@ if [ -z "$build" ]; then
     build=$RAILHEAD_BUILD
 fi
 # A sample: so much of the calls, and more until so many seconds are over per variant.
-sample=(--percent 10 --seconds 2) guest_sample=(--percent 1 --seconds 2) pods=(--pods 200)
+sample=(--percent 10 --seconds 2) guest_sample=(--percent 0.3 --seconds 2) pods=(--pods 200)
 [ -z "$all" ] || sample=(--percent 100) guest_sample=(--percent 100) pods=(--pods 1000)
 echo "seed $seed${all:+, all}"
 
