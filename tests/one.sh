@@ -22,7 +22,8 @@ case ${#found[@]} in
     0) echo "one.sh: no test is named '$wanted': tests/one.sh lists them" >&2; exit 2 ;;
     *) echo "one.sh: several tests have '$wanted' in their names:" >&2; printf '  %s\n' "${found[@]}" >&2; exit 2 ;;
 esac
-target=${found[0]//./_}
+target=${found[0]%.sanitized}
+target=${target//./_}
 if ninja -C build/debug -t query "$target" >/dev/null 2>&1; then
     ninja -C build/debug --quiet "$target" || exit 1
     exec "build/debug/bin/$target" "$@"

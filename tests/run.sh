@@ -60,7 +60,7 @@ launcher=()
 # Fresh: a tree of another compiler would forget its preset and so its sanitizers. Joined
 # sources (CMakeLists.txt) compile in two fifths of the time.
 cmake --fresh --preset debug -DCMAKE_UNITY_BUILD=ON -DCMAKE_UNITY_BUILD_BATCH_SIZE=10 "${launcher[@]}" >build/debug-configure.log || { cat build/debug-configure.log >&2; exit 1; }
-beside cmake --build --preset debug >build/debug-build.log || { grep -A12 -E 'FAILED|error:' build/debug-build.log >&2; exit 1; }
+beside cmake --build --preset debug --target all ${RAILHEAD_TESTS_ALL:+sweeps} >build/debug-build.log || { grep -A12 -E 'FAILED|error:' build/debug-build.log >&2; exit 1; }
 # In the demo's tree, so not first: it builds its images there.
 step "building the other released programs"
 beside railhead_build released

@@ -11,6 +11,13 @@
 namespace railhead::testing {
 namespace fs = std::filesystem;
 
+std::string ReconcilerFixture::AddTo(const std::string& name, Call call) {
+  call.netns = MakePod(name);
+  const auto added = Add(call);
+  EXPECT_TRUE(added) << Describe(added.error());
+  return call.netns;
+}
+
 reconcile::ReconcileReport ReconcilerFixture::Once() {
   return reconcile::Reconciler(sysfs_.root(), kernel_, reconcile::SinglePass()).Run();
 }

@@ -13,6 +13,8 @@ class ReconcilerFixture : public RailsFixture {
  protected:
   using Clock = reconcile::Reconciler::Clock;
 
+  // An ADD to a new pod of that name, whose namespace is returned.
+  std::string AddTo(const std::string& name, Call call);
   // Runs one pass by a new reconciler, like --reconcile-once.
   reconcile::ReconcileReport Once();
   // One line "what name: reason" per action; a failed one ends with "!" and the message.

@@ -18,7 +18,7 @@ namespace railhead::testing {
 namespace {
 
 constexpr const char* kUid = "6a5a2b9e-0c1f-4f7e-9d56-000000000001";
-constexpr const char* kOther = "6a5a2b9e-0c1f-4f7e-9d56-000000000002";
+constexpr const char* kOtherUid = "6a5a2b9e-0c1f-4f7e-9d56-000000000002";
 constexpr const char* kEtc = "/etc/railhead/fabric.json";
 
 // A way to write each of the restricted keys.
@@ -210,7 +210,7 @@ TEST_F(PluginPermissionsTest, APodGetsWhatKubeletGaveToIt) {
     std::vector<std::string> ids = {"slot-a", "slot-b", "slot-c"};
     for (const auto& vfs : vfs_) ids.insert(ids.end(), vfs.begin(), vfs.end());
     std::vector<CheckpointEntry> all = {{kUid, "main", kDefaultResource, {}},
-                                        {kOther, "main", kDefaultResource, {}}};
+                                        {kOtherUid, "main", kDefaultResource, {}}};
     for (const std::string& id : ids) {
       const int whose = *rc::gen::inRange(0, 3);
       if (whose < 2) all[static_cast<std::size_t>(whose)].ids.push_back(id);
@@ -237,7 +237,7 @@ TEST_F(PluginPermissionsTest, APodGetsWhatKubeletGaveToIt) {
 
 // Another allocator gives devices out, or the runtime does not pass the UID.
 TEST_F(PluginPermissionsTest, DevicesOfAnotherAllocator) {
-  WriteCheckpoint({{kOther, "main", kDefaultResource, {Bdf(0)}}});
+  WriteCheckpoint({{kOtherUid, "main", kDefaultResource, {Bdf(0)}}});
   const Call with_uid = OfPod(R"("mtu":1500)");
   const Call without_uid = OfPod(R"("mtu":1500)", "K8S_POD_NAMESPACE=jobs;K8S_POD_NAME=job-0");
   ExpectRefused(with_uid, "kubelet did not give");
@@ -257,7 +257,7 @@ TEST_F(PluginPermissionsTest, WithoutAFabricKeysAreFreeAndDevicesStayThePods) {
   ExpectPermitted(OfPod(says));
   ExpectPermitted(OfPod(says, "K8S_POD_NAMESPACE=jobs;K8S_POD_NAME=job-0"));
   const auto before = World();
-  const auto stolen = Add(OfPod(says, PodArgs(kOther)));
+  const auto stolen = Add(OfPod(says, PodArgs(kOtherUid)));
   ASSERT_FALSE(stolen);
   EXPECT_EQ(stolen.error().code, ErrorCode::kPermission) << Describe(stolen.error());
   EXPECT_EQ(ChangedSince(before), "");
@@ -268,7 +268,7 @@ TEST_F(PluginPermissionsTest, APfIsForWhomKubeletGaveIt) {
   const std::string pf = "0000:e3:00.0";
   kernel_.AddPf({.address = pf, .netdev = "pf9"}, {});
   const Call call{.config = R"("ncclConfig":"off","ipam":{},"deviceID":")" + pf + "\"", .args = PodArgs()};
-  WriteCheckpoint({{kOther, "main", kDefaultResource, {pf}}});
+  WriteCheckpoint({{kOtherUid, "main", kDefaultResource, {pf}}});
   for (const char* fields : {"", R"(,"devices":"any")"}) {
     Permit(fields);
     const auto added = Add(call);

@@ -16,16 +16,7 @@ namespace {
 
 using std::chrono::seconds;
 
-class ReconcilerTest : public ReconcilerFixture {
- protected:
-  // An ADD to a new pod of that name, whose namespace is returned.
-  std::string AddTo(const std::string& name, Call call) {
-    call.netns = MakePod(name);
-    const auto added = Add(call);
-    EXPECT_TRUE(added) << Describe(added.error());
-    return call.netns;
-  }
-};
+using ReconcilerTest = ReconcilerFixture;
 
 TEST_F(ReconcilerTest, WhenAllIsWellNothingIsTouchedAndNoLockTaken) {
   ASSERT_TRUE(Add(AllRails()));
@@ -68,41 +59,6 @@ TEST_F(ReconcilerTest, AHundredAttachmentsCostAHundredLooksAtANamespace) {
 TEST_F(ReconcilerTest, AnEmptyNodeIsWell) {
   EXPECT_EQ(Did(), "");
   EXPECT_FALSE(IsThere("/run/railhead")) << "nothing was made";
-}
-
-// Whatever the ADD had done, the node is as before it.
-TEST_F(ReconcilerTest, AnAddKilledAtEveryCallIsRestored) {
-  const Call call = AllRails();
-  const auto before = World();
-  const int calls = CountAdd(call, 85);
-  ASSERT_GT(calls, 30);
-  for (int nth = 1; nth <= calls; ++nth) {
-    SCOPED_TRACE("call " + std::to_string(nth));
-    ASSERT_TRUE(Kill(call, nth));
-    const bool had_entry = IsThere(EntryOf(call));
-    const std::string did = Did();
-    ASSERT_EQ(ChangedSince(before), "") << kernel_.Log();
-    EXPECT_EQ(did.find("attachment c1/rails@net1: its ADD was killed") != std::string::npos, had_entry)
-        << did;
-    ASSERT_EQ(HeldAddresses(), "");
-    ASSERT_EQ(Did(), "") << "the second pass finds nothing";
-  }
-}
-
-TEST_F(ReconcilerTest, ADelKilledAtEveryCallIsCompletedWhenTheNamespaceIsGone) {
-  const auto before = World();
-  const int calls = CountDel(AllRails(), 36);
-  for (int nth = 1; nth <= calls; ++nth) {
-    SCOPED_TRACE("call " + std::to_string(nth));
-    Call call = AllRails();
-    call.netns = AddTo("pod-" + std::to_string(nth), call);
-    call.command = "DEL";
-    ASSERT_TRUE(Kill(call, nth));
-    kernel_.RemoveNamespace(call.netns);
-    (void)Did();
-    ASSERT_EQ(ChangedSince(before), "") << kernel_.Log();
-    ASSERT_EQ(HeldAddresses(), "");
-  }
 }
 
 TEST_F(ReconcilerTest, AnAddThatIsAtWorkIsLeftAlone) {
@@ -358,53 +314,6 @@ TEST_F(ReconcilerTest, ADamagedEntryIsReportedAndNothingOfItTouched) {
   EXPECT_EQ(ChangedSince(before), "");
   WriteFileAt(Path(EntryOf(call)), text);
   EXPECT_TRUE(Check(call));
-}
-
-// A pass that is killed, or refused by the kernel, at every one of its calls.
-TEST_F(ReconcilerTest, APassKilledAtEveryCallIsCompletedByTheNext) {
-  const auto before = World();
-  const auto prepare = [&](int nth) {
-    const std::string pod = AddTo("pod-" + std::to_string(nth), AllRails());
-    EXPECT_TRUE(Kill({.network = "one", .container = "c2", .config = Usual(1)}, 15));
-    kernel_.RemoveNamespace(pod);
-  };
-  prepare(0);
-  const int first = kernel_.calls();
-  (void)Did();
-  const int calls = kernel_.calls() - first;
-  ASSERT_GT(calls, 20);
-  ASSERT_EQ(ChangedSince(before), "");
-  for (int nth = 1; nth <= calls; ++nth) {
-    SCOPED_TRACE("call " + std::to_string(nth));
-    prepare(nth);
-    ASSERT_TRUE(KillPass(nth));
-    (void)Did();
-    ASSERT_EQ(ChangedSince(before), "") << kernel_.Log();
-    ASSERT_EQ(HeldAddresses(), "");
-  }
-}
-
-TEST_F(ReconcilerTest, APassRefusedAtEveryCallSaysSoAndTheNextCompletes) {
-  const auto before = World();
-  int failures = 0;
-  for (int nth = 1;; ++nth) {
-    SCOPED_TRACE("call " + std::to_string(nth));
-    const std::string pod = AddTo("pod-" + std::to_string(nth), AllRails());
-    kernel_.RemoveNamespace(pod);
-    const int first = kernel_.calls();
-    kernel_.FailCall(nth, EIO);
-    const auto report = Once();
-    const bool reached = kernel_.calls() - first >= nth;
-    kernel_.StopFailing();
-    if (report.Failed()) ++failures;
-    if (!report.Failed()) {
-      ASSERT_EQ(ChangedSince(before), "") << "it said that all is well";
-    }
-    (void)Did();
-    ASSERT_EQ(ChangedSince(before), "") << kernel_.Log();
-    if (!reached) break;
-  }
-  EXPECT_GT(failures, 10);
 }
 
 TEST_F(ReconcilerTest, TheReportAsJson) {
