@@ -28,14 +28,16 @@ inline std::string TextOf(const std::uint8_t* data, std::size_t size) {
   return {reinterpret_cast<const char*>(data), size};
 }
 
-// A directory in memory that is removed when the fuzzer ends. It uses only values, since objects with a
-// destructor are destroyed before that.
+// A directory in memory, or in TMPDIR if that is set, which is removed when the fuzzer ends. After a kill
+// run.sh removes it. It uses only values, since objects with a destructor are destroyed before that.
 inline std::string ScratchDirectory() {
   [[maybe_unused]] static const int registered = std::atexit([] {
     std::error_code error;
     std::filesystem::remove_all(ScratchDirectory(), error);
   });
-  return "/dev/shm/railhead-fuzz-" + std::to_string(::getpid());
+  const char* folder = std::getenv("TMPDIR");
+  return std::string(folder == nullptr ? "/dev/shm" : folder) + "/railhead-fuzz-" +
+         std::to_string(::getpid());
 }
 
 // Names that become parts of paths.

@@ -58,7 +58,8 @@ limit=(-max_total_time="$seconds")
 [ -z "$runs" ] || limit=(-runs="$runs")
 [ -z "$built" ] || limit+=(-keep_seed=1)
 echo "seed $seed, ${runs:-$seconds s}${runs:+ executions} each"
-work=$(mktemp -d "${TMPDIR:-/tmp}/railhead-fuzz.XXXXXX")
+work=$(mktemp -d /dev/shm/railhead-fuzz.XXXXXX)
+export TMPDIR=$work
 trap 'rm -rf "$work"' EXIT
 run() { # NAME: runs one fuzzer, prints its line; 1 when it found something
     local name=$1 corpus=$repo/tests/fuzz/corpus/$1 status=0 new=$work/$1 dictionary=()
