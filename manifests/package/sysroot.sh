@@ -18,6 +18,8 @@ packages=(libc6-dev libstdc++-12-dev libnl-3-dev libnl-route-3-dev libibverbs-de
     nlohmann-json3-dev libexpected-dev liblmdb-dev libcli11-dev libspdlog-dev libgtest-dev libgmock-dev librapidcheck-dev libhwloc-dev
     prometheus-cpp-dev libboost-dev libssl-dev libyaml-cpp-dev libtomlplusplus-dev libvalijson-dev zlib1g-dev libc6)
 die() { echo "sysroot.sh: $*" >&2; exit 1; }
+# shellcheck source=tests/setup.sh
+. "$(dirname "${BASH_SOURCE[0]}")/../../tests/setup.sh"
 suite=bookworm
 if [ "${1:-}" = --suite ]; then
     suite=${2:-}
@@ -33,7 +35,7 @@ flock 9
 rm -rf "$cache"/.build-*
 work=$(mktemp -d "$cache/.build-XXXXXX")
 trap 'rm -rf "$work"' EXIT
-quietly() { "$@" >>"$work/log" 2>&1 || { tail -20 "$work/log" >&2; die "failed: $*"; }; }
+quietly() { "$@" >>"$work/log" 2>&1 || { tail -20 "$work/log" >&2; railhead_why "$(<"$work/log")" "$cache"; die "failed: $*"; }; }
 
 # shellcheck disable=SC2016 # apt's own placeholders
 sources=$(apt-get indextargets --format '$(REPO_URI) $(CODENAME) $(ORIGIN)' 'Created-By: Packages' | awk -v suite="$suite" '
@@ -46,7 +48,7 @@ apt=$work/apt
 mkdir -p "$apt"/none.d "$apt"/lists/partial "$apt"/cache/archives/partial "$work/root"
 : >"$apt/status"
 while read -r source; do echo "deb [signed-by=/usr/share/keyrings/debian-archive-keyring.gpg] $source main"; done <<<"$sources" >"$apt/sources.list"
-options=(-q -o APT::Sandbox::User=root -o "APT::Architecture=$architecture" -o "APT::Architectures=$architecture" -o Acquire::Languages=none
+options=("${RAILHEAD_APT_OPTIONS[@]}" -q -o APT::Sandbox::User=root -o "APT::Architecture=$architecture" -o "APT::Architectures=$architecture" -o Acquire::Languages=none
     -o APT::Install-Recommends=0 -o Dir::Etc::sourcelist="$apt/sources.list" -o Dir::Etc::sourceparts=-
     -o Dir::Etc::preferences=- -o Dir::Etc::preferencesparts="$apt/none.d" -o Dir::State="$apt"
     -o Dir::State::lists="$apt/lists" -o Dir::State::status="$apt/status" -o Dir::Cache="$apt/cache")

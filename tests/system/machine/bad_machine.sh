@@ -97,12 +97,14 @@ export RAILHEAD_APT_TIMEOUT=1
 program dpkg-query </dev/null
 program apt-get <<END
 export APT_CONFIG=$work/apt.conf
-[ "\$1" != indextargets ] || { echo $mirror Debian Debian && exit; }
+[ "\$1" != indextargets ] || { printf '$mirror %s Debian\n' Debian bookworm && exit; }
 exec /usr/bin/apt-get "\$@"
 END
 expect 1 "a mirror does not answer ($mirror" 'failed: apt-get install' -- "$repo/tests/setup.sh"
 expect 1 "a mirror does not answer ($mirror" 'no guest was made: prepare_apt failed' -- env XDG_CACHE_HOME="$work/cache" "$repo/tests/support/vm/build-guest.sh"
 not 'half a guest is left' compgen -G "$work/cache/railhead/guest/.build-*"
+expect 1 "a mirror does not answer ($mirror" 'sysroot.sh: failed: apt-get' -- env XDG_CACHE_HOME="$work/cache" "$repo/manifests/package/sysroot.sh"
+not 'half a folder of packages is left' compgen -G "$work/cache/railhead/sysroot/.build-*"
 
 # ---- full disks -----------------------------------------------------------------------------
 program apt-get <<END
