@@ -39,7 +39,7 @@ fresh_node() {
     fabric >"$root/etc/railhead/fabric.json"
     "$new/kubelet-standin" serve --dir "$root/kubelet" >"$work/kubelet.log" 2>&1 &
     kubelet_pid=$!
-    within 20 test -S "$root/kubelet/kubelet.sock" || die "kubelet's stand-in does not start"
+    within 60 test -S "$root/kubelet/kubelet.sock" || die "kubelet's stand-in does not start"
 }
 no_stand_ins() { [ -z "$(ip -o link show type veth)" ]; }
 fabric() {
@@ -65,11 +65,11 @@ start_daemon() { # DIRECTORY
     rm -f "$root/run/railhead/bind.sock"
     RAILHEAD_ROOT=$root "$1/railheadd" --kubelet-dir /kubelet --log-level debug >"$work/log" 2>&1 &
     daemon_pid=$!
-    within 30 test -S "$root/run/railhead/bind.sock" || { tail -n 3 "$work/log"; return 1; }
-    within 30 test -e "$root/run/railhead/health.json" || { echo "no health.json"; return 1; }
+    within 120 test -S "$root/run/railhead/bind.sock" || { tail -n 3 "$work/log"; return 1; }
+    within 120 test -e "$root/run/railhead/health.json" || { echo "no health.json"; return 1; }
     local kind
     for kind in early late; do
-        "$new/kubelet-standin" devices --dir "$root/kubelet" "railhead.io/$kind" --wait 1 --timeout 30 || return
+        "$new/kubelet-standin" devices --dir "$root/kubelet" "railhead.io/$kind" --wait 1 --timeout 120 || return
     done
 }
 
@@ -130,7 +130,7 @@ read_state() {
 # railheadd has taken the drain into its records of health.
 # Its exit status says that something is unhealthy.
 has_drain() { { railctl "$1" health -o json || true; } | jq -e 'any(.. | strings; . == "drained")' >/dev/null; }
-is_drained() { within 5 has_drain "$1" || { echo "health lacks the drain"; return 1; }; }
+is_drained() { within 60 has_drain "$1" || { echo "health lacks the drain"; return 1; }; }
 nothing_left() {
     ! railctl "$1" journal list -o json | grep skew- || return 1
     railctl "$1" ipam list -o json >"$work/ipam.json" || return 1
@@ -140,6 +140,6 @@ nothing_left() {
 # The drained VF comes back, and the next pod has it.
 again() {
     railctl "$1" undrain pf0v1 || return
-    "$new/kubelet-standin" devices --dir "$root/kubelet" railhead.io/early --wait 2 --timeout 30 || return
+    "$new/kubelet-standin" devices --dir "$root/kubelet" railhead.io/early --wait 2 --timeout 120 || return
     allocate early && add "$1" early && check "$1" early && del "$1" early
 }
