@@ -51,7 +51,7 @@ fail() { say "$*"; exit 1; }
 
 say "packages: 2 min the first time, then none (all times: on two idle cores)"
 railhead_setup || fail "the machine could not be set up"
-say "build of the release: 10 min the first time"
+say "build of the release: 9 min the first time"
 railhead_build programs || fail "the release could not be built"
 say "guest: 1 min the first time"
 railhead_guest >/dev/null || fail "the guest could not be built"
@@ -83,12 +83,12 @@ boot() {
     guests=''
 }
 if [ -n "$pair" ]; then
-    say "two nodes boot: 3 min until their pods have ended"
+    say "two nodes boot: 2 min until their pods have ended"
     boot "$here/support/vm/run-pair.sh" -I -t "$LIMIT" -m 640 -0 leaf -1 rail -b "$RAILHEAD_BUILD" -s cni=/usr/lib/cni -s "package=$out/package" -o "$out" \
         "$here/system/demo/node.sh" "$fault"
 fi
 if [ -n "$late" ]; then
-    say "a node with GPUs boots: 2 min until its pods have ended"
+    say "a node with GPUs boots: 3 min until its pods have ended"
     boot "$here/system/cri/run.sh" -D 1 -t "$LIMIT" -m 768 -T gpus -b "$RAILHEAD_BUILD" -o "$out/late" \
         "$here/system/demo/late.sh" "$fault"
 fi
