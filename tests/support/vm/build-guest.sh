@@ -75,7 +75,7 @@ complete() {
 }
 
 if [ -z "$force" ] && complete; then
-    touch "$final"                       # what prune() keeps is what was used last
+    touch "$final" 2>/dev/null || true    # what prune() keeps is what was used last; the cache may be another user's
     echo "$final"
     exit 0
 fi

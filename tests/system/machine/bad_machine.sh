@@ -38,7 +38,7 @@ expect() {
 }
 # not WHAT COMMAND...: it fails.
 not() { ! "${@:2}" >/dev/null 2>&1 || { echo "bad_machine.sh: $1" >&2 && failed=1; }; }
-as_nobody() { setpriv --reuid 65534 --regid 65534 --clear-groups -- env HOME=/nonexistent "$@"; }
+as_nobody() { setpriv --reuid 65534 --regid 65534 --clear-groups -- env -u XDG_CACHE_HOME HOME=/nonexistent "$@"; }
 in_setup() { bash -c '. "$0/tests/setup.sh" && "$@"' "$repo" "$@"; }
 small_disk() { mount -t tmpfs -o size="$1",mode=755 tmpfs "$2"; } # SIZE FOLDER
 
