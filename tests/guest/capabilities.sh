@@ -40,7 +40,7 @@ effective() { sed -n 's/^CapEff:\t//p' "/proc/${daemons[$1]}/status"; } # NUMBER
 
 # ---- its work ------------------------------------------------------------------------------
 network() { # PROBE-MS: one interface whose two addresses have to be announced
-    jq -n --argjson probe "$1" '{ cniVersion: "1.0.0", name: "rails", type: "railhead", ncclConfig: "off", conflictProbeMs: $probe,
+    jq -n --argjson probe "$1" '{ cniVersion: "1.0.0", name: "rails", type: "railhead", ncclConfig: "off", linkTimeoutSeconds: 120, conflictProbeMs: $probe,
         capabilities: { deviceID: true },
         ipam: { type: "static", addresses: [ { address: "10.10.0.77/24" }, { address: "fd00::77/64" } ] } }' >/etc/cni/net.d/rails.conf
 }

@@ -21,7 +21,7 @@ jq -n '{ version: 1, rails: [ { name: "rail0", pf: "pf0", vlan: 100 }, { name: "
 
 # cni VERB POD DEVICE ADDRESS: one call; the answer is in /tmp/answer.
 cni() {
-    jq -n --arg device "$3" --arg address "$4" '{ cniVersion: "1.0.0", name: "net", type: "railhead", ncclConfig: "off",
+    jq -n --arg device "$3" --arg address "$4" '{ cniVersion: "1.0.0", name: "net", type: "railhead", ncclConfig: "off", linkTimeoutSeconds: 120,
         deviceID: $device, ipam: { type: "static", addresses: [ { address: $address } ] } }' |
         CNI_COMMAND=$1 CNI_CONTAINERID=$2 CNI_NETNS=/run/netns/$2 CNI_IFNAME=net1 CNI_PATH=/tmp/bin \
             /tmp/bin/railhead >/tmp/answer || { cat /tmp/answer; return 1; }

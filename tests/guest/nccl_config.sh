@@ -43,12 +43,14 @@ END
 }
 # cni VERB POD INTERFACE CONFIG: one call; its answer is in /tmp/answer-POD.
 cni() {
+    local limit='"linkTimeoutSeconds": 120, '
+    [[ $4 != *linkTimeoutSeconds* ]] || limit=''
     CNI_COMMAND=$1 CNI_CONTAINERID=$2 CNI_NETNS=/run/netns/$2 CNI_IFNAME=$3 CNI_PATH=/tmp/bin \
         CNI_ARGS="IgnoreUnknown=1;K8S_POD_NAMESPACE=default;K8S_POD_NAME=$2" \
-        /tmp/bin/railhead <<<'{ "cniVersion": "1.0.0", "name": "rails", "type": "railhead", "ncclConfig": "required", '"$4"' }' \
+        /tmp/bin/railhead <<<'{ "cniVersion": "1.0.0", "name": "rails", "type": "railhead", "ncclConfig": "required", '"$limit$4"' }' \
         >"/tmp/answer-$2" || { cat "/tmp/answer-$2"; return 1; }
 }
-answer() { local pod=$1; shift; jq -e "$@" "/tmp/answer-$pod"; }
+answer() { local pod=$1; shift; jq -e "$@" "/tmp/answer-$pod" || { cat "/tmp/answer-$pod"; return 1; }; }
 vf() { echo '"deviceID": "'"$(vf_pci "$1" "$2")"'"'; } # PF N
 # static A...: these instead of the rail's next one.
 static() { jq -cn '{ ipam: { type: "static", addresses: [ $ARGS.positional[] | { address: . } ] } }' --args "$@" | sed 's/^.//; s/.$//'; }
@@ -204,7 +206,7 @@ check '... and says why' answer pod3 '(.msg | test("no carrier after 1 s")) and 
 check '... leaves nothing' as_before "$down"
 cni ADD pod5 net1 "$(vf pf0 2), $(static 10.100.0.105/24), \"linkTimeoutSeconds\": 200" &
 late=$!
-cni ADD pod6 net1 "$(vf pf0 3), $(static 10.100.0.106/24), \"linkTimeoutSeconds\": 20" &
+cni ADD pod6 net1 "$(vf pf0 3), $(static 10.100.0.106/24), \"linkTimeoutSeconds\": 60" &
 never=$!
 check 'an ADD whose address goes while it waits' lose_address pod5 10.100.0.105/24
 check '... and another one' lose_address pod6 10.100.0.106/24

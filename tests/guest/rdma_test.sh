@@ -23,7 +23,7 @@ jq -n --arg node "$(uname -n)" '{ version: 1, addresses: { conflictProbeMs: 50 }
 cni() {
     CNI_COMMAND=$1 CNI_CONTAINERID=$2 CNI_NETNS=/run/netns/$2 CNI_IFNAME=rail0 CNI_PATH=/tmp/bin \
         CNI_ARGS="IgnoreUnknown=1;K8S_POD_NAMESPACE=default;K8S_POD_NAME=$2" \
-        /tmp/bin/railhead <<<'{ "cniVersion": "1.0.0", "name": "rails", "type": "railhead", "ncclConfig": "required",
+        /tmp/bin/railhead <<<'{ "cniVersion": "1.0.0", "name": "rails", "type": "railhead", "ncclConfig": "required", "linkTimeoutSeconds": 120,
             "deviceID": "'"$(vf_pci pf0 "$3")"'" }' >/tmp/answer || { cat /tmp/answer; return 1; }
 }
 # Little in flight: rxe starts again when an answer comes late, as under emulation it does.

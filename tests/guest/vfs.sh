@@ -55,7 +55,7 @@ in_order() {
 cni() {
     CNI_COMMAND=$1 CNI_CONTAINERID=pod1 CNI_NETNS=/run/netns/pod1 CNI_IFNAME=net1 CNI_PATH=/tmp/bin \
         CNI_ARGS='IgnoreUnknown=1;K8S_POD_NAMESPACE=team;K8S_POD_NAME=train-0' /tmp/bin/railhead <<<'{ "cniVersion": "1.0.0",
-        "name": "net", "type": "railhead", "ncclConfig": "off", "ipam": {}, "deviceID": "'"$2"'" }'
+        "name": "net", "type": "railhead", "ncclConfig": "off", "linkTimeoutSeconds": 120, "ipam": {}, "deviceID": "'"$2"'" }'
 }
 
 fabric '{ "vfs": 4, "mtu": 3000, "mac": "derived", "atStart": false }'

@@ -38,7 +38,7 @@ get() { # PATH: of its HTTP server
 
 # ---- its work ----------------------------------------------------------------------------
 network() { # PROBE-MS
-    jq -n --argjson probe "$1" '{ cniVersion: "1.0.0", name: "rails", type: "railhead", ncclConfig: "off", conflictProbeMs: $probe,
+    jq -n --argjson probe "$1" '{ cniVersion: "1.0.0", name: "rails", type: "railhead", ncclConfig: "off", linkTimeoutSeconds: 120, conflictProbeMs: $probe,
         capabilities: { deviceID: true },
         ipam: { type: "railhead-ipam", subnet: "10.10.0.0/24", rangeStart: "10.10.0.50", rangeEnd: "10.10.0.60" } }' >/etc/cni/net.d/rails.conf
 }
