@@ -2,24 +2,16 @@
 
 #include <fcntl.h>
 #include <poll.h>
-#include <sys/file.h>
 #include <sys/inotify.h>
 #include <unistd.h>
 
-#include <array>
 #include <cerrno>
-#include <climits>
 #include <csignal>
-#include <cstdio>
-#include <string_view>
+#include <string>
 #include <vector>
 
 #include "cni/attachment/acquire.h"
 #include "cni/attachment/release.h"
-#include "cni/state/paths.h"
-#include "netns/base/files.h"
-#include "netns/base/state_folder.h"
-#include "netns/base/text.h"
 #include "netns/base/unique_fd.h"
 
 namespace railhead::attachment {
@@ -27,16 +19,7 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-constexpr unsigned kChildLimit = 5;       // seconds
-constexpr std::size_t kRequestName = 16;  // hexadecimal digits
-
-// A hash: the file's content names the attachment.
-std::string RequestName(const AttachmentKey& key) {
-  std::array<char, kRequestName + 1> name{};
-  (void)std::snprintf(name.data(), name.size(), "%016llx",
-                      static_cast<unsigned long long>(Fnv1a64(key.ToString())));
-  return name.data();
-}
+constexpr unsigned kChildLimit = 5;  // seconds
 
 Result<void> SendOnce(Kernel& kernel, const NetNs& pod_ns, const JournalEntry& entry) {
   const auto pod = RH_TRY(kernel.OpenRoute(pod_ns));
@@ -51,18 +34,6 @@ Result<void> SendOnce(Kernel& kernel, const NetNs& pod_ns, const JournalEntry& e
     RH_TRY(kernel.Announce(pod_ns, *link, addresses));
   }
   return {};
-}
-
-// Whether a process holds the lock. Asks with a shared lock, so that two plugins that ask at the same time do
-// not take each other for the resender.
-bool IsResenderRunning(const Root& root) {
-  const std::string path = paths::Lock(root, kResendLock);
-  const UniqueFd fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
-  if (!fd.valid()) return false;
-  while (::flock(fd.get(), LOCK_SH | LOCK_NB) != 0) {
-    if (errno != EINTR) return errno == EWOULDBLOCK;
-  }
-  return false;
 }
 
 // Reports when a file is removed or replaced. Watching it keeps no namespace alive.
@@ -146,25 +117,7 @@ Result<ResendResult> ResendAnnouncements(const Root& root, Kernel& kernel, const
 }
 
 void ResendInBackground(const Root& root, Kernel& kernel, const AttachmentKey& key) {
-  if (IsResenderRunning(root) && WriteResendRequest(root, key)) return;
   if (::fork() == 0) RunChild(root, kernel, key);
-}
-
-Result<void> WriteResendRequest(const Root& root, const AttachmentKey& key) {
-  const std::string text = key.network + "\n" + key.container_id + "\n" + key.ifname + "\n";
-  return WriteStateFile(root, paths::Announcements(root) + "/" + RequestName(key), text);
-}
-
-Result<std::optional<AttachmentKey>> ReadResendRequest(const std::string& path) {
-  const auto text = RH_TRY(ReadFile(path));
-  if (!text) return std::nullopt;
-  const auto lines = Split(*text, '\n');
-  static constexpr std::size_t kLines = 4;  // the last one is empty
-  if (lines.size() != kLines || !lines.back().empty()) return std::nullopt;
-  const AttachmentKey key{lines[0], lines[1], lines[2]};
-  // Also refuses a file that is not complete yet, or that another program named.
-  if (path.substr(path.rfind('/') + 1) != RequestName(key)) return std::nullopt;
-  return key;
 }
 
 }  // namespace railhead::attachment

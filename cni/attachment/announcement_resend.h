@@ -2,19 +2,17 @@
 // the pod's traffic to the address's last place.
 //
 // ADD announces once and does not wait. RFC 5227 2.3 has a second announcement 2 s after the first. RFC 4861
-// 7.2.6 allows up to three, at least 1 s apart. So each announcement is sent again twice, 2 s apart.
-// railheadd does it, when a request file asks for it (below). Without railheadd a child of the plugin does
-// it. The child ends with its attachment, and after 5 s at the latest.
+// 7.2.6 allows up to three, at least 1 s apart. So each announcement is sent again twice, 2 s apart. A child
+// of the plugin does it, since plugins also work without railheadd. The child ends with its attachment, and
+// after 5 s at the latest.
 //
-// Between two announcements no process holds a lock or the pod's namespace, and the child has no descriptor
+// Between two announcements the child holds neither a lock nor the pod's namespace, and it has no descriptor
 // of the plugin. So the runtime gets the end of the plugin's output at once, DEL does not wait, and the
 // kernel can delete the namespace. Threads: as Kernel. An announcement that fails is not sent again: nothing
 // depends on it.
 #pragma once
 
 #include <chrono>
-#include <optional>
-#include <string>
 
 #include "cni/state/journal.h"
 #include "netns/base/files.h"
@@ -36,14 +34,7 @@ enum class ResendResult {
 Result<ResendResult> ResendAnnouncements(const Root& root, Kernel& kernel, const AttachmentKey& key);
 
 // Arranges that the announcements of a finished ADD are sent again, and returns at once. Call it last, in a
-// process with one thread: it may fork.
+// process with one thread: it forks.
 void ResendInBackground(const Root& root, Kernel& kernel, const AttachmentKey& key);
-
-// Resend requests: /run/railhead/announce/HASH, whose content is the key. The process that holds the lock
-// "railheadd" reads and removes them.
-inline constexpr const char* kResendLock = "railheadd";
-Result<void> WriteResendRequest(const Root& root, const AttachmentKey& key);
-// nullopt: the file is not a request, or is gone.
-Result<std::optional<AttachmentKey>> ReadResendRequest(const std::string& path);
 
 }  // namespace railhead::attachment

@@ -8,7 +8,6 @@
 //     displaced-names/BDF.json                    own names of a device that has a substitute name
 //     tenants/BDF.json                            last tenant of a device
 //     rdma-mode                                   RDMA namespace mode at the first ADD
-//     announce/                                   requests to resend announcements, for railheadd
 //     reachability.json                           what the probes have found, for railctl
 //     fabric-follow.json                          what of a changed fabric waits or is refused, for railctl
 //     attach.log                                  timings of the latest ADDs, bounded
@@ -67,9 +66,6 @@ inline std::string Tenants(const Root& root) {
 }
 inline std::string RdmaMode(const Root& root) {
   return root.Path("/run/railhead/rdma-mode");
-}
-inline std::string Announcements(const Root& root) {
-  return root.Path("/run/railhead/announce");
 }
 inline std::string BindSocket(const Root& root) {
   return root.Path("/run/railhead/bind.sock");

@@ -48,10 +48,6 @@ ipam::StoreCounters Activity::address_store() const {
   return address_store_;
 }
 
-void Activity::Announced(const Result<attachment::ResendResult>& resent) {
-  (resent ? announced.at(static_cast<std::size_t>(*resent)) : not_announced).Add();
-}
-
 void Activity::Judged(const health::HealthTick& tick) {
   for (const health::HealthChange& change : tick.changes) {
     for (const health::HealthReason& reason : change.started)

@@ -18,7 +18,6 @@
 #include <utility>
 #include <vector>
 
-#include "cni/attachment/announcement_resend.h"
 #include "cni/state/bind_protocol.h"
 #include "deviceplugin/services/health/watch.h"
 #include "deviceplugin/services/kubelet/advertisement.h"
@@ -70,7 +69,6 @@ class Activity {
   void SetAdvertisement(const kubelet::Advertisement& advertisement);
   void Bound(const Result<Bindings>& answer, std::chrono::nanoseconds duration);
   void Reconciled(const reconcile::ReconcileReport& report);
-  void Announced(const Result<attachment::ResendResult>& resent);
   void Judged(const health::HealthTick& tick);
   void Watched(const reconcile::DriftReport& report);
 
@@ -102,9 +100,6 @@ class Activity {
   std::atomic<std::size_t> matching{0};
   std::atomic<std::size_t> drifted{0};
   Counter drifts;  // seen to begin
-
-  std::array<Counter, 3> announced;  // by ResendResult
-  Counter not_announced;
 
   std::array<Counter, health::kHealthRuleCount> fired;  // by HealthRule
   std::array<Counter, health::kHealthRuleCount> cleared;

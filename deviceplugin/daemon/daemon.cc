@@ -151,11 +151,6 @@ Daemon::Daemon(const Root& root, Kernel& kernel, const CommandLine& line,
            SocketTag(), [this](const resources::ResourcePool& pool) { return hints_.For(pool); },
            [this](std::chrono::seconds limit) { RegistrarStep(limit); }},
           advertisement, [log](const kubelet::Event& event) { LogEvent(log, event); }),
-      announcer_(root, kernel,
-                 [this](const AttachmentKey& key, const Result<attachment::ResendResult>& resent) {
-                   activity_.Announced(resent);
-                   LogResend(log_, key, resent);
-                 }),
       binder_(root, [this] { return pod_resources_.List(kAddWaits); }),
       features_(root, line.nfd_features, line.resync_interval, log),
       node_status_(root, log),
@@ -299,7 +294,6 @@ void Daemon::Stop() {
   stopping_ = true;
   node_watcher_->Stop();
   bind_server_->Stop();
-  announcer_.Stop();
   if (reconciling_) reconciling_->Stop();
   if (watching_) watching_->Stop();
   leasing_.Stop();

@@ -5,7 +5,6 @@
 //   BindServer         Binds a pod's slots to devices for ADD.
 //   Reconciler         Restores what ended pods had, by passes.
 //   DriftWatch         Compares pods with their NCCL configurations, by passes.
-//   Announcer          Resends announcements for the CNI plugin.
 //   LldpWatch          Finds the switch port of each rail.
 //   ReachabilityWatch  Probes what the node and its pods reach on the rails.
 //   Leasing            Leases addresses from a cluster store, if there is one.
@@ -51,7 +50,6 @@
 #include "deviceplugin/services/reachability/reachability_report.h"
 #include "deviceplugin/services/reachability/reachability_service.h"
 #include "deviceplugin/services/reachability/reachability_watch.h"
-#include "deviceplugin/services/reconcile/announcer.h"
 #include "deviceplugin/services/reconcile/reconciler.h"
 #include "deviceplugin/support/http/http_message.h"
 #include "deviceplugin/support/log/log.h"
@@ -122,7 +120,6 @@ class Daemon {
   late_binding::AdmissionHints hints_;
   kubelet::Registrar registrar_;
   std::atomic<bool> stopping_{false};
-  reconcile::Announcer announcer_;
   std::unique_ptr<PassLoop> reconciling_;
   std::unique_ptr<PassLoop> watching_;
   late_binding::Binder binder_;

@@ -116,15 +116,6 @@ void LogDrift(Log* log, const reconcile::DriftReport& report) {
               {{"attachment", key.ToString()}});
 }
 
-void LogResend(Log* log, const AttachmentKey& key, const Result<attachment::ResendResult>& resent) {
-  const std::string name = key.container_id.empty() ? std::string() : key.ToString();
-  if (!resent) return log->Warning("announcement not resent", resent.error(), {{"attachment", name}});
-  const char* outcome = *resent == attachment::ResendResult::kSent   ? "sent"
-                        : *resent == attachment::ResendResult::kBusy ? "busy"
-                                                                     : "gone";
-  log->Debug("announcement resent", {{"attachment", name}, {"outcome", outcome}});
-}
-
 void ReportLog::LogAddressEvent(const ipam::AddressEvent& event) {
   const Log::Fields fields = {{"event", std::string(NameOf(event.kind))}, {"pool", event.pool}};
   if (event.kind == ipam::AddressEventKind::kNewBoot) return log_->Info(reconcile::Sentence(event), fields);

@@ -9,7 +9,6 @@
 #include <set>
 #include <string>
 
-#include "cni/attachment/announcement_resend.h"
 #include "cni/state/attach_log.h"
 #include "deviceplugin/daemon/node_watcher.h"
 #include "deviceplugin/node/resources/advertised.h"
@@ -28,7 +27,6 @@ void LogBinding(Log* log, const BindRequest& request, const Result<Bindings>& an
 void LogHealth(Log* log, const health::HealthTick& tick);
 
 void LogDrift(Log* log, const reconcile::DriftReport& report);
-void LogResend(Log* log, const AttachmentKey& key, const Result<attachment::ResendResult>& resent);
 
 // Logs the reports of reconcile passes. A failure that stays the same is a warning only once.
 class ReportLog {

@@ -189,12 +189,6 @@ void AppendReconciler(Exposition* page, const Activity& activity) {
   page->Begin(Type::kGauge, "railhead_displaced_devices",
               "Devices under a substitute name on the host at the end of the latest pass");
   page->Sample({}, static_cast<std::uint64_t>(activity.displaced_devices));
-  page->Begin(Type::kCounter, "railhead_announcements",
-              "Resent announcements of pods' addresses, by outcome");
-  constexpr std::array<const char*, 3> kOutcomes = {"sent", "busy", "gone"};
-  for (std::size_t i = 0; i < kOutcomes.size(); ++i)
-    page->Sample({{"outcome", kOutcomes.at(i)}}, activity.announced.at(i).value());
-  page->Sample({{"outcome", "failed"}}, activity.not_announced.value());
 }
 
 void AppendNcclConfigs(Exposition* page, const Activity& activity) {

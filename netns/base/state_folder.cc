@@ -24,9 +24,8 @@ constexpr std::array<std::string_view, 4> kTops = {"/run/railhead", "/run/cdi", 
 constexpr int kAttempts = 20;
 
 // Folders before their contents. Durable folders outlive the boot; the others outlive any process.
-constexpr std::array<StateFolder, 15> kFolders = {{
+constexpr std::array<StateFolder, 14> kFolders = {{
     {.path = "/run/railhead", .file_mode = 0644},
-    {.path = "/run/railhead/announce", .mode = 0700, .owner = StateOwner::kAttachment},
     {.path = "/run/railhead/attachments", .mode = 0700, .owner = StateOwner::kSandbox},
     {.path = "/run/railhead/cdi", .owner = StateOwner::kDevice},
     {.path = "/run/railhead/displaced-names", .file_mode = 0644, .owner = StateOwner::kDevice},

@@ -30,8 +30,7 @@ enum class StateOwner : std::uint8_t {
   kNode,     // they stay as long as the state
   kDevice,   // or the slot, that a file is called after
   kSandbox,  // a folder for each
-  kAttachment,
-  kStore,  // the address store, which alone may touch them
+  kStore,    // the address store, which alone may touch them
 };
 
 struct StateFolder {

@@ -63,7 +63,7 @@ world() {
     for pf in pf0 pf1; do ip -d -j link show "$pf" | jq -c '.[0].vfinfo_list'; done
     ip -d -j link show | jq -c 'sort_by(.ifname)[] | [.ifname, .address, .mtu, (.flags - ["LOWER_UP"]), .altnames, .ifalias]'
     rdma link
-    find /run/railhead /run/cdi -type f ! -path '*/locks/*' ! -path '*/tenants/*' ! -name 'attach.log*' ! -path '*/announce/*' -exec sha256sum {} + 2>/dev/null | sort
+    find /run/railhead /run/cdi -type f ! -path '*/locks/*' ! -path '*/tenants/*' ! -name 'attach.log*' -exec sha256sum {} + 2>/dev/null | sort
 }
 as_before() { local now; now=$(world); [ "$now" = "$1" ] || { diff <(echo "$1") <(echo "$now"); return 1; }; } # TEXT
 verify() { "$BUILD/bin/railctl" nccl verify "$@" >/tmp/verdict 2>&1 || { cat /tmp/verdict; return 1; }; }

@@ -33,7 +33,7 @@ world() {
     ip -d -j link show pf0 | jq -c '.[0].vfinfo_list'
     ip -d -j link show | jq -c 'sort_by(.ifname)[] | [.ifname, .address, .mtu, .txqlen, .promiscuity, .allmulti,
         (.flags - ["LOWER_UP"]), (.altnames // [] | sort), .ifalias]'
-    find /run/railhead /run/cdi -type f ! -path '*/locks/*' ! -path '*/tenants/*' ! -name 'attach.log*' ! -path '*/announce/*' 2>/dev/null | sort
+    find /run/railhead /run/cdi -type f ! -path '*/locks/*' ! -path '*/tenants/*' ! -name 'attach.log*' 2>/dev/null | sort
 }
 # as_before TEXT: the host is what it was.
 as_before() { local now; now=$(world); [ "$now" = "$1" ] || { diff <(echo "$1") <(echo "$now"); return 1; }; }

@@ -28,7 +28,6 @@
 #include <thread>
 
 #include "cni/state/paths.h"
-#include "deviceplugin/services/reconcile/announcer.h"
 #include "netns/base/state_folder.h"
 #include "netns/base/text.h"
 #include "netns/linux_kernel.h"
@@ -305,57 +304,6 @@ TEST(RepeatProcessTest, ADelAtWorkIsNotWaitedFor) {
   ASSERT_TRUE(busy);
   EXPECT_EQ(AwaitEnd(children[0]), 0);
   EXPECT_EQ(world.Announcements(2, milliseconds(0)).size(), 1U);
-}
-
-TEST(RepeatProcessTest, TheDaemonRepeatsWhereThereIsOne) {
-  World world;
-  LinuxKernel kernel(world.root());
-  reconcile::Announcer announcer(
-      world.root(), kernel, [](const AttachmentKey& key, const Result<attachment::ResendResult>& resent) {
-        EXPECT_TRUE(resent) << key.ToString() << ": " << Describe(resent.error());
-      });
-  ASSERT_TRUE(Eventually([&] {
-    const auto lock = FileLock::Acquire(paths::Lock(world.root(), attachment::kResendLock), milliseconds(0));
-    return !lock;
-  }));
-  ASSERT_EQ(world.Run("ADD"), 0) << world.output();
-  EXPECT_TRUE(Children().empty()) << "no child is needed";
-  const auto times = world.Announcements(3);
-  ExpectSpaced(times);
-  EXPECT_EQ(times.size(), 3U);
-  EXPECT_TRUE(Eventually([&] { return FilesBelow(paths::Announcements(world.root())).empty(); }));
-  EXPECT_EQ(world.Run("DEL"), 0) << world.output();
-}
-
-// A request that a killed daemon had not taken.
-TEST(RepeatProcessTest, ADaemonThatStartsTakesWhatIsThere) {
-  World world;
-  {
-    const auto taker = FileLock::Acquire(paths::Lock(world.root(), attachment::kResendLock), milliseconds(0));
-    ASSERT_TRUE(taker);
-    ASSERT_EQ(world.Run("ADD"), 0) << world.output();
-    ASSERT_TRUE(Children().empty());
-    ASSERT_EQ(FilesBelow(paths::Announcements(world.root())).size(), 1U);
-  }
-  LinuxKernel kernel(world.root());
-  const reconcile::Announcer announcer(world.root(), kernel,
-                                       [](const AttachmentKey&, const Result<attachment::ResendResult>&) {});
-  EXPECT_EQ(world.Announcements(3).size(), 3U);
-  EXPECT_TRUE(FilesBelow(paths::Announcements(world.root())).empty());
-}
-
-// Even if the daemon still has announcements to resend.
-TEST(RepeatProcessTest, TheDaemonStopsAtOnce) {
-  World world;
-  LinuxKernel kernel(world.root());
-  std::optional<reconcile::Announcer> announcer;
-  announcer.emplace(world.root(), kernel,
-                    [](const AttachmentKey&, const Result<attachment::ResendResult>&) {});
-  ASSERT_TRUE(attachment::WriteResendRequest(world.root(), {"rails", "c1", "net1"}));
-  ASSERT_TRUE(Eventually([&] { return FilesBelow(paths::Announcements(world.root())).empty(); }));
-  announcer->Stop();
-  announcer.reset();  // joins
-  EXPECT_TRUE(FileLock::Acquire(paths::Lock(world.root(), attachment::kResendLock), milliseconds(0)));
 }
 
 }  // namespace

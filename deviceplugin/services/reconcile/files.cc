@@ -1,4 +1,4 @@
-// Files of Railhead without an owner: links, CDI specs, NCCL configurations, requests.
+// Files of Railhead without an owner: links, CDI specs, NCCL configurations.
 //
 // Reading a directory only yields suspects. The pass checks each one again and removes it under the lock of
 // the device or the sandbox.
@@ -10,7 +10,6 @@
 #include <string_view>
 #include <vector>
 
-#include "cni/attachment/announcement_resend.h"
 #include "cni/attachment/nccl_step.h"
 #include "cni/nccl/nccl_config.h"
 #include "cni/state/bind_protocol.h"
@@ -115,21 +114,6 @@ void DeviceNcclConfigs(ReconcilePass& pass, const Owners& owners) {
   }
 }
 
-// Removes requests whose attachment is gone, or that are not Railhead's.
-void Announcements(ReconcilePass& pass) {
-  const std::string directory = paths::Announcements(pass.root);
-  for (const auto& name : NamesIn(pass, "announcement", directory)) {
-    const std::string path = PathIn(directory, name);
-    if (name.ends_with(kTemporarySuffix)) continue;
-    const auto remove = [&]() -> Result<bool> {
-      const auto key = RH_TRY(attachment::ReadResendRequest(path));
-      const bool wanted = key && RH_TRY(pass.journal.Find(*key)).has_value();
-      return wanted ? false : RH_TRY(RemoveFile(path));
-    };
-    pass.Add("announcement", name, kNoEntry, remove());
-  }
-}
-
 }  // namespace
 
 std::vector<std::string> NamesIn(ReconcilePass& pass, const char* what, const std::string& directory) {
@@ -144,7 +128,6 @@ void ReconcileFiles(ReconcilePass& pass, const JournalScan& scan) {
   if (!pass.stopped) CdiSpecs(pass, owners);
   if (!pass.stopped) NcclConfigs(pass, owners);
   if (!pass.stopped) DeviceNcclConfigs(pass, owners);
-  if (!pass.stopped) Announcements(pass);
   if (!pass.stopped) ReconcilePartialFiles(pass);
 }
 

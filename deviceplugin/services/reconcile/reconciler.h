@@ -8,7 +8,7 @@
 //
 //   - Journal entries of an earlier boot, and files of killed writers in the folders of the state.
 //
-//   - Held devices, CDI specs, NCCL configuration files and announcement requests without an entry.
+//   - Held devices, CDI specs and NCCL configuration files without an entry.
 //
 //   - Soft RoCE devices that Railhead made and that came back to the host with their VF.
 //

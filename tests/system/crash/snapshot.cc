@@ -34,11 +34,9 @@ Result<std::vector<std::string>> HeldAddresses(const Root& root) {
 }
 
 // Files below /run/railhead and /var/lib/railhead that are not part of an attachment. HeldAddresses() reads
-// the store's addresses ("ipam"). The others are the log, the mode at the first ADD, requests to a stopped
-// railheadd, and each device's last pod. A lock file counts only if it names the attachment that has its
-// device.
-constexpr std::string_view kStaying[] = {"ipam",      "attach.log", "attach.log.1",
-                                         "rdma-mode", "announce",   "tenants"};
+// the store's addresses ("ipam"). The others are the log, the mode at the first ADD, and each device's last
+// pod. A lock file counts only if it names the attachment that has its device.
+constexpr std::string_view kStaying[] = {"ipam", "attach.log", "attach.log.1", "rdma-mode", "tenants"};
 
 void Append(Snapshot& lines, std::vector<std::string> more) {
   lines.insert(lines.end(), std::make_move_iterator(more.begin()), std::make_move_iterator(more.end()));

@@ -288,7 +288,7 @@ Result<bool> Sweep::IsWhole() {
 
 Result<bool> Sweep::AddUnlessWhole(const Pod& pod) {
   const bool whole = RH_TRY(IsWhole());
-  const auto added = RH_TRY(calls_.Call("ADD", pod));
+  const auto added = RH_TRY(AddUnannounced(pod));
   if (added.Succeeded()) return true;
   if (whole && ErrorCodeOf(added.output) != 0) {
     ++tally_.refused;
@@ -297,10 +297,16 @@ Result<bool> Sweep::AddUnlessWhole(const Pod& pod) {
   return Fail(ErrorCode::kConflict, "ADD of " + pod.id + " fails: " + added.output);
 }
 
+// Each undisturbed ADD. A child that announces again would live, and be waited for, as long as the attachment.
+Result<TraceResult> Sweep::AddUnannounced(const Pod& pod) {
+  const std::string& config = calls_.plugin().config;
+  return calls_.CallWith(config.substr(0, config.rfind('}')) + R"(, "announce": false })", "ADD", pod);
+}
+
 Result<void> Sweep::Must(const std::string& command, const Pod& pod) {
   Tracing tracing;
-  if (command == "DEL") tracing.suppressed = setting_.planted;
-  const auto done = RH_TRY(calls_.Call(command, pod, tracing));
+  tracing.suppressed = setting_.planted;
+  const auto done = RH_TRY(command == "ADD" ? AddUnannounced(pod) : calls_.Call(command, pod, tracing));
   if (done.Succeeded()) return {};
   return Fail(ErrorCode::kConflict, command + " of " + pod.id + " fails: " + done.output);
 }

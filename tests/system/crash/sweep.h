@@ -116,6 +116,7 @@ class Sweep {
   // false: ADD was rightly refused.
   Result<bool> AddUnlessWhole(const Pod& pod);
   Result<void> Must(const std::string& command, const Pod& pod);
+  Result<TraceResult> AddUnannounced(const Pod& pod);
   Result<Snapshot> Settled();
   Result<void> ExpectBaseline();
   Result<void> RenewNetns();

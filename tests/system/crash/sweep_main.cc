@@ -7,8 +7,6 @@
 #include <CLI/CLI.hpp>
 #include <cstdio>
 
-#include "cni/state/paths.h"
-#include "netns/base/state_folder.h"
 #include "tests/support/sysfs/fake_sysfs.h"
 #include "tests/system/crash/sweep.h"
 
@@ -47,13 +45,6 @@ int FakeRoot(const Line& line) {
   return 0;
 }
 
-constexpr std::chrono::seconds kLockLimit{10};
-
-int Refuse(const Error& error) {
-  (void)std::printf("crash_sweep: %s\n", Describe(error).c_str());
-  return 2;
-}
-
 bool Chosen(const Line& line, Variant variant) {
   if (NeedsReconciler(variant) && line.daemon.empty()) return false;
   if (line.variants.empty()) return line.setting.hardware || !NeedsHardware(variant);
@@ -77,10 +68,6 @@ int Run(const Line& line) {
   if (!line.plant.empty()) setting.planted = kPlants.at(line.plant);
   if (!line.daemon.empty()) setting.reconciler = {line.daemon, "--reconcile-once"};
   Adopt();
-  // Takes railheadd's lock. Otherwise every ADD starts a child that resends its announcement, and this
-  // program would have to wait for it.
-  const auto in_place = FileLock::Acquire(paths::Lock(setting.world.root, "railheadd"), kLockLimit);
-  if (!in_place) return Refuse(in_place.error());
   Sweep sweep(setting, CniCalls(line.plugin));
   int exceptions = 0;
   int tried = 0;

@@ -28,7 +28,6 @@ namespace {
 namespace fs = std::filesystem;
 
 const std::vector<std::string> kFolders = {"/run/railhead",
-                                           "/run/railhead/announce",
                                            "/run/railhead/attachments",
                                            "/run/railhead/nccl",
                                            "/run/railhead/nccl-device",
@@ -394,7 +393,7 @@ TEST_F(PlantedDaemonTest, TheReconcilerClearsNothingAwayBehindLinks) {
   EXPECT_EQ(outside_.Listing(), before);
 
   fs::remove_all(Path("/run/railhead"));
-  PlantFolder(Path("/run/railhead/announce"), outside_);
+  PlantFolder(Path("/run/railhead/tenants"), outside_);
   const auto none = reconcile::Reconciler(root(), kernel_, reconcile::SinglePass()).Run();
   ASSERT_EQ(none.actions.size(), 1U) << record::Dump(ToJson(none));
   EXPECT_EQ(none.actions[0].what, "state-folder");

@@ -82,7 +82,6 @@ check '... has a filter of system calls and no way to new privileges' grep -qz '
 check 'it allocates' allocate rail0 1
 vf=${devices[0]}
 check '... ADD by the package'\''s plugin' attach a "$vf"
-check '... the address is announced again' within 60 logged '"msg":"announcement resent".*"outcome":"sent"'
 check 'it is restarted under the pod' systemctl restart "$UNIT"
 check '... by systemd, as another process' test "$(property MainPID)" != "$pid"
 check '... offers them again' offers rail0 2

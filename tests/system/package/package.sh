@@ -89,7 +89,7 @@ on dpkg --remove railhead >"$work/log" 2>&1 || { cat "$work/log" >&2; fail "not 
 [ -d "$machine/var/lib/railhead" ] || fail "removing is not purging"
 
 # Purging deletes what nobody uses. Since the removal a DaemonSet may have made attachments, or may run.
-state=(run/railhead/locks/railheadd.lock run/cdi/railhead-0000:43:00.2.json var/lib/railhead/ipam/store)
+state=(run/railhead/locks/rdma.lock run/cdi/railhead-0000:43:00.2.json var/lib/railhead/ipam/store)
 entry=$machine/run/railhead/attachments/c2/net@net1.json
 removed_then_used() {
     local file

@@ -124,11 +124,6 @@ TEST(ActivityTest, CountsByKind) {
   EXPECT_EQ(activity.not_bound.at(static_cast<std::size_t>(ErrorCode::kBusy)).value(), 1U);
   EXPECT_EQ(activity.not_bound.back().value(), 1U) << "the last code has its place";
   EXPECT_EQ(activity.bind_duration.sum_ns(), 10'020'000U);
-
-  activity.Announced(attachment::ResendResult::kGone);
-  activity.Announced(Fail(ErrorCode::kIo, "no"));
-  EXPECT_EQ(activity.announced.at(2).value(), 1U);
-  EXPECT_EQ(activity.not_announced.value(), 1U);
 }
 
 }  // namespace

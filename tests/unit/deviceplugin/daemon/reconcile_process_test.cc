@@ -4,7 +4,6 @@
 #include <optional>
 
 #include "cni/attachment/acquire.h"
-#include "cni/attachment/announcement_resend.h"
 #include "cni/attachment/release.h"
 #include "cni/state/attach_log.h"
 #include "cni/state/journal.h"
@@ -185,19 +184,6 @@ TEST_F(ReconcileProcessTest, IntervalZeroIsOff) {
   ASSERT_TRUE(Eventually([&] { return OurSockets() == 1; })) << daemon->err();
   EXPECT_EQ(daemon->Stop(), 0) << daemon->err();
   EXPECT_TRUE(IsOnRecord(entry));
-}
-
-TEST_F(ReconcileProcessTest, PluginsSeeThatItTakesTheirAnnouncements) {
-  const auto taken = [&] {
-    return !FileLock::Acquire(paths::Lock(root_, attachment::kResendLock), std::chrono::milliseconds(0));
-  };
-  EXPECT_FALSE(taken());
-  const auto daemon = RunDaemon();
-  EXPECT_TRUE(Eventually(taken)) << daemon->err();
-  ASSERT_TRUE(attachment::WriteResendRequest(root_, {"rails", "c1", "net1"}));
-  EXPECT_TRUE(Eventually([&] { return FilesBelow(paths::Announcements(root_)).empty(); })) << daemon->err();
-  EXPECT_EQ(daemon->Stop(), 0) << daemon->err();
-  EXPECT_FALSE(taken());
 }
 
 }  // namespace

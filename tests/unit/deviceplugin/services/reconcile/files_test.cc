@@ -10,7 +10,6 @@
 #include <filesystem>
 #include <thread>
 
-#include "cni/attachment/announcement_resend.h"
 #include "cni/attachment/nccl_step.h"
 #include "cni/nccl/nccl_config.h"
 #include "cni/state/displaced_names.h"
@@ -347,19 +346,6 @@ TEST_F(LeftoverTest, DeviceNcclConfigsAreEmptiedNotRemoved) {
   EXPECT_EQ(ReadFileAt(dead), "");
   EXPECT_NE(ReadFileAt(live), "");
   EXPECT_EQ(Did(), "");
-}
-
-TEST_F(LeftoverTest, AnnouncementsThatNobodyNeeds) {
-  ASSERT_TRUE(Add(AllRails()));
-  ASSERT_TRUE(attachment::WriteResendRequest(sysfs_.root(), {"rails", "c1", "net1"}));
-  ASSERT_TRUE(attachment::WriteResendRequest(sysfs_.root(), {"rails", "c9", "net1"}));
-  WriteFileAt(Path("/run/railhead/announce/0123456789abcdef.new"), "half");
-  const auto report = Once();
-  EXPECT_EQ(report.actions.size(), 2U) << ListActions(report);
-  const auto left = FilesBelow(Path("/run/railhead/announce"));
-  ASSERT_EQ(left.size(), 1U);
-  EXPECT_EQ(attachment::ReadResendRequest(Path("/run/railhead/announce/" + left[0])).value()->container_id,
-            "c1");
 }
 
 class SoftRoceTest : public LeftoverTest {

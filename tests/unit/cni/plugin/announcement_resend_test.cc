@@ -3,8 +3,6 @@
 
 #include <gtest/gtest.h>
 
-#include <filesystem>
-
 #include "cni/state/paths.h"
 #include "netns/base/state_folder.h"
 #include "tests/support/plugin/rails_fixture.h"
@@ -105,29 +103,6 @@ TEST_F(ResendTest, WithoutAnAddressThereIsNothingToAnnounce) {
   attachment::RailheadPlugin plugin(sysfs_.root(), kernel_);
   ASSERT_TRUE(plugin.Add(Request({.config = Device() + R"(,"ipam":{})"})));
   EXPECT_FALSE(plugin.announced());
-}
-
-TEST_F(ResendTest, RequestsAreReadAsTheyWereWritten) {
-  ASSERT_TRUE(attachment::WriteResendRequest(sysfs_.root(), key_));
-  const std::string directory = paths::Announcements(sysfs_.root());
-  const auto names = FilesBelow(directory);
-  ASSERT_EQ(names.size(), 1U);
-  const std::string path = directory + "/" + names[0];
-  EXPECT_EQ(attachment::ReadResendRequest(path).value(), key_);
-  ASSERT_TRUE(attachment::WriteResendRequest(sysfs_.root(), key_));
-  EXPECT_EQ(FilesBelow(directory), names) << "one for each attachment";
-  ASSERT_TRUE(attachment::WriteResendRequest(sysfs_.root(), {"rails", "c1", "net2"}));
-  EXPECT_EQ(FilesBelow(directory).size(), 2U);
-
-  const std::string text = ReadFileAt(path);
-  for (const std::string& bad : {std::string(), text.substr(0, text.size() - 1), text + "x", "../" + text}) {
-    WriteFileAt(path, bad);
-    EXPECT_EQ(attachment::ReadResendRequest(path).value(), std::nullopt) << bad;
-  }
-  WriteFileAt(directory + "/0123456789abcdef", text);
-  EXPECT_EQ(attachment::ReadResendRequest(directory + "/0123456789abcdef").value(), std::nullopt)
-      << "another's name";
-  EXPECT_EQ(attachment::ReadResendRequest(directory + "/none").value(), std::nullopt);
 }
 
 }  // namespace
