@@ -8,6 +8,7 @@
 #pragma once
 
 #include <algorithm>
+#include <atomic>
 #include <chrono>
 #include <map>
 #include <set>
@@ -33,9 +34,10 @@ namespace railhead::attachment {
 // The locks of some devices, held while the object lives.
 class DeviceLocks {
  public:
-  // kTimeout when another call holds one of them for longer than `limit`.
+  // kTimeout when another call holds one of them for longer than `limit`, or at `stop`.
   static Result<DeviceLocks> Acquire(const Root& root, const std::set<std::string>& devices,
-                                     std::chrono::milliseconds limit) {
+                                     std::chrono::milliseconds limit,
+                                     const std::atomic<bool>* stop = nullptr) {
     DeviceLocks locks;
     const auto deadline = std::chrono::steady_clock::now() + limit;
     for (const auto& device : devices) {
@@ -43,7 +45,7 @@ class DeviceLocks {
           std::chrono::duration_cast<std::chrono::milliseconds>(deadline - std::chrono::steady_clock::now());
       locks.locks_.emplace(device,
                            RH_TRY_WRAP(FileLock::Acquire(paths::Lock(root, device),
-                                                         std::max(left, std::chrono::milliseconds(0))),
+                                                         std::max(left, std::chrono::milliseconds(0)), stop),
                                        "waiting for device " + device));
     }
     return locks;

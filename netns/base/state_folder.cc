@@ -12,7 +12,6 @@
 #include <csignal>
 #include <ctime>
 #include <string_view>
-#include <thread>
 
 #include "netns/base/files.h"
 
@@ -182,11 +181,11 @@ timespec TimeOf(milliseconds time) {
           static_cast<long>(std::chrono::nanoseconds(time - seconds).count())};
 }
 
-// While it lives, a blocking call of the thread ends with EINTR after `limit`, and repeatedly from then on. A
-// single signal that comes between two calls would end neither.
+// While it lives, a blocking call of the thread ends with EINTR after `first`, and every `next` from then on.
+// A single signal that comes between two calls would end neither.
 class Interrupter {
  public:
-  explicit Interrupter(milliseconds limit) {
+  Interrupter(milliseconds first, milliseconds next) {
     // Stays for good: another thread may be waiting when this one is done.
     struct sigaction ignore = {};
     ignore.sa_handler = [](int) {};
@@ -201,7 +200,7 @@ class Interrupter {
     ::sigemptyset(&signals);
     ::sigaddset(&signals, Signal());
     ::pthread_sigmask(SIG_UNBLOCK, &signals, &mask_before_);
-    const itimerspec times = {TimeOf(milliseconds(10)), TimeOf(std::max(limit, milliseconds(1)))};
+    const itimerspec times = {TimeOf(next), TimeOf(std::max(first, milliseconds(1)))};
     ::timer_settime(timer_, 0, &times, nullptr);
   }
   Interrupter(const Interrupter&) = delete;
@@ -212,6 +211,7 @@ class Interrupter {
     ::pthread_sigmask(SIG_SETMASK, &mask_before_, nullptr);
   }
 
+  // If not, errno says why, and nothing ends a blocking call.
   [[nodiscard]] bool armed() const { return armed_; }
 
  private:
@@ -223,38 +223,43 @@ class Interrupter {
   bool armed_ = false;
 };
 
-// Whether the lock was got; errno says why not: EINTR after `limit`.
+constexpr milliseconds kAfterLimit{10};
+// Each time a waiter loses its place in the queue.
+constexpr milliseconds kHearStop{200};
+
+// Whether the lock was got; errno says why not: EINTR after `limit` or a stop.
 //
 // The kernel's queue (fs/locks.c) is first come, first served and wakes one. A process that polls instead
 // gets the lock by luck: of 32 at once the last waited ten times as long as most.
-bool WaitForLock(int fd, milliseconds limit) {
+bool WaitForLock(int fd, milliseconds limit, const std::atomic<bool>* stop) {
   const auto deadline = Clock::now() + limit;
-  const Interrupter interrupter(limit);
+  const Interrupter interrupter(stop != nullptr ? std::min(limit, kHearStop) : limit,
+                                stop != nullptr ? kHearStop : kAfterLimit);
+  if (!interrupter.armed()) return false;
   for (;;) {
-    if (::flock(fd, interrupter.armed() ? LOCK_EX : LOCK_EX | LOCK_NB) == 0) return true;
-    if (errno != EINTR && errno != EWOULDBLOCK) return false;
-    if (Clock::now() >= deadline) {
-      errno = EINTR;
-      return false;
-    }
-    if (!interrupter.armed()) std::this_thread::sleep_for(milliseconds(1));
+    if (::flock(fd, LOCK_EX) == 0) return true;
+    if (errno != EINTR) return false;
+    if (Clock::now() >= deadline || (stop != nullptr && *stop)) break;
   }
+  errno = EINTR;
+  return false;
 }
 
 }  // namespace
 
-Result<void> LockWithin(int fd, const std::string& path, milliseconds limit) {
+Result<void> LockWithin(int fd, const std::string& path, milliseconds limit, const std::atomic<bool>* stop) {
   if (::flock(fd, LOCK_EX | LOCK_NB) == 0) return {};
   if (errno != EWOULDBLOCK && errno != EINTR) return FailSys(errno, "locking " + path);
   if (limit > milliseconds::zero()) {
-    if (WaitForLock(fd, limit)) return {};
+    if (WaitForLock(fd, limit, stop)) return {};
     if (errno != EINTR) return FailSys(errno, "locking " + path);
   }
   return Fail(ErrorCode::kTimeout,
               "locking " + path + ": still held after " + std::to_string(limit.count()) + " ms");
 }
 
-Result<FileLock> FileLock::Acquire(const std::string& path, std::chrono::milliseconds limit) {
+Result<FileLock> FileLock::Acquire(const std::string& path, milliseconds limit,
+                                   const std::atomic<bool>* stop) {
   // Read-only: each close of a file open for writing would wake the processes that watch lock files.
   auto opened = OpenOwnFile(path, O_RDONLY | O_CREAT);
   if (!opened && opened.error().sys_errno == ENOENT) {
@@ -262,7 +267,7 @@ Result<FileLock> FileLock::Acquire(const std::string& path, std::chrono::millise
     opened = OpenOwnFile(path, O_RDONLY | O_CREAT);
   }
   UniqueFd fd = RH_TRY_WRAP(std::move(opened), "opening the lock");
-  RH_TRY(LockWithin(fd.get(), path, limit));
+  RH_TRY(LockWithin(fd.get(), path, limit, stop));
   return FileLock(std::move(fd));
 }
 

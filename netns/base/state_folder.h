@@ -13,6 +13,7 @@
 
 #include <sys/types.h>
 
+#include <atomic>
 #include <chrono>
 #include <cstdint>
 #include <span>
@@ -63,9 +64,9 @@ Result<void> MakeStateFolderOf(const Root& root, const std::string& file);
 // exist.
 Result<void> WriteStateFile(const Root& root, const std::string& file, std::string_view content);
 
-// Takes an exclusive flock(2) on the open file `path`, as FileLock does. kTimeout when someone else still
-// holds it after `limit`.
-Result<void> LockWithin(int fd, const std::string& path, std::chrono::milliseconds limit);
+// Takes an exclusive flock(2) on the open file `path`, as FileLock does.
+Result<void> LockWithin(int fd, const std::string& path, std::chrono::milliseconds limit,
+                        const std::atomic<bool>* stop = nullptr);
 
 // An exclusive flock(2) on a file, held while the object lives.
 //
@@ -77,9 +78,10 @@ Result<void> LockWithin(int fd, const std::string& path, std::chrono::millisecon
 
 class FileLock {
  public:
-  // Creates the file and its directories if needed. kTimeout when someone else
-  // still holds it after `limit`.
-  static Result<FileLock> Acquire(const std::string& path, std::chrono::milliseconds limit);
+  // Creates the file and its directories if needed. kTimeout when someone else still holds it after `limit`,
+  // or soon after another thread has set `stop`. kBusy when the kernel gives no timer.
+  static Result<FileLock> Acquire(const std::string& path, std::chrono::milliseconds limit,
+                                  const std::atomic<bool>* stop = nullptr);
 
   // The locked descriptor, close-on-exec.
   [[nodiscard]] int Fd() const { return fd_.get(); }

@@ -21,21 +21,6 @@ constexpr std::chrono::seconds kOtherLimit{300};
 constexpr std::chrono::seconds kDeviceLimit{60};
 constexpr std::size_t kUsesNamed = 4;
 
-// While the thread waits for a lock, it checks for a stop this often.
-constexpr std::chrono::milliseconds kHearStop{200};
-
-// Calls `acquire` with short limits until it has the lock, `limit` is over or it is stopped.
-template <typename Acquire>
-auto AcquireWatched(const ApplyWatch& watch, std::chrono::milliseconds limit, const Acquire& acquire) {
-  const Deadline deadline = std::chrono::steady_clock::now() + limit;
-  for (;;) {
-    auto lock = acquire(kHearStop);
-    const bool again = !lock && lock.error().code == ErrorCode::kTimeout && !watch.Stopped() &&
-                       std::chrono::steady_clock::now() < deadline;
-    if (!again) return lock;
-  }
-}
-
 struct PfOfRail {
   const Rail* rail;
   PciDevice device;
@@ -204,9 +189,7 @@ class Applier {
     watch_.ReportProgress("provisioning " + plan.actual.Name());
     std::set<std::string> devices = {pf.device.address.ToString()};
     for (const VfActual& vf : plan.actual.vfs) devices.insert(vf.address.ToString());
-    const auto locks = AcquireWatched(watch_, kDeviceLimit, [&](std::chrono::milliseconds limit) {
-      return attachment::DeviceLocks::Acquire(root_, devices, limit);
-    });
+    const auto locks = attachment::DeviceLocks::Acquire(root_, devices, kDeviceLimit, watch_.stop);
     if (!locks && watch_.Stopped()) return Fail(StoppedError("locking the devices of " + plan.actual.Name()));
     if (!locks) {
       return Fail(ErrorCode::kBusy, plan.actual.Name() + ": " + locks.error().message,
@@ -290,9 +273,7 @@ Result<VfsOutcome> ApplyVfs(const Root& root, Kernel& kernel, VfControl& control
     return outcome;
   }
   watch.ReportProgress("waiting for another program that changes VFs");
-  const auto lock = AcquireWatched(watch, kOtherLimit, [&](std::chrono::milliseconds slice) {
-    return FileLock::Acquire(paths::Lock(root, "provision"), slice);
-  });
+  const auto lock = FileLock::Acquire(paths::Lock(root, "provision"), kOtherLimit, watch.stop);
   if (!lock && watch.Stopped()) return outcome;
   if (!lock)
     return Fail(ErrorCode::kBusy, "another railctl or railheadd changes VFs: " + lock.error().message);
