@@ -35,10 +35,6 @@ constexpr std::initializer_list<const char*> kNames = {kTopologyName, kUcxConfNa
 
 }  // namespace
 
-bool IsNcclConfigFileName(std::string_view name) {
-  return Contains(kNames, name);
-}
-
 std::string NcclConfigPath(const Root& root, const std::string& container, const std::string& name) {
   return paths::NcclConfigDirectory(root, container) + "/" + name;
 }

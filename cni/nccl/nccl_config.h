@@ -5,7 +5,6 @@
 #include <functional>
 #include <optional>
 #include <string>
-#include <string_view>
 #include <utility>
 #include <variant>
 #include <vector>
@@ -85,9 +84,6 @@ inline constexpr const char* kUcxConfInContainer = "/etc/ucx/ucx.conf";
 inline constexpr const char* kNcclConfName = "nccl.conf";
 inline constexpr const char* kTopologyName = "topology.xml";
 inline constexpr const char* kUcxConfName = "ucx.conf";
-
-// Whether it is one of these names.
-[[nodiscard]] bool IsNcclConfigFileName(std::string_view name);
 
 struct NcclConfigFile {
   std::string name;                       // one of the names above

@@ -276,11 +276,6 @@ Result<std::string> TopologyText(const Root& root, const TopologyRequest& reques
   return Writer(root, leaves, CommonRate(request.nics)).Text();
 }
 
-Result<void> WriteTopologyFile(const Root& root, const std::string& path, const TopologyRequest& request) {
-  const std::string text = RH_TRY(TopologyText(root, request));
-  return WithContext(WriteAtomic(path, text, Sync::kVolatile, 0644), "writing the topology file");
-}
-
 namespace {
 
 using Parts = std::vector<std::string>;

@@ -60,9 +60,6 @@ struct TopologyRequest {
 // kNotFound when a NIC is not in sysfs; kInvalid when the format cannot express the request or the node.
 Result<std::string> TopologyText(const Root& root, const TopologyRequest& request);
 
-// Writes the text to a file, in one step; readable by everyone. `path` as it is on disk.
-Result<void> WriteTopologyFile(const Root& root, const std::string& path, const TopologyRequest& request);
-
 // The shape of a topology file: which functions share a switch, in as few nodes as NCCL needs.
 //
 // NCCL derives distances from the tree of <pci> nodes (src/graph/paths.cc). PIX: two functions below one

@@ -222,12 +222,6 @@ Result<std::vector<AddressRecord>> ReleaseEarlierBoots(const Root& root) {
   return store->ReleaseEarlierBoots();
 }
 
-Result<std::size_t> ReleaseOwner(const Root& root, const AddressOwner& owner) {
-  auto store = RH_TRY(AddressStore::OpenExisting(root));
-  if (!store) return 0;
-  return store->Release(owner);
-}
-
 namespace {
 
 constexpr std::uint64_t kMillisecondsPerSecond = 1000;

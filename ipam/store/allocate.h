@@ -37,7 +37,8 @@ Result<AllocationResult> AllocateAll(AddressLedger& ledger, const std::vector<Ad
 // Addresses whose container is gone, for the node's reconciler.
 //
 // The store does not know of a container that went without its DEL. So the caller decides: by the boot (no
-// network namespace survives a reboot) or by the owner. The reuse delay begins as after a DEL.
+// network namespace survives a reboot) or by the owner (AddressStore::Release). The reuse delay begins as after
+// a DEL.
 // No store: nothing is held and none is made.
 // Errors: as AddressStore; after an error nothing has changed.
 // Threads: none; excludes other processes by the store's lock, so each call is short.
@@ -53,10 +54,6 @@ Result<HeldAddresses> ListHeld(const Root& root);
 // Releases the addresses of earlier boots; returns their earlier records. The first allocation or release
 // of this boot does the same: then none is left.
 Result<std::vector<AddressRecord>> ReleaseEarlierBoots(const Root& root);
-
-// Releases the addresses of the attachment `owner` (ifname: CNI_IFNAME) and of its links, as DEL does.
-// Returns how many.
-Result<std::size_t> ReleaseOwner(const Root& root, const AddressOwner& owner);
 
 // The errors of the address store: why an address is not allocated, its owner, since when, what to do.
 // Threads: pure functions, but for reading within the caller's transaction.

@@ -198,18 +198,6 @@ std::vector<JsonReader> JsonReader::Objects(const std::string& key) {
   return objects;
 }
 
-std::vector<std::vector<JsonReader>> JsonReader::ObjectLists(const std::string& key) {
-  std::vector<std::vector<JsonReader>> lists;
-  for (const JsonValue& item : At(key).List("lists of objects").value_or(std::vector<JsonValue>{})) {
-    const auto list = item.List("objects");
-    if (!list) continue;
-    std::vector<JsonReader>& objects = lists.emplace_back();
-    for (const JsonValue& one : *list)
-      objects.push_back(one.Object().value_or(JsonReader(state_, nullptr, one.pointer_)));
-  }
-  return lists;
-}
-
 JsonValue::JsonValue(std::shared_ptr<JsonDocument::State> state, const Json* value, std::string pointer)
     : state_(std::move(state)), value_(value), pointer_(std::move(pointer)) {}
 

@@ -112,8 +112,6 @@ class JsonReader {
   std::optional<JsonReader> Object(const std::string& key);
   // Absent: empty.
   std::vector<JsonReader> Objects(const std::string& key);
-  // A list of lists of objects. Absent: empty.
-  std::vector<std::vector<JsonReader>> ObjectLists(const std::string& key);
   // Any value, for a field with several forms or one that is passed on.
   const nlohmann::json* Raw(const std::string& key);
 

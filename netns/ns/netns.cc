@@ -223,7 +223,6 @@ namespace {
 using TimePoint = std::chrono::steady_clock::time_point;
 
 constexpr std::size_t kMaxResult = std::size_t{4} << 20;
-constexpr std::chrono::seconds kAnswerLimit{10};
 
 // The child's answer: one kind byte, for errors code and errno, then text.
 enum class Kind : std::uint8_t { kValue = 'v', kError = 'e' };
@@ -334,18 +333,6 @@ Result<std::string> RunInNamespace(const NetNs& ns, TimePoint deadline,
   auto result = bytes ? Decode(*bytes) : std::move(bytes);
   if (!result) return Fail(Wrap(std::move(result.error()), "looking into network namespace " + ns.path()));
   return result;
-}
-
-Result<std::string> ReadNetSysctl(const NetNs& ns, const std::string& name) {
-  const std::string path = "/proc/sys/net/" + name;
-  return RunInNamespace(ns, std::chrono::steady_clock::now() + kAnswerLimit, [&]() -> Result<std::string> {
-    auto value = RH_TRY(ReadAttribute(path));
-    if (!value) {
-      return Fail(ErrorCode::kNotFound, path + " does not exist",
-                  "the interface or the kernel's feature is missing");
-    }
-    return std::move(*value);
-  });
 }
 
 }  // namespace railhead

@@ -106,7 +106,4 @@ Result<std::string> RunInNamespace(const NetNs& ns, std::chrono::steady_clock::t
 // kPermission without CAP_SYS_ADMIN.
 Result<void> EnterForGood(const NetNs& ns);
 
-// "ipv4/conf/net1/arp_announce" of that namespace, without trailing newline.
-Result<std::string> ReadNetSysctl(const NetNs& ns, const std::string& name);
-
 }  // namespace railhead

@@ -35,7 +35,8 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   report.rails.resize(1);
   report.rails[0].rail = "rail0";
   report.rails[0].neighbor = railhead::lldp::HeardNeighbor{*neighbor, {}};
-  const auto read = railhead::lldp::ParseLldpReport(railhead::ToJson(report).dump(), "report");
+  const auto read =
+      railhead::ParseRecord<railhead::lldp::LldpReport>(railhead::ToJson(report).dump(), "report");
   Require(read.has_value() && read->rails == report.rails, "what was heard is read as it was written");
   return 0;
 }

@@ -1,8 +1,8 @@
 #!/bin/bash
 # presets.sh - every preset of CMakePresets.json configures.
 #
-# Builds for sanitizers, fuzzers and coverage are made by hand. Without this check, the next developer who needs
-# one would find what breaks its configuration.
+# Builds for ThreadSanitizer are made by hand. Without this check, the next developer who needs one would find
+# what breaks its configuration.
 # usage: presets.sh
 # exit status: 0, or 1 with what CMake said
 set -euo pipefail

@@ -31,10 +31,6 @@ std::string CablingOf(const RailNeighbor& rail) {
   return text;
 }
 
-Result<LldpReport> ParseLldpReport(std::string_view text, const std::string& what) {
-  return ParseRecord<LldpReport>(text, what);
-}
-
 namespace {
 
 std::chrono::seconds LifeOf(const LldpNeighbor& neighbor) {

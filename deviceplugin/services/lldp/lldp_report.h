@@ -74,8 +74,6 @@ bool SaysTheSame(const LldpReport& a, const LldpReport& b);
 
 // "wrong: swapped with rail1; also heard: leaf7 swp3", for people.
 std::string CablingOf(const RailNeighbor& rail);
-// `what` names the text in errors.
-Result<LldpReport> ParseLldpReport(std::string_view text, const std::string& what);
 
 // NeighborTable: the LLDP neighbors of each PF, and how long they stay.
 //

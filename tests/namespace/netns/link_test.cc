@@ -8,6 +8,7 @@
 #include <thread>
 
 #include "netns/ns/netns.h"
+#include "netns/ns/sysctl.h"
 #include "tests/support/netns/stand_in.h"
 
 namespace railhead::testing {
@@ -121,12 +122,11 @@ TEST_F(LinkTest, SetsIpv4DeviceSettingsWithoutProc) {
   change.ipv4 = {{Ipv4Conf::kArpAnnounce, 2}, {Ipv4Conf::kArpIgnore, 1},  {Ipv4Conf::kRpFilter, 2},
                  {Ipv4Conf::kArpFilter, 1},   {Ipv4Conf::kForwarding, 1}, {Ipv4Conf::kArpNotify, 1}};
   Must(host_route_->ChangeLink(index, change));
-  EXPECT_EQ(Must(ReadNetSysctl(host_, "ipv4/conf/nic0/arp_announce")), "2");
-  EXPECT_EQ(Must(ReadNetSysctl(host_, "ipv4/conf/nic0/arp_ignore")), "1");
-  EXPECT_EQ(Must(ReadNetSysctl(host_, "ipv4/conf/nic0/rp_filter")), "2");
-  EXPECT_EQ(Must(ReadNetSysctl(host_, "ipv4/conf/nic0/arp_filter")), "1");
-  EXPECT_EQ(Must(ReadNetSysctl(host_, "ipv4/conf/nic0/forwarding")), "1");
-  EXPECT_EQ(Must(ReadNetSysctl(host_, "ipv4/conf/nic0/arp_notify")), "1");
+  const std::string conf = "net/ipv4/conf/nic0/";
+  EXPECT_EQ(Must(ReadSysctls(host_, {conf + "arp_announce", conf + "arp_ignore", conf + "rp_filter"})),
+            (std::vector<std::optional<std::string>>{"2", "1", "2"}));
+  EXPECT_EQ(Must(ReadSysctls(host_, {conf + "arp_filter", conf + "forwarding", conf + "arp_notify"})),
+            (std::vector<std::optional<std::string>>{"1", "1", "1"}));
 }
 
 TEST_F(LinkTest, NoLinkLocalAddressWhenBroughtUpWithoutAddrGenMode) {

@@ -284,10 +284,6 @@ TEST_F(RunInNamespaceTest, NoticesThatTheChildDied) {
   EXPECT_EQ(died.error().code, ErrorCode::kInternal);
 }
 
-TEST_F(RunInNamespaceTest, SysctlThatDoesNotExist) {
-  EXPECT_EQ(ReadNetSysctl(ns_, "ipv4/conf/net9/arp_ignore").error().code, ErrorCode::kNotFound);
-}
-
 TEST_F(RunInNamespaceTest, LinuxKernelLooksThereForRdmaDevices) {
   LinuxKernel kernel{Root()};
   EXPECT_EQ(Must(kernel.ReadGids(ns_, "no-such-device")), std::nullopt);

@@ -24,6 +24,9 @@ class ReclaimTest : public ::testing::Test {
     ASSERT_TRUE(store) << Describe(store.error());
     ASSERT_TRUE(store->Allocate(owner, pool_));
   }
+  Result<std::size_t> Release(const AddressOwner& owner) {
+    return AddressStore::Open(scratch_.root())->Release(owner);
+  }
   std::string Held() {
     const auto held = ListHeld(scratch_.root());
     if (!held) return Describe(held.error());
@@ -41,7 +44,6 @@ class ReclaimTest : public ::testing::Test {
 TEST_F(ReclaimTest, WithoutAStoreNothingIsMade) {
   EXPECT_TRUE(ListHeld(scratch_.root())->records.empty());
   EXPECT_TRUE(ReleaseEarlierBoots(scratch_.root())->empty());
-  EXPECT_EQ(ReleaseOwner(scratch_.root(), {"net", "a", "eth0"}).value(), 0U);
   EXPECT_TRUE(std::filesystem::is_empty(scratch_.path()));
 }
 
@@ -76,9 +78,9 @@ TEST_F(ReclaimTest, TheFirstWriterOfABootReleasesWhatEarlierOnesHeld) {
   EXPECT_EQ(Held(), "two: d/eth0@two");
   EXPECT_TRUE(ReleaseEarlierBoots(scratch_.root())->empty());
   Boot("three");
-  EXPECT_EQ(ReleaseOwner(scratch_.root(), {"net", "unknown", "eth0"}).value(), 0U);
+  EXPECT_EQ(Release({"net", "unknown", "eth0"}).value(), 0U);
   EXPECT_EQ(Held(), "three:");
-  EXPECT_EQ(ReleaseOwner(scratch_.root(), {"net", "d", "eth0"}).value(), 0U);
+  EXPECT_EQ(Release({"net", "d", "eth0"}).value(), 0U);
   const auto store = AddressStore::Open(scratch_.root());
   const auto events = store->Events(0).value();
   ASSERT_EQ(events.size(), 2U);
@@ -100,7 +102,7 @@ TEST_F(ReclaimTest, WhoAsksAgainAfterTheRebootKeepsItsAddress) {
   EXPECT_EQ(ListHeld(scratch_.root())->records.front().address.ToString(), "10.0.0.1");
   EXPECT_EQ(AddressStore::Open(scratch_.root())->Verify().value(), std::vector<std::string>{});
   // An address that the owner released itself is not kept for it.
-  EXPECT_EQ(ReleaseOwner(scratch_.root(), {"net", "a", "eth0"}).value(), 1U);
+  EXPECT_EQ(Release({"net", "a", "eth0"}).value(), 1U);
   Add({"net", "a", "eth0"});
   EXPECT_EQ(ListHeld(scratch_.root())->records.front().address.ToString(), "10.0.0.3");
 }
@@ -112,7 +114,7 @@ TEST_F(ReclaimTest, ReleasingWhatAnEarlierBootHeld) {
   for (const char* link : {"", "rail0"}) Add(LinkOwner({"net", "a", "eth1"}, link));
   Add({"net", "b", "eth1"});
   Boot("two");
-  EXPECT_EQ(ReleaseOwner(scratch_.root(), {"net", "a", "eth1"}).value(), 2U);
+  EXPECT_EQ(Release({"net", "a", "eth1"}).value(), 2U);
   EXPECT_EQ(Held(), "two:");
 }
 
@@ -120,16 +122,15 @@ TEST_F(ReclaimTest, AnOwnerWithItsLinks) {
   Boot("one");
   for (const char* link : {"", "rail0", "rail1"}) Add(LinkOwner({"net", "a", "eth1"}, link));
   Add(LinkOwner({"net", "a", "eth10"}, "rail0"));
-  EXPECT_EQ(ReleaseOwner(scratch_.root(), {"net", "a", "eth1"}).value(), 3U);
+  EXPECT_EQ(Release({"net", "a", "eth1"}).value(), 3U);
   EXPECT_EQ(Held(), "one: a/eth10/rail0@one");
-  EXPECT_EQ(ReleaseOwner(scratch_.root(), {"net", "a", "eth1"}).value(), 0U);
+  EXPECT_EQ(Release({"net", "a", "eth1"}).value(), 0U);
 }
 
 TEST_F(ReclaimTest, ADamagedStoreIsAnError) {
   scratch_.Write("/var/lib/railhead/ipam/store.mdb", std::string(9000, 'x'));
   EXPECT_EQ(ListHeld(scratch_.root()).error().code, ErrorCode::kIo);
   EXPECT_EQ(ReleaseEarlierBoots(scratch_.root()).error().code, ErrorCode::kIo);
-  EXPECT_EQ(ReleaseOwner(scratch_.root(), {"net", "a", "eth0"}).error().code, ErrorCode::kIo);
 }
 
 }  // namespace

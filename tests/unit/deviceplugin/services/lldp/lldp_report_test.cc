@@ -208,7 +208,7 @@ TEST(LldpReportTest, AsAFile) {
 
 TEST(LldpReportTest, RefusalsHaveAPointer) {
   const auto error_of = [](const std::string& text) {
-    const auto report = lldp::ParseLldpReport(text, "f");
+    const auto report = ParseRecord<lldp::LldpReport>(text, "f");
     return report ? "" : Describe(report.error());
   };
   const std::string head = R"({"version":1,"node":"n","rails":[)";
