@@ -25,10 +25,7 @@ void Activity::Reconciled(const reconcile::ReconcileReport& report) {
   displaced_devices = report.displaced;
   for (const ConflictSource& source : report.conflict_sources) ignored_answers.Add(source.answers);
   const std::lock_guard<std::mutex> lock(mutex_);
-  if (report.addresses) {
-    address_pools_ = report.addresses->pools;
-    address_store_ = report.addresses->store;
-  }
+  if (report.addresses) address_pools_ = report.addresses->pools;
   for (const reconcile::ReconcileAction& action : report.actions)
     ++reconcile_actions_[{action.what, action.error.has_value()}];
 }
@@ -41,11 +38,6 @@ std::map<Activity::ReconcileKind, std::uint64_t> Activity::reconcile_actions() c
 std::vector<reconcile::PoolFacts> Activity::address_pools() const {
   const std::lock_guard<std::mutex> lock(mutex_);
   return address_pools_;
-}
-
-ipam::StoreCounters Activity::address_store() const {
-  const std::lock_guard<std::mutex> lock(mutex_);
-  return address_store_;
 }
 
 void Activity::Judged(const health::HealthTick& tick) {

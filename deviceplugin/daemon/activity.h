@@ -76,7 +76,6 @@ class Activity {
   [[nodiscard]] std::map<ReconcileKind, std::uint64_t> reconcile_actions() const;
   // As of the latest pass that could read them.
   [[nodiscard]] std::vector<reconcile::PoolFacts> address_pools() const;
-  [[nodiscard]] ipam::StoreCounters address_store() const;
   // At the latest check for drift.
   [[nodiscard]] std::set<AttachmentKey> drifted_attachments() const;
 
@@ -109,7 +108,6 @@ class Activity {
   kubelet::Advertisement advertisement_;
   std::map<ReconcileKind, std::uint64_t> reconcile_actions_;
   std::vector<reconcile::PoolFacts> address_pools_;
-  ipam::StoreCounters address_store_;
   std::set<AttachmentKey> drifted_attachments_;
 };
 

@@ -227,9 +227,6 @@ void AppendAddresses(Exposition* page, const Activity& activity) {
   page->Begin(Type::kCounter, "railhead_ipam_conflicts_ignored",
               "Answers to address probes that ADDs ignored, because one host answers for many addresses");
   page->Sample({}, activity.ignored_answers.value());
-  page->Begin(Type::kCounter, "railhead_ipam_store_extensions",
-              "Times that the address store's file was shorter than it counts, without damage");
-  page->Sample({}, activity.address_store().extended);
 }
 
 void AppendHealth(Exposition* page, const MetricsSources& sources) {

@@ -11,7 +11,7 @@
 //   address           'A' pool NUL address               -> AddressRecord
 //   owner             'O' network NUL container NUL ifname NUL pool -> address, which is held or
 //                                                           was released by a reboot
-//   counters, events  'Q' ..., 'X', 'E' ...              -> ipam/store/events.h
+//   counters, events  'Q' ..., 'E' ...                   -> ipam/store/events.h
 //   blocks            'B' ...                            -> ipam/store/node_blocks.h
 //
 // A pool is named by its subnet ("10.100.0.0/24"): networks that share a physical subnet share its addresses.

@@ -37,8 +37,8 @@ Result<AllocationResult> AllocateAll(AddressLedger& ledger, const std::vector<Ad
 // Addresses whose container is gone, for the node's reconciler.
 //
 // The store does not know of a container that went without its DEL. So the caller decides: by the boot (no
-// network namespace survives a reboot) or by the owner (AddressStore::Release). The reuse delay begins as after
-// a DEL.
+// network namespace survives a reboot) or by the owner (AddressStore::Release). The reuse delay begins as
+// after a DEL.
 // No store: nothing is held and none is made.
 // Errors: as AddressStore; after an error nothing has changed.
 // Threads: none; excludes other processes by the store's lock, so each call is short.

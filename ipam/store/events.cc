@@ -14,7 +14,6 @@ using bytes::Text;
 // These keys lie beside the entries that every allocation changes: see address_record.cc.
 constexpr char kCounterTable = 'Q';
 constexpr char kEventTable = 'E';
-constexpr std::string_view kStoreCountersKey = "X";
 
 Error MalformedEvent(std::string_view what) {
   return {ErrorCode::kIo, "address store: malformed " + std::string(what),
@@ -47,8 +46,6 @@ std::string_view NameOf(AddressEventKind kind) {
       return "quarantined";
     case AddressEventKind::kNewBoot:
       return "new-boot";
-    case AddressEventKind::kExtended:
-      return "extended";
   }
   return "unknown";
 }
@@ -66,17 +63,6 @@ Result<PoolCounters> DecodeCounters(std::string_view bytes) {
   counters.early_reuses = reader.Number();
   counters.exhausted = reader.Number();
   counters.quarantined = reader.Number();
-  if (!reader.Done()) return Fail(MalformedEvent("counters"));
-  return counters;
-}
-
-std::string Encode(const StoreCounters& counters) {
-  return Number(counters.extended);
-}
-
-Result<StoreCounters> DecodeStoreCounters(std::string_view bytes) {
-  Reader reader(bytes);
-  const StoreCounters counters{reader.Number()};
   if (!reader.Done()) return Fail(MalformedEvent("counters"));
   return counters;
 }
@@ -107,7 +93,7 @@ Result<AddressEvent> DecodeEvent(std::string_view key, std::string_view bytes) {
   event.store_ms = reader.Number();
   event.wall_seconds = static_cast<std::int64_t>(reader.Number());
   if (!number.Done() || !reader.Done() || kind < 1 ||
-      kind > static_cast<std::uint64_t>(AddressEventKind::kExtended))
+      kind > static_cast<std::uint64_t>(AddressEventKind::kNewBoot))
     return Fail(MalformedEvent("event"));
   return event;
 }
@@ -119,12 +105,6 @@ Result<void> EventLog::Count(std::string_view pool, std::uint64_t PoolCounters::
   if (bytes) counters = RH_TRY(DecodeCounters(*bytes));
   ++(counters.*which);
   return txn_.Put(key, Encode(counters));
-}
-
-Result<void> EventLog::Count(std::uint64_t StoreCounters::*which) {
-  StoreCounters counters = RH_TRY(ReadStoreCounters(txn_));
-  ++(counters.*which);
-  return txn_.Put(kStoreCountersKey, Encode(counters));
 }
 
 Result<void> EventLog::Note(AddressEvent event) {
@@ -145,12 +125,6 @@ Result<std::map<std::string, PoolCounters>> ReadCounters(const LmdbTxn& txn) {
   const auto entries = RH_TRY(txn.Under(std::string(1, kCounterTable)));
   for (const KeyValue& entry : entries) counters[entry.key.substr(1)] = RH_TRY(DecodeCounters(entry.value));
   return counters;
-}
-
-Result<StoreCounters> ReadStoreCounters(const LmdbTxn& txn) {
-  const auto bytes = RH_TRY(txn.Get(kStoreCountersKey));
-  if (!bytes) return StoreCounters{};
-  return DecodeStoreCounters(*bytes);
 }
 
 Result<std::vector<AddressEvent>> ReadEvents(const LmdbTxn& txn, std::uint64_t after) {

@@ -2,9 +2,8 @@
 // bounded list of events for the operator. Kept in the store, since the processes that allocate
 // addresses live for milliseconds; written in the transaction that did it.
 //
-//   counters (pool)   'Q' pool    -> PoolCounters
-//   counters (store)  'X'         -> StoreCounters
-//   event             'E' number  -> AddressEvent
+//   counters  'Q' pool    -> PoolCounters
+//   event     'E' number  -> AddressEvent
 //
 // Errors: as LmdbTxn; decoding fails with kIo: the store is damaged. Threads: none; within the
 // caller's transaction.
@@ -35,21 +34,13 @@ struct PoolCounters {
   bool operator==(const PoolCounters&) const = default;
 };
 
-// The same of the store's file.
-struct StoreCounters {
-  std::uint64_t extended = 0;  // it was shorter than it counts, walked and extended: LmdbEnv
-
-  bool operator==(const StoreCounters&) const = default;
-};
-
 enum class AddressEventKind : std::uint8_t {
   kEarlyReuse = 1,   // `address` was allocated to `owner` `ms` after its release
   kExhausted = 2,    // `owner` was refused; `count` times since the event before this one
   kQuarantined = 3,  // `address`, which `owner` held, is out of use for `ms`
   kNewBoot = 4,      // `count` addresses of earlier boots were released
-  kExtended = 5,     // the store's file was `count` pages short, none of them in use
 };
-// "early-reuse", "exhausted", "quarantined", "new-boot", "extended"
+// "early-reuse", "exhausted", "quarantined", "new-boot"
 std::string_view NameOf(AddressEventKind kind);
 
 struct AddressEvent {
@@ -70,10 +61,8 @@ struct AddressEvent {
 inline constexpr std::uint64_t kMaxEvents = 256;
 
 std::string Encode(const PoolCounters& counters);
-std::string Encode(const StoreCounters& counters);
 std::string Encode(const AddressEvent& event);
 Result<PoolCounters> DecodeCounters(std::string_view bytes);
-Result<StoreCounters> DecodeStoreCounters(std::string_view bytes);
 // `key` is the event's.
 Result<AddressEvent> DecodeEvent(std::string_view key, std::string_view bytes);
 
@@ -83,7 +72,6 @@ class EventLog {
 
   // One more of what `which` counts.
   Result<void> Count(std::string_view pool, std::uint64_t PoolCounters::*which);
-  Result<void> Count(std::uint64_t StoreCounters::*which);
   // Numbers the event and keeps it. The same pool exhausted again is one event.
   Result<void> Note(AddressEvent event);
 
@@ -93,7 +81,6 @@ class EventLog {
 
 // By pool.
 Result<std::map<std::string, PoolCounters>> ReadCounters(const LmdbTxn& txn);
-Result<StoreCounters> ReadStoreCounters(const LmdbTxn& txn);
 // Those with numbers above `after`, oldest first.
 Result<std::vector<AddressEvent>> ReadEvents(const LmdbTxn& txn, std::uint64_t after);
 

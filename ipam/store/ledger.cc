@@ -273,14 +273,6 @@ Result<void> AddressLedger::NoteExhausted(const AddressRequest& request) {
   return {};
 }
 
-Result<void> AddressLedger::NoteExtended(std::uint64_t pages) {
-  EventLog log(*txn_);
-  AddressEvent event = Event(AddressEventKind::kExtended, "", {});
-  event.count = pages;
-  RH_TRY(log.Count(&StoreCounters::extended));
-  return log.Note(std::move(event));
-}
-
 Result<std::optional<IpAddress>> AddressLedger::LastAllocated(const AddressPool& pool) const {
   const auto bytes = RH_TRY(txn_->Get(PoolKey(pool.name)));
   if (!bytes) return std::nullopt;

@@ -88,8 +88,6 @@ class AddressLedger {
 
   // Records the event that the request's pools have no address.
   Result<void> NoteExhausted(const AddressRequest& request);
-  // Records the event that the file was `pages` short (LmdbEnv::pages_short()).
-  Result<void> NoteExtended(std::uint64_t pages);
 
   // The header for this moment: before Commit().
   Result<void> Stamp();

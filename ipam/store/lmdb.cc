@@ -9,9 +9,6 @@
 namespace railhead::ipam {
 namespace {
 
-// Address space only; the file grows with its content. A /12 full of allocations takes about a tenth of this
-// size.
-constexpr std::size_t kMapSize = std::size_t{4} << 30;
 constexpr mode_t kFileMode = 0600;
 
 Error Damaged(const std::string& path, const std::string& why) {
@@ -30,8 +27,8 @@ Error LmdbError(int rc, const std::string& path, std::string_view what) {
   }
   if (rc == MDB_MAP_FULL) {
     return {ErrorCode::kExhausted,
-            std::string(what) + " address store " + path + ": larger than " + std::to_string(kMapSize >> 30) +
-                " GiB",
+            std::string(what) + " address store " + path + ": larger than " +
+                std::to_string(kStoreSize >> 20) + " MiB",
             "release unused addresses", 0};
   }
   if (rc == MDB_BAD_VALSIZE) {
@@ -50,38 +47,6 @@ std::string BytesOf(const MDB_val& value) {
   return {static_cast<const char*>(value.mv_data), value.mv_size};
 }
 
-struct FileExtent {
-  int fd = -1;
-  std::size_t page_size = 0;
-  std::size_t size = 0;   // of the file
-  std::size_t pages = 0;  // that the newest transaction counts
-
-  [[nodiscard]] std::size_t counted() const { return pages * page_size; }
-};
-
-Result<FileExtent> ExtentOf(MDB_env* env) {
-  MDB_envinfo info{};
-  MDB_stat stat{};
-  FileExtent extent;
-  mdb_env_info(env, &info);
-  mdb_env_stat(env, &stat);
-  mdb_env_get_fd(env, &extent.fd);
-  struct stat status {};
-  if (::fstat(extent.fd, &status) != 0) return FailSys(errno, "reading the size of its file");
-  extent.page_size = stat.ms_psize;
-  extent.size = static_cast<std::size_t>(status.st_size);
-  extent.pages = info.me_last_pgno + 1;
-  return extent;
-}
-
-// The transaction is durable whether this succeeds or not: a file that stays short is walked when it
-// is opened. The new size reaches the disk with the next commit's fdatasync.
-void ExtendToCounted(MDB_env* env) {
-  const auto extent = ExtentOf(env);
-  if (!extent || extent->size >= extent->counted()) return;
-  [[maybe_unused]] const int ignored = ::ftruncate(extent->fd, static_cast<off_t>(extent->counted()));
-}
-
 }  // namespace
 
 Result<LmdbEnv> LmdbEnv::Open(const std::string& path, Mode mode) {
@@ -97,26 +62,36 @@ Result<LmdbEnv> LmdbEnv::Open(const std::string& path, Mode mode) {
   MDB_env* raw = nullptr;
   if (const int rc = mdb_env_create(&raw); rc != 0) return Fail(LmdbError(rc, path, "opening"));
   Handle handle(raw);
-  int rc = mdb_env_set_mapsize(raw, kMapSize);
+  int rc = mdb_env_set_mapsize(raw, kStoreSize);
   if (rc == 0) rc = mdb_env_open(raw, path.c_str(), MDB_NOSUBDIR | MDB_NOLOCK | MDB_NORDAHEAD, kFileMode);
   if (rc != 0) return Fail(LmdbError(rc, path, "opening"));
   LmdbEnv env(path, std::move(handle));
-  RH_TRY(env.CheckComplete());
+  RH_TRY(env.FixLength());
   return env;
 }
 
-Result<void> LmdbEnv::CheckComplete() {
-  const FileExtent extent = RH_TRY_WRAP(ExtentOf(env_.get()), "address store " + path_);
-  // LMDB maps whatever a damaged meta page counts. A file must not be extended to that.
-  if (extent.pages > kMapSize / extent.page_size)
-    return Fail(Damaged(path_, "its meta page counts " + std::to_string(extent.pages) + " pages"));
-  if (extent.size >= extent.counted()) return {};
-  if (const auto walked = WalkLmdbFile(extent.fd); !walked) {
-    return Fail(Damaged(path_, std::to_string(extent.size) + " bytes long, " +
-                                   std::to_string(extent.counted()) + " are counted, and " +
-                                   walked.error().message));
+// The new length reaches the disk with the next commit's fdatasync, before the page that makes it count.
+Result<void> LmdbEnv::FixLength() {
+  MDB_envinfo info{};
+  MDB_stat stat{};
+  int fd = -1;
+  mdb_env_info(env_.get(), &info);
+  mdb_env_stat(env_.get(), &stat);
+  mdb_env_get_fd(env_.get(), &fd);
+  const std::size_t pages = info.me_last_pgno + 1;
+  // LMDB maps whatever a damaged meta page counts.
+  if (pages > kStoreSize / stat.ms_psize)
+    return Fail(Damaged(path_, "its meta page counts " + std::to_string(pages) + " pages"));
+  struct stat status {};
+  if (::fstat(fd, &status) != 0) return FailSys(errno, "reading the size of address store " + path_);
+  const auto size = static_cast<std::size_t>(status.st_size);
+  if (size < pages * stat.ms_psize) {
+    return Fail(Damaged(path_, std::to_string(size) + " bytes long, and " +
+                                   std::to_string(pages * stat.ms_psize) + " are counted"));
   }
-  pages_short_ = (extent.counted() - extent.size + extent.page_size - 1) / extent.page_size;
+  // A new file, or one of an older version.
+  if (size < kStoreSize && ::ftruncate(fd, static_cast<off_t>(kStoreSize)) != 0)
+    return Fail(LmdbError(errno, path_, "extending"));
   return {};
 }
 
@@ -196,12 +171,10 @@ Result<void> LmdbTxn::Erase(std::string_view key) {
 }
 
 Result<void> LmdbTxn::Commit() {
-  MDB_env* env = mdb_txn_env(txn_.get());
   // mdb_txn_commit frees the transaction whatever it answers.
   if (const int rc = mdb_txn_commit(txn_.release()); rc != 0) {
     return Fail(LmdbError(rc, path_, "writing"));
   }
-  ExtendToCounted(env);
   return {};
 }
 

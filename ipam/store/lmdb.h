@@ -6,10 +6,11 @@
 // file at most once at a time (lmdb.h, "Caveats"). Commits are durable: data by fdatasync, then the meta page
 // by an O_DSYNC write. After a kill or a machine's stop at any point the file has the last committed state.
 //
-// LMDB counts pages at the end of the file that it never wrote. So each commit extends the file to every page
-// that LMDB counts, and Open() normally reads no pages. A file may be shorter if an older version wrote it,
-// or if the power failed between a commit and the extension. Open() then walks it once (WalkLmdbFile()
-// below), and refuses it when a page that is in use is missing.
+// The file has the length of LMDB's map from its first transaction on (kStoreSize); what is not written takes
+// no space. LMDB counts pages at the end that it never wrote (mdb.c: mdb_page_flush() skips P_LOOSE). So a
+// file that only grows by writes may be shorter than it counts, without damage, and reading a page behind its
+// end is a SIGBUS. With its length fixed before any commit no page is behind the end, whenever the power
+// fails. A file that is shorter than it counts has lost something, and is refused.
 // Ownership: an LmdbTxn must end before its LmdbEnv. Results are copies.
 // Errors: kIo for a damaged or foreign file, with what to do; kExhausted for a full disk or map; otherwise by
 // errno.
@@ -33,6 +34,9 @@ namespace railhead::ipam {
 // Keys are at most this long (MDB_MAXKEYSIZE of Debian's build).
 inline constexpr std::size_t kMaxKeySize = 511;
 
+// 370,000 addresses that are not free: far more than a node's pods have within a reuse delay.
+inline constexpr std::size_t kStoreSize = std::size_t{256} << 20;
+
 struct KeyValue {
   std::string key;
   std::string value;
@@ -48,9 +52,6 @@ class LmdbEnv {
   static Result<LmdbEnv> Open(const std::string& path, Mode mode);
 
   [[nodiscard]] const std::string& path() const { return path_; }
-  // Pages that were counted and missing from the file when it was opened. Not 0 when the file was walked. The
-  // next commit extends the file.
-  [[nodiscard]] std::size_t pages_short() const { return pages_short_; }
 
  private:
   friend class LmdbTxn;
@@ -60,11 +61,10 @@ class LmdbEnv {
   using Handle = std::unique_ptr<MDB_env, Close>;
 
   LmdbEnv(std::string path, Handle env) : path_(std::move(path)), env_(std::move(env)) {}
-  Result<void> CheckComplete();
+  Result<void> FixLength();
 
   std::string path_;
   Handle env_;
-  std::size_t pages_short_ = 0;
 };
 
 class LmdbTxn {
@@ -107,21 +107,5 @@ class LmdbTxn {
   Handle txn_;
   MDB_dbi table_ = 0;
 };
-
-// Whether an LMDB file has every page that its newest transaction uses.
-//
-// The size of the file does not show that. A transaction may take a page from the end of the file and free it
-// again. LMDB counts such a page and never writes it (mdb.c: mdb_page_flush() skips P_LOOSE; "the file may be
-// shorter if the freeDB lists the final pages"). The walk reads by pread(): a page that is missing is an
-// error here, and a SIGBUS in LMDB's map.
-//
-// It starts at the newer of the two meta pages, as LMDB does. It reads the free list's tree, the main tree
-// and the trees of named databases whole. It checks page numbers, kinds of pages, the bounds of nodes,
-// overflow pages and the totals of each tree. It also checks that no page is used twice, or used and free.
-// Format: version 1, that of LMDB 0.9, in the machine's byte order. Duplicate keys (MDB_DUPSORT) are refused:
-// the store has none.
-// Errors: kIo with the page and what is wrong with it. Threads: none; reads only.
-
-Result<void> WalkLmdbFile(int fd);
 
 }  // namespace railhead::ipam

@@ -86,16 +86,6 @@ Result<void> NoteExhausted(const LmdbEnv& env, const AddressRequest& refused, co
   return txn.Commit();
 }
 
-// The commit extends the file. No Stamp(): the header's boot tells whether addresses of earlier boots
-// were released.
-Result<void> NoteExtended(const LmdbEnv& env, const ClockSource& clocks) {
-  const ClockReading now = RH_TRY(clocks());
-  LmdbTxn txn = RH_TRY(LmdbTxn::Begin(env, LmdbTxn::Mode::kWrite));
-  AddressLedger ledger = RH_TRY(AddressLedger::Open(txn, now));
-  RH_TRY(ledger.NoteExtended(env.pages_short()));
-  return txn.Commit();
-}
-
 // Nothing to release, nothing to write.
 Result<void> ReleaseAll(LmdbTxn& txn, AddressLedger& ledger, const std::vector<AddressRecord>& held) {
   if (held.empty()) return {};
@@ -134,7 +124,6 @@ Result<AddressStore> AddressStore::Open(const Root& root, ClockSource clocks) {
   FileLock lock = RH_TRY(FileLock::Acquire(directory + std::string(kLockFile), kLockLimit));
   LmdbEnv env = Exists(path) ? RH_TRY(LmdbEnv::Open(path, LmdbEnv::Mode::kExisting))
                              : RH_TRY(Create(root, path, clocks));
-  if (env.pages_short() != 0) RH_TRY(NoteExtended(env, clocks));
   return AddressStore(std::move(lock), std::move(env), std::move(clocks));
 }
 
@@ -281,11 +270,6 @@ Result<std::vector<AddressRecord>> AddressStore::Find(const AddressOwner& owner)
 Result<std::map<std::string, PoolCounters>> AddressStore::Counters() const {
   const LmdbTxn txn = RH_TRY(LmdbTxn::Begin(env_, LmdbTxn::Mode::kRead));
   return ReadCounters(txn);
-}
-
-Result<StoreCounters> AddressStore::OwnCounters() const {
-  const LmdbTxn txn = RH_TRY(LmdbTxn::Begin(env_, LmdbTxn::Mode::kRead));
-  return ReadStoreCounters(txn);
 }
 
 Result<std::vector<AddressEvent>> AddressStore::Events(std::uint64_t after) const {

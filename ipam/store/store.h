@@ -67,8 +67,7 @@ using AddressFilter = std::function<bool(const AddressRecord& held)>;
 
 class AddressStore {
  public:
-  // Makes the store if it does not exist. A file that is shorter than it counts, but has every page that is
-  // in use, is extended. That is counted, and an event.
+  // Makes the store if it does not exist.
   // `clocks`: without any, ReadClocks(root).
   static Result<AddressStore> Open(const Root& root, ClockSource clocks = {});
   // nullopt: the store does not exist, so nothing is held.
@@ -119,7 +118,6 @@ class AddressStore {
   // For metrics, by pool; and for operators: events with numbers above `after`, oldest first
   // (ipam/store/events.h). A new store starts again with number 1.
   [[nodiscard]] Result<std::map<std::string, PoolCounters>> Counters() const;
-  [[nodiscard]] Result<StoreCounters> OwnCounters() const;
   [[nodiscard]] Result<std::vector<AddressEvent>> Events(std::uint64_t after) const;
 
   // One transaction on the file's other records; durable when `change` answers true.

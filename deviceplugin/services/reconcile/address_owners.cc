@@ -51,7 +51,6 @@ Result<AddressFacts> ReadAddressFacts(const Root& root, std::uint64_t after) {
   AddressFacts facts;
   const auto store = RH_TRY(ipam::AddressStore::OpenExisting(root));
   if (!store) return facts;
-  facts.store = RH_TRY(store->OwnCounters());
   std::map<std::string, PoolFacts> pools;
   const auto counters = RH_TRY(store->Counters());
   for (const auto& [pool, counted] : counters) pools[pool].counters = counted;
@@ -88,10 +87,6 @@ std::string Sentence(const ipam::AddressEvent& event) {
              ": find that machine, or exclude the address";
     case ipam::AddressEventKind::kNewBoot:
       return std::to_string(event.count) + " addresses of earlier boots were released";
-    case ipam::AddressEventKind::kExtended:
-      return "the address store's file was " + std::to_string(event.count) +
-             " pages shorter than it counts. Every page in use was there. The file was extended: nothing is "
-             "lost";
   }
   return std::string(NameOf(event.kind));
 }

@@ -51,7 +51,6 @@ struct PoolFacts {
 };
 
 struct AddressFacts {
-  ipam::StoreCounters store;
   std::vector<PoolFacts> pools;            // by name
   std::vector<ipam::AddressEvent> events;  // oldest first
 };

@@ -9,7 +9,7 @@
 #include "deviceplugin/node/resources/advertised.h"
 #include "deviceplugin/services/health/drains.h"
 #include "deviceplugin/services/reachability/reachability_report.h"
-#include "ipam/store/store.h"
+#include "ipam/store/allocate.h"
 #include "netns/base/files.h"
 #include "netns/base/node.h"
 #include "netns/base/text.h"
@@ -72,13 +72,6 @@ Fact<lldp::LldpReport> ReadLldpReport(const Root& root) {
   return report;
 }
 
-Result<std::uint64_t> ReadStoreExtensions(const Root& root) {
-  const auto store = RH_TRY(ipam::AddressStore::OpenExisting(root));
-  if (!store) return 0;
-  const ipam::StoreCounters counters = RH_TRY(store->OwnCounters());
-  return counters.extended;
-}
-
 Result<RecordFacts> ReadRecords(const Root& root) {
   RecordFacts records;
   JournalScan journal = RH_TRY(Journal(root).Scan());
@@ -96,11 +89,7 @@ Result<RecordFacts> ReadRecords(const Root& root) {
   }
   if (const auto drains = health::ReadDrains(root); !drains) records.drains_error = drains.error();
   records.conflict_sources = RH_TRY(ListConflictSources(root, BoottimeNow() - std::chrono::hours(1)));
-  if (const auto extensions = ReadStoreExtensions(root); extensions) {
-    records.store_extensions = *extensions;
-  } else {
-    records.store_error = extensions.error();
-  }
+  if (const auto held = ipam::ListHeld(root); !held) records.store_error = held.error();
   return records;
 }
 

@@ -165,7 +165,6 @@ struct RecordFacts {
   std::vector<std::string> altered_specs;  // file names of CDI specs that differ from what Railhead wrote
   std::optional<Error> drains_error;       // why the list of drained devices cannot be read
   std::optional<Error> store_error;        // why the address store cannot be read
-  std::uint64_t store_extensions = 0;      // StoreCounters::extended
   std::vector<ConflictSource> conflict_sources;  // of the last hour
   std::set<std::string> tenants;                 // Kubernetes namespaces of pods that have devices
 };

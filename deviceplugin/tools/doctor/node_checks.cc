@@ -185,11 +185,6 @@ Verdict CheckRecords(const NodeFacts& facts) {
   }
   if (const auto& error = facts.records->store_error)
     verdict.Fail("the address store cannot be read: " + error->message, error->hint);
-  if (const auto times = facts.records->store_extensions; times != 0) {
-    verdict.Note("the address store's file was shorter than it counts, " + std::to_string(times) +
-                     " times; nothing was lost, and it was extended",
-                 "railctl ipam events says when");
-  }
   if (verdict.observations().empty())
     verdict.Ok(
         "all entries, drains and addresses can be read, all devices have their names, all CDI specs are "

@@ -96,7 +96,6 @@ class StoreAt {
   [[nodiscard]] auto Find(const ipam::AddressOwner& owner) const { return store_.Find(owner); }
   [[nodiscard]] auto List() const { return store_.List(); }
   [[nodiscard]] auto Counters() const { return store_.Counters(); }
-  [[nodiscard]] auto OwnCounters() const { return store_.OwnCounters(); }
   [[nodiscard]] auto Events(std::uint64_t after) const { return store_.Events(after); }
   [[nodiscard]] auto Verify() const { return store_.Verify(); }
 

@@ -297,7 +297,7 @@ Result<bool> Sweep::AddUnlessWhole(const Pod& pod) {
   return Fail(ErrorCode::kConflict, "ADD of " + pod.id + " fails: " + added.output);
 }
 
-// Each undisturbed ADD. A child that announces again would live, and be waited for, as long as the attachment.
+// Each undisturbed ADD. A child that announces again would have to be waited for while the attachment stays.
 Result<TraceResult> Sweep::AddUnannounced(const Pod& pod) {
   const std::string& config = calls_.plugin().config;
   return calls_.CallWith(config.substr(0, config.rfind('}')) + R"(, "announce": false })", "ADD", pod);

@@ -36,27 +36,34 @@ void Fill(const std::string& path) {
   }
 }
 
-// Cuts a file. Its end restores the file, unless the file was rewritten.
+// Cuts a file, before its first hole if it is sparse: the address store has all content in its first MiB. Its
+// end restores the file, unless the file was rewritten.
 class CutFile {
  public:
   CutFile(std::string path, std::uint64_t luck) : path_(std::move(path)) {
-    const auto content = ReadFile(path_);
-    if (!content || !*content || (*content)->empty()) return;
-    whole_ = **content;
-    cut_ = whole_.substr(0, luck % whole_.size());
-    if (::truncate(path_.c_str(), static_cast<off_t>(cut_.size())) != 0) whole_.clear();
+    const UniqueFd file(::open(path_.c_str(), O_RDONLY | O_CLOEXEC));
+    const off_t written = file.valid() ? ::lseek(file.get(), 0, SEEK_HOLE) : 0;
+    if (written <= 0) return;
+    size_ = ::lseek(file.get(), 0, SEEK_END);
+    whole_.resize(std::min(static_cast<std::size_t>(size_), kMaxFileSize));
+    const bool read = ::pread(file.get(), whole_.data(), whole_.size(), 0) == std::ssize(whole_);
+    cut_ = whole_.substr(0, luck % static_cast<std::uint64_t>(written));
+    if (!read || ::truncate(path_.c_str(), std::ssize(cut_)) != 0) whole_.clear();
   }
   CutFile(const CutFile&) = delete;
   CutFile& operator=(const CutFile&) = delete;
   ~CutFile() {
     if (whole_.empty()) return;
     const auto now = ReadFile(path_);
-    if (now && *now && **now == cut_) (void)WriteInPlace(path_, whole_, 0600);
+    if (!now || !*now || **now != cut_) return;
+    (void)WriteInPlace(path_, whole_, 0600);
+    [[maybe_unused]] const int ignored = ::truncate(path_.c_str(), size_);
   }
   [[nodiscard]] bool IsCut() const { return !whole_.empty(); }
 
  private:
   std::string path_;
+  off_t size_ = 0;
   std::string whole_;
   std::string cut_;
 };

@@ -2,7 +2,6 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <filesystem>
 #include <map>
 #include <nlohmann/json.hpp>
 #include <set>
@@ -16,14 +15,12 @@
 #include "netns/base/text.h"
 #include "tests/support/daemon/daemon_process.h"
 #include "tests/support/eventually.h"
-#include "tests/support/ipam/store_pages.h"
 #include "tests/support/ipam/support.h"
 #include "tests/support/kubelet/device_manager.h"
 #include "tests/support/metrics/documented_metrics.h"
 #include "tests/support/metrics/http_client.h"
 #include "tests/support/metrics/metrics_parser.h"
 #include "tests/support/metrics/notify_socket.h"
-#include "tests/support/seed.h"
 
 namespace railhead::testing {
 namespace {
@@ -244,23 +241,6 @@ TEST_F(ObservedTest, TellsOfAddresses) {
   EXPECT_EQ(page.Value("railhead_ipam_exhaustions_total", {{"pool", subnet}}), 1);
   EXPECT_TRUE(Eventually([&] {
     return daemon->err().find("no address was free of " + subnet + ", 1 times") != std::string::npos;
-  })) << daemon->err();
-}
-
-TEST_F(ObservedTest, TellsOfAStoreThatWasExtended) {
-  const auto daemon = RunObserved({"--reconcile-interval", "1"});
-  const std::string address = AddressOf(*daemon);
-  // The first pass takes what is in the store for known.
-  ASSERT_TRUE(Eventually([&] { return Metrics(address).Value("railhead_reconcile_passes_total", {}) >= 1; }));
-  EXPECT_EQ(Metrics(address).Value("railhead_ipam_store_extensions_total", {}), 0);
-  testing::MakeShortStore(Root(directory_ + "/other"), testing::Seed());
-  if (HasFatalFailure()) return;
-  std::filesystem::create_directories(root_.Path("/var/lib/railhead/ipam"));
-  std::filesystem::rename(directory_ + "/other/var/lib/railhead/ipam/store.mdb",
-                          root_.Path("/var/lib/railhead/ipam/store.mdb"));
-  EXPECT_TRUE(Becomes(address, "railhead_ipam_store_extensions_total", {}, 1));
-  EXPECT_TRUE(Eventually([&] {
-    return daemon->err().find("Every page in use was there. The file was extended") != std::string::npos;
   })) << daemon->err();
 }
 

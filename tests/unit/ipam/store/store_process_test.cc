@@ -6,7 +6,6 @@
 #include <array>
 #include <cstdint>
 #include <cstdio>
-#include <filesystem>
 #include <functional>
 #include <map>
 #include <set>
@@ -14,9 +13,7 @@
 #include <vector>
 
 #include "ipam/store/store.h"
-#include "tests/support/ipam/store_pages.h"
 #include "tests/support/ipam/support.h"
-#include "tests/support/seed.h"
 #include "tests/system/crash/tracer.h"
 
 namespace railhead::ipam {
@@ -243,44 +240,6 @@ TEST_F(KilledAnywhere, Quarantining) {
     ASSERT_EQ(apart || !done, true) << where;
   }
   EXPECT_GT(held, 0) << "no kill came before the commit";
-}
-
-// A store file has fewer pages than it counts. Opening it records an event while it is short, and loses
-// nothing.
-TEST_F(KilledAnywhere, OpeningAShortStore) {
-  testing::MakeShortStore(scratch_.root(), testing::Seed());
-  if (HasFatalFailure()) return;
-  const auto copy = [&](const ScratchRoot& to) {
-    std::filesystem::copy(scratch_.path(), to.path(), std::filesystem::copy_options::recursive);
-  };
-  int stop = 1;
-  int unrecorded = 0;
-  for (bool done = false; !done; ++stop) {
-    const std::string where = "killed at " + std::to_string(stop);
-    ScratchRoot fresh;
-    copy(fresh);
-    const auto before = testing::StoreEntries(fresh.StorePath());
-    ASSERT_TRUE(before) << Describe(before.error());
-    done = RunAndKillAt(stop, [&] { return StoreAt::Open(fresh.root()).has_value(); });
-    const auto between = testing::StoreEntries(fresh.StorePath());
-    ASSERT_TRUE(between) << where << ": " << Describe(between.error());
-    const bool recorded = between->size() != before->size();
-    unrecorded += recorded ? 0 : 1;
-    // The commit writes the note's own pages before the page that makes them count. They may lie behind
-    // the end that is missing, and so make the file whole.
-    const bool short_still = std::filesystem::file_size(fresh.StorePath()) <
-                             testing::PagesOf(fresh.StorePath()).counted * testing::kPageSize;
-    const auto store = StoreAt::Open(fresh.root());
-    ASSERT_TRUE(store) << where << ": " << Describe(store.error());
-    ASSERT_EQ(store->Verify().value(), std::vector<std::string>{}) << where;
-    ASSERT_FALSE(done && (short_still || !recorded)) << where;
-    const auto counters = store->OwnCounters().value();
-    ASSERT_EQ(counters.extended, (recorded ? 1U : 0U) + (short_still ? 1U : 0U)) << where;
-    const auto events = store->Events(0).value();
-    ASSERT_EQ(!events.empty() && events.back().kind == AddressEventKind::kExtended, recorded || short_still)
-        << where;
-  }
-  EXPECT_GT(unrecorded, 0);
 }
 
 // All of an attachment's addresses or none of them, killed anywhere.
