@@ -46,21 +46,6 @@ void AddModes(CLI::App& app, CommandLine* line) {
   timings->excludes(ask);
 }
 
-void AddRegistration(CLI::App& app, CommandLine* line) {
-  app.add_option("--kubelet-dir", line->kubelet_directory, "Directory of kubelet.sock")
-      ->check(IsAbsolute)
-      ->capture_default_str();
-  app.add_option_function<std::string>(
-         "--registration", [line](const std::string& word) { line->registry = word == "registry"; },
-         "legacy (Register on kubelet.sock: any kubelet) or registry (kubelet's plugin watcher)")
-      ->check(CLI::IsMember({"legacy", "registry"}))
-      ->default_str("legacy");
-  app.add_option("--registry-dir", line->registry_directory,
-                 "Directory that kubelet's plugin watcher watches")
-      ->check(IsAbsolute)
-      ->capture_default_str();
-}
-
 void AddLogAndHttp(CLI::App& app, CommandLine* line, std::string* http_address) {
   app.add_option("--log-level", line->log_level, "debug, info, warning or error")
       ->check(CLI::IsMember({"debug", "info", "warning", "error"}))
@@ -103,7 +88,9 @@ std::optional<int> ParseCommandLine(int argc, char** argv, CommandLine* line) {
   app.add_flag("--use-cdi", line->source.use_cdi,
                "Name config.json's devices to the container runtime by CDI instead of as device nodes")
       ->excludes(fabric_option);
-  AddRegistration(app, line);
+  app.add_option("--kubelet-dir", line->kubelet_directory, "Directory of kubelet.sock")
+      ->check(IsAbsolute)
+      ->capture_default_str();
   AddLogAndHttp(app, line, &http_address);
   app.add_option("--reconcile-interval", interval, "Seconds between two reconcile passes; 0: none")
       ->check(CLI::Range(std::int64_t{0}, kMaxInterval))

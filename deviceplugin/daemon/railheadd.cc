@@ -86,10 +86,8 @@ int RunDaemon(const Root& root, Kernel& kernel, const CommandLine& line, Daemon:
   }
   LogPlan(log, node->plan);
   WarnOfHiddenNamespaces(root, log);
-  for (const std::string& directory : {line.kubelet_directory, line.registry_directory}) {
-    for (const std::string& name : kubelet::RemoveStaleSockets(root.Path(directory)))
-      log->Info("removed a stale socket", {{"socket", name}});
-  }
+  for (const std::string& name : kubelet::RemoveStaleSockets(root.Path(line.kubelet_directory)))
+    log->Info("removed a stale socket", {{"socket", name}});
   // kubelet does not call Allocate again after a reboot, which empties the directory of device files.
   if (const auto restored = RestoreAllocated(root, node->plan.pools); !restored)
     log->Warning("restoring an allocation failed", restored.error());

@@ -70,8 +70,6 @@ enum ExitStatus : int {
 struct CommandLine {
   resources::ConfigSource source;
   std::string kubelet_directory = "/var/lib/kubelet/device-plugins";
-  std::string registry_directory = "/var/lib/kubelet/plugins_registry";
-  bool registry = false;  // kubelet's plugin watcher finds us there; else we call Register
   std::string log_level = "info";
   LogFormat log_format = LogFormat::kJson;
   std::optional<http::HttpAddress> http_address;  // nullopt: no HTTP

@@ -67,6 +67,7 @@ TEST(DependenciesTest, TheDaemonTheToolsAndTheServicesStayApart) {
       {"deviceplugin/services/reconcile", "deviceplugin/tools/railctl"},
       {"deviceplugin/support/log", "deviceplugin/support/metrics"},
       {"deviceplugin/support/metrics", "cni/state"},
+      {"deviceplugin/support/plugin_registration", "deviceplugin/services/kubelet"},
       {"deviceplugin/services/kubelet", "cni/plugin"},
       {"deviceplugin/daemon", "ipam/plugin"},
   };

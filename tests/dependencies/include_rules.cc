@@ -61,6 +61,7 @@ const std::vector<Part>& Parts() {
       {"deviceplugin/support/kubernetes/", {"netns/", "deviceplugin/support/http/"}},
       {"deviceplugin/support/log/", {"netns/"}},
       {"deviceplugin/support/metrics/", {"netns/"}},
+      {"deviceplugin/support/plugin_registration/", {}},
       {"deviceplugin/support/program/", {"netns/"}},
       {"deviceplugin/support/worker/", {"netns/"}},
       {"deviceplugin/node/inventory/", Node({})},

@@ -15,7 +15,6 @@
 #include "deviceplugin/node/resources/preferred.h"
 #include "deviceplugin/services/kubelet/handlers.h"
 #include "deviceplugin/services/kubelet/proto/deviceplugin_v1beta1.grpc.pb.h"
-#include "deviceplugin/services/kubelet/watcher_service.h"
 #include "netns/base/files.h"
 
 namespace railhead::kubelet {
@@ -87,8 +86,6 @@ class PluginServer::Impl final : public v1beta1::DevicePlugin::CallbackService {
         resource_(view.pool->spec.resource),
         pre_start_(NeedsPreStart(*view.pool)),
         wiring_(std::move(wiring)),
-        watcher_(
-            resource_, [this] { return StreamsSoFar(); }, wiring_.streams_changed),
         view_(std::move(view)) {}
 
   Result<void> Serve() {
@@ -96,8 +93,7 @@ class PluginServer::Impl final : public v1beta1::DevicePlugin::CallbackService {
     if (!Exists(directory)) {
       return Fail(ErrorCode::kNotFound,
                   "serving " + resource_ + ": the directory " + directory + " of its socket does not exist",
-                  "kubelet makes it when it starts; if kubelet's --root-dir is another, give --kubelet-dir "
-                  "(or --registry-dir)");
+                  "kubelet makes it when it starts; if kubelet's --root-dir is another, give --kubelet-dir");
     }
     grpc::ServerBuilder builder;
     builder.AddListeningPort("unix:" + socket_path_, grpc::InsecureServerCredentials());
@@ -105,7 +101,6 @@ class PluginServer::Impl final : public v1beta1::DevicePlugin::CallbackService {
     builder.AddChannelArgument(GRPC_ARG_MAX_CONCURRENT_STREAMS, kMostCalls);
     builder.AddChannelArgument(GRPC_ARG_ENABLE_HTTP_PROXY, 0);
     builder.RegisterService(this);
-    if (wiring_.watched) builder.RegisterService(&watcher_);
     server_ = builder.BuildAndStart();
     if (!server_) {
       return Fail(ErrorCode::kIo,
@@ -138,10 +133,6 @@ class PluginServer::Impl final : public v1beta1::DevicePlugin::CallbackService {
     for (Stream* stream : streams_) stream->Changed();
   }
 
-  int OpenStreams() const {
-    const std::lock_guard<std::mutex> lock(streams_mutex_);
-    return static_cast<int>(streams_.size());
-  }
   bool NewestStreamIsOpen() const {
     const std::lock_guard<std::mutex> lock(streams_mutex_);
     return newest_ != nullptr;
@@ -151,10 +142,7 @@ class PluginServer::Impl final : public v1beta1::DevicePlugin::CallbackService {
     return streams_so_far_;
   }
 
-  WatcherVerdict LastVerdict() const { return watcher_.verdict(); }
-
   const std::string& socket_path() const { return socket_path_; }
-  const std::string& resource() const { return resource_; }
   bool pre_start() const { return pre_start_; }
 
   // --- the service ---
@@ -322,7 +310,6 @@ class PluginServer::Impl final : public v1beta1::DevicePlugin::CallbackService {
   const std::string resource_;
   const bool pre_start_;
   const Wiring wiring_;
-  WatcherService watcher_;
 
   mutable std::mutex view_mutex_;
   View view_;
@@ -353,23 +340,14 @@ void PluginServer::Update(View view) {
   impl_->Update(std::move(view));
 }
 
-int PluginServer::OpenStreams() const {
-  return impl_->OpenStreams();
-}
 bool PluginServer::NewestStreamIsOpen() const {
   return impl_->NewestStreamIsOpen();
 }
 int PluginServer::StreamsSoFar() const {
   return impl_->StreamsSoFar();
 }
-WatcherVerdict PluginServer::LastVerdict() const {
-  return impl_->LastVerdict();
-}
 const std::string& PluginServer::socket_path() const {
   return impl_->socket_path();
-}
-const std::string& PluginServer::resource() const {
-  return impl_->resource();
 }
 bool NeedsPreStart(const resources::ResourcePool& pool) {
   return pool.spec.nccl_config == NcclConfigPolicy::kRequired || HasCdiNames(pool);

@@ -10,7 +10,6 @@
 // Errors: kIo when the socket cannot be served.
 #pragma once
 
-#include <chrono>
 #include <functional>
 #include <map>
 #include <memory>
@@ -38,16 +37,6 @@ struct CallReport {
   bool cdi_unread = false;              // no container runtime read their CDI specs in time
 };
 
-// The last message of kubelet's plugin watcher (NotifyRegistrationStatus).
-struct WatcherVerdict {
-  int number = 0;        // counts its messages; 0: none yet
-  bool pending = false;  // it has called GetInfo, and its message is about to come
-  std::chrono::steady_clock::time_point asked_at;
-  bool registered = false;
-  std::string error;
-  int streams_before = 0;  // StreamsSoFar() when it asked
-};
-
 // Whether kubelet has to call PreStartContainer of the resource. The call checks that all devices are
 // attached, and that the CDI specs exist which the runtime reads next.
 [[nodiscard]] bool NeedsPreStart(const resources::ResourcePool& pool);
@@ -61,10 +50,9 @@ class PluginServer {
     Root root;
     std::shared_ptr<resources::Allocator> allocator;
     std::shared_ptr<ResourceActivity> activity;
-    std::function<void()> streams_changed;  // also called for a new verdict
+    std::function<void()> streams_changed;
     std::function<void(const CallReport&)> report;
-    Paths paths;           // may be empty: no paths are known
-    bool watched = false;  // answers kubelet's plugin watcher, too
+    Paths paths;  // may be empty: no paths are known
   };
 
   // A resource's devices, which of them are unhealthy (nullptr: none), and those that pods have lost.
@@ -87,17 +75,12 @@ class PluginServer {
   // kubelet asks for these only once.
   void Update(View view);
 
-  // ListAndWatch calls that are open.
-  [[nodiscard]] int OpenStreams() const;
   // Whether the stream that was opened last is still open.
   [[nodiscard]] bool NewestStreamIsOpen() const;
   // How many ListAndWatch calls there ever were.
   [[nodiscard]] int StreamsSoFar() const;
 
-  [[nodiscard]] WatcherVerdict LastVerdict() const;
-
   [[nodiscard]] const std::string& socket_path() const;
-  [[nodiscard]] const std::string& resource() const;
   // What Register tells kubelet.
   [[nodiscard]] bool PreStartRequired() const;
 

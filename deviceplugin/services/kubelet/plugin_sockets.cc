@@ -45,12 +45,9 @@ Result<void> SocketWatch::Check() const {
   return {};
 }
 
-void SocketWatch::Watch(const std::vector<std::string>& directories) {
-  all_watched_ = true;
-  for (const std::string& directory : directories) {
-    constexpr auto kEvents = IN_CREATE | IN_DELETE | IN_MOVED_TO | IN_DELETE_SELF | IN_ONLYDIR;
-    if (::inotify_add_watch(inotify_.get(), directory.c_str(), kEvents) < 0) all_watched_ = false;
-  }
+void SocketWatch::Watch(const std::string& directory) {
+  constexpr auto kEvents = IN_CREATE | IN_DELETE | IN_MOVED_TO | IN_DELETE_SELF | IN_ONLYDIR;
+  watching_ = ::inotify_add_watch(inotify_.get(), directory.c_str(), kEvents) >= 0;
 }
 
 void SocketWatch::Wake() const {
@@ -76,7 +73,7 @@ void SocketWatch::ReadEvents() {
 }
 
 void SocketWatch::WaitUntil(Clock::time_point until) {
-  until = std::min(until, Clock::now() + (all_watched_ ? kResync : kUnwatched));
+  until = std::min(until, Clock::now() + (watching_ ? kResync : kUnwatched));
   const auto left = std::chrono::ceil<milliseconds>(until - Clock::now());
   std::array<pollfd, 2> fds{{{wake_.get(), POLLIN, 0}, {inotify_.get(), POLLIN, 0}}};
   if (::poll(fds.data(), fds.size(), static_cast<int>(std::max<std::int64_t>(left.count(), 0))) <= 0) return;
@@ -182,14 +179,14 @@ std::string SocketName(const std::string& directory, const std::string& resource
 }
 
 Result<void> CheckSocketPath(const std::string& directory, const std::string& resource,
-                             const std::string& tag, const std::string& option) {
+                             const std::string& tag) {
   constexpr int kManyServers = 9999;
   const std::string path = directory + "/" + SocketName(directory, resource, tag, kManyServers);
   if (path.size() <= kMaxSocketPath) return {};
   return Fail(ErrorCode::kInvalid,
               "the socket path " + path + " is longer than " + std::to_string(kMaxSocketPath) +
                   " bytes, the limit of Linux",
-              "use a shorter " + option);
+              "use a shorter --kubelet-dir");
 }
 
 bool IsOther(const std::string& name, const std::string& own_name) {

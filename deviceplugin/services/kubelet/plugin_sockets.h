@@ -1,7 +1,7 @@
-// SocketWatch: waits until sockets come or go in a few directories, Wake() is called, or a time has come. It
-// also records sockets that came and went in between.
+// SocketWatch: waits until sockets come or go in a directory, Wake() is called, or a time has come. It also
+// records sockets that came and went in between.
 //
-// If a directory is missing or has gone, the next Watch() watches it again. Until then the wait ends once a
+// If the directory is missing or has gone, the next Watch() watches it again. Until then the wait ends once a
 // second.
 // Errors: Check() returns the error of the constructor; nothing else fails.
 // Threads: Wake() from any, the others from one.
@@ -27,7 +27,7 @@ class SocketWatch {
   SocketWatch();
 
   [[nodiscard]] Result<void> Check() const;
-  void Watch(const std::vector<std::string>& directories);
+  void Watch(const std::string& directory);
   void Wake() const;
   // Returns at `until`, or after half a minute if that is earlier: an event may have been lost.
   void WaitUntil(Clock::time_point until);
@@ -39,7 +39,7 @@ class SocketWatch {
 
   const UniqueFd wake_;
   const UniqueFd inotify_;
-  bool all_watched_ = false;
+  bool watching_ = false;
   std::set<std::string> created_;
   std::vector<std::string> removed_sockets_;
 };

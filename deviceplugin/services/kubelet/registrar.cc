@@ -20,11 +20,6 @@ constexpr milliseconds kLongestPause{10'000};
 constexpr milliseconds kRegisterLimit{15'000};
 // kubelet opens ListAndWatch right after it has answered.
 constexpr milliseconds kStreamLimit{10'000};
-// kubelet's plugin watcher opens the stream before it reports the registration. If the stream never comes,
-// the end of an older server's socket has hit the newer one (Kubernetes 1.36).
-constexpr milliseconds kFoundStreamLimit{3'000};
-// The plugin watcher checks once a second, and dials for 10 s at most.
-constexpr milliseconds kWatcherLimit{15'000};
 // How often to check whether other processes still serve: a killed one causes no event.
 constexpr milliseconds kStandbyPause{500};
 // A stream that was open for so long worked: when it ends, pauses start from the shortest again.
@@ -48,9 +43,6 @@ class Registrar::Loop {
  public:
   Loop(Options options, const Advertisement& advertisement, Sink sink)
       : options_(std::move(options)),
-        watched_(!options_.registry_directory.empty()),
-        directory_(watched_ ? options_.registry_directory : options_.kubelet_directory),
-        stream_limit_(watched_ ? kFoundStreamLimit : kStreamLimit),
         kubelet_socket_(options_.kubelet_directory + "/kubelet.sock"),
         sink_(std::move(sink)),
         client_(kubelet_socket_),
@@ -63,7 +55,7 @@ class Registrar::Loop {
     kubelet_ = IdentityOf(kubelet_socket_);
     while (!stopping_) {
       endpoints_.TakeUpdate();
-      socket_watch_.Watch({options_.kubelet_directory, directory_});
+      socket_watch_.Watch(options_.kubelet_directory);
       const auto kubelet = IdentityOf(kubelet_socket_);
       HandleKubelet(kubelet);
       removed_sockets_ = socket_watch_.TakeRemovedSockets();
@@ -98,8 +90,7 @@ class Registrar::Loop {
  private:
   [[nodiscard]] Result<void> CheckSocketPaths() const {
     for (const Endpoint& endpoint : endpoints_)
-      RH_TRY(CheckSocketPath(directory_, endpoint.resource(), options_.socket_tag,
-                             watched_ ? "--registry-dir" : "--kubelet-dir"));
+      RH_TRY(CheckSocketPath(options_.kubelet_directory, endpoint.resource(), options_.socket_tag));
     return {};
   }
 
@@ -124,14 +115,7 @@ class Registrar::Loop {
       endpoint.next_attempt = Clock::now();
       endpoint.standby = false;
       endpoint.lost_at = {};  // the old kubelet's end explains it, not another railheadd's
-      // The plugin watcher finds our sockets by itself.
-      if (watched_ && endpoint.server) AwaitWatcher(&endpoint);
     }
-  }
-
-  static void AwaitWatcher(Endpoint* endpoint) {
-    endpoint->registered_with.reset();
-    endpoint->next_attempt = Clock::now() + kWatcherLimit;
   }
 
   // On standby while a newer process serves the resource. Registers again when one of the others has ended:
@@ -139,7 +123,7 @@ class Registrar::Loop {
   void HandleOtherInstances(Endpoint* endpoint) const {
     const auto now = Clock::now();
     const auto changes = endpoint->other_instances.Update(
-        directory_, BaseName(endpoint->server->socket_path()), removed_sockets_);
+        options_.kubelet_directory, BaseName(endpoint->server->socket_path()), removed_sockets_);
     const bool before = std::exchange(endpoint->standby, changes.newer.has_value());
     Publish(*endpoint);
     if (changes.newer && !before) Emit(EventKind::kStandby, endpoint->resource(), *changes.newer);
@@ -153,9 +137,6 @@ class Registrar::Loop {
     if (!endpoint->registered_with) return;
     endpoint->registered_with.reset();
     Emit(EventKind::kKubeletGone, endpoint->resource(), "another railheadd has left the resource");
-    if (!watched_) return;
-    endpoint->next_attempt = now + kFirstPause;
-    endpoint->server.reset();
   }
 
   // Also starts or replaces its server, if necessary.
@@ -172,19 +153,9 @@ class Registrar::Loop {
     }
     if (!kubelet) return false;
     HandleOtherInstances(endpoint);
-    if (!endpoint->server) return false;
-    if (watched_) HandleVerdict(endpoint, *kubelet);
     if (endpoint->registered_with) HandleLostStream(endpoint, now);
-    if (endpoint->registered_with || Clock::now() < DueAt(*endpoint)) return false;
+    if (endpoint->registered_with || Clock::now() < endpoint->next_attempt) return false;
     return !LeavesToNewer(*endpoint);
-  }
-
-  // When to register, unless something happens before.
-  [[nodiscard]] Clock::time_point DueAt(const Endpoint& endpoint) const {
-    if (!watched_ || !endpoint.server) return endpoint.next_attempt;
-    const WatcherVerdict verdict = endpoint.server->LastVerdict();
-    return verdict.pending ? std::max(endpoint.next_attempt, verdict.asked_at + kWatcherLimit)
-                           : endpoint.next_attempt;
   }
 
   // Whether a newer railheadd gets the resource. Not with a new kubelet: the newer railheadd may never
@@ -199,17 +170,15 @@ class Registrar::Loop {
       return true;
     }
     // Close the old kubelet's stream before registering with the new one. Otherwise kubelet would take the
-    // late end of the old stream for the end of the new registration. A plugin watcher does not come back to
-    // a socket by itself, but a new kubelet reads the directory again.
-    const bool other =
-        !watched_ && kubelet && endpoint->registered_with && *endpoint->registered_with != *kubelet;
+    // late end of the old stream for the end of the new registration.
+    const bool other = kubelet && endpoint->registered_with && *endpoint->registered_with != *kubelet;
     if (other) Emit(EventKind::kKubeletGone, endpoint->resource(), "kubelet.sock is another one");
     return other;
   }
 
   void HandleLostStream(Endpoint* endpoint, Clock::time_point now) const {
     const bool opened = endpoint->server->StreamsSoFar() > endpoint->streams_before;
-    if (opened ? endpoint->server->NewestStreamIsOpen() : now < endpoint->registered_at + stream_limit_)
+    if (opened ? endpoint->server->NewestStreamIsOpen() : now < endpoint->registered_at + kStreamLimit)
       return;
     if (now > endpoint->registered_at + kSteady) endpoint->pause = kFirstPause;
     endpoint->registered_with.reset();
@@ -236,11 +205,11 @@ class Registrar::Loop {
   }
 
   bool Serve(Endpoint* endpoint) {
+    const std::string& directory = options_.kubelet_directory;
     const std::string name =
-        SocketName(directory_, endpoint->resource(), options_.socket_tag, endpoint->servers_so_far + 1);
+        SocketName(directory, endpoint->resource(), options_.socket_tag, endpoint->servers_so_far + 1);
     PluginServer::Wiring wiring;
     wiring.paths = options_.paths;
-    wiring.watched = watched_;
     wiring.root = options_.root;
     wiring.allocator = allocator_;
     wiring.activity = endpoint->activity;
@@ -249,17 +218,14 @@ class Registrar::Loop {
       sink_({EventKind::kCall, call.resource, call.method, call.device_ids, call.error, call.rewritten,
              call.cdi_unread});
     };
-    auto server = PluginServer::Start(directory_ + "/" + name, endpoint->view, std::move(wiring));
+    auto server = PluginServer::Start(directory + "/" + name, endpoint->view, std::move(wiring));
     if (!server) {
       OnFailure(endpoint, EventKind::kServeFailed, server.error());
       return false;
     }
     endpoint->server = *std::move(server);
     ++endpoint->servers_so_far;
-    endpoint->verdicts_handled = 0;
-    if (watched_) AwaitWatcher(endpoint);
-    // With the plugin watcher the problem may persist.
-    if (!watched_) endpoint->activity->set_problem("");
+    endpoint->activity->set_problem("");
     Emit(EventKind::kServing, endpoint->resource(), endpoint->server->socket_path());
     return true;
   }
@@ -269,7 +235,6 @@ class Registrar::Loop {
     // serve again for nothing.
     const auto kubelet = IdentityOf(kubelet_socket_);
     if (!kubelet || endpoints.empty()) return;
-    if (watched_) return ServeAgain(endpoints);
     std::vector<KubeletClient::Registration> registrations;
     registrations.reserve(endpoints.size());
     for (Endpoint* endpoint : endpoints) {
@@ -288,36 +253,6 @@ class Registrar::Loop {
         OnFailure(endpoints[i], EventKind::kRegisterFailed, done[i].error());
       }
     }
-  }
-
-  // The plugin watcher connects once for each socket, so it needs another socket.
-  void ServeAgain(const std::vector<Endpoint*>& endpoints) {
-    for (Endpoint* endpoint : endpoints) {
-      if (endpoint->verdicts_handled == 0) {
-        OnFailure(
-            endpoint, EventKind::kRegisterFailed,
-            Error{
-                ErrorCode::kTimeout,
-                "kubelet's plugin watcher has not connected to " + endpoint->resource() + " in " + directory_,
-                "check that this is plugins_registry in kubelet's --root-dir; or use --registration legacy",
-                0});
-      }
-      endpoint->server.reset();
-      if (Serve(endpoint)) Publish(*endpoint);
-    }
-  }
-
-  void HandleVerdict(Endpoint* endpoint, const SocketIdentity& kubelet) const {
-    const WatcherVerdict verdict = endpoint->server->LastVerdict();
-    if (verdict.number == endpoint->verdicts_handled) return;
-    endpoint->verdicts_handled = verdict.number;
-    endpoint->streams_before = verdict.streams_before;
-    if (verdict.registered) return OnRegistered(endpoint, kubelet);
-    endpoint->registered_with.reset();
-    OnFailure(endpoint, EventKind::kRegisterFailed,
-              Error{ErrorCode::kConflict,
-                    "kubelet's plugin watcher refused " + endpoint->resource() + ": " + verdict.error,
-                    "see kubelet's log; railheadd tries again", 0});
   }
 
   void OnRegistered(Endpoint* endpoint, const SocketIdentity& kubelet) const {
@@ -341,18 +276,15 @@ class Registrar::Loop {
         until = std::min(until, *endpoint.reregister_at);
       if (endpoint.server && endpoint.registered_with) {
         if (endpoint.server->StreamsSoFar() == endpoint.streams_before)
-          until = std::min(until, endpoint.registered_at + stream_limit_);
+          until = std::min(until, endpoint.registered_at + kStreamLimit);
       } else if (!endpoint.server || (kubelet_ && !LeavesToNewer(endpoint))) {
-        until = std::min(until, DueAt(endpoint));
+        until = std::min(until, endpoint.next_attempt);
       }
     }
     socket_watch_.WaitUntil(until);
   }
 
   const Options options_;
-  const bool watched_;           // kubelet's plugin watcher connects to us
-  const std::string directory_;  // of our sockets
-  const milliseconds stream_limit_;
   const std::string kubelet_socket_;
   const Sink sink_;
   KubeletClient client_;

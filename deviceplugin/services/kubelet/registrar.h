@@ -14,10 +14,6 @@
 //     on standby while the newer one serves. Otherwise the two would take the resource from each other again
 //     and again. The older one keeps its stream, so that nothing ends before the newer one has registered.
 //
-// With kubelet's plugin watcher (Options::registry_directory) kubelet connects by itself, once for each
-// socket. To register again, the registrar then serves on a new socket. There too, kubelet.sock shows that
-// kubelet is a new one.
-//
 // kubelet's socket is identified by inode and creation time, so a late event, after the registration with
 // that very socket, has no effect. Failures are tried again with growing pauses, and at once when
 // kubelet.sock changes. Devices are always sent with their last known health, never as unhealthy in between:
@@ -74,10 +70,7 @@ class Registrar {
  public:
   struct Options {
     Root root;
-    std::string kubelet_directory;  // of kubelet.sock, as seen by this process
-    // If not empty, our sockets are there for kubelet's plugin watcher, and the registrar does not call
-    // Register.
-    std::string registry_directory;
+    std::string kubelet_directory;  // of kubelet.sock and of our sockets, as seen by this process
     // Distinguishes our sockets from those of other processes, also across containers in which every process
     // is number 1.
     std::string socket_tag;
@@ -113,10 +106,9 @@ inline constexpr std::size_t kMaxSocketPath = 107;
 std::string SocketName(const std::string& directory, const std::string& resource, const std::string& tag,
                        int number);
 
-// An error at the start, since the path never becomes shorter. `option` is the command line option of the
-// directory.
+// An error at the start, since the path never becomes shorter.
 Result<void> CheckSocketPath(const std::string& directory, const std::string& resource,
-                             const std::string& tag, const std::string& option);
+                             const std::string& tag);
 
 // Removes sockets that earlier processes left behind: railhead-*.sock without a listener. Returns their
 // names.
@@ -158,8 +150,7 @@ struct Endpoint {
   int servers_so_far = 0;
   std::optional<SocketIdentity> registered_with;
   std::optional<SocketIdentity> last_kubelet;  // the last one that took our registration
-  int streams_before = 0;                      // StreamsSoFar() when Register or GetInfo was called
-  int verdicts_handled = 0;                    // of the plugin watcher, on this server
+  int streams_before = 0;                      // StreamsSoFar() when Register was called
   Clock::time_point registered_at;
   Clock::time_point next_attempt;  // of serving or registering
   std::chrono::milliseconds pause = kFirstPause;

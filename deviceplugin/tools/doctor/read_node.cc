@@ -231,6 +231,7 @@ Fact<std::vector<std::string>> ReadHiddenDirectories(const Root& root) {
 namespace {
 
 constexpr const char* kSocketDirectory = "/var/lib/kubelet/device-plugins";
+// sriov-network-device-plugin has its sockets here if the directory exists.
 constexpr const char* kRegistryDirectory = "/var/lib/kubelet/plugins_registry";
 constexpr const char* kCniDirectory = "/etc/cni/net.d";
 

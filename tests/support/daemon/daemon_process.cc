@@ -34,7 +34,7 @@ KubeletTest::KubeletTest() {
 
 std::size_t KubeletTest::OurSockets() const {
   std::size_t count = 0;
-  const auto names = ListDirectory(sockets_).value().value_or(std::vector<std::string>{});
+  const auto names = ListDirectory(directory_).value().value_or(std::vector<std::string>{});
   for (const std::string& name : names) count += name.rfind("railhead-", 0) == 0 ? 1 : 0;
   return count;
 }

@@ -36,7 +36,6 @@ class KubeletTest : public ProcessTest {
   std::unique_ptr<Process> RunDaemon(std::vector<std::string> more = {});
 
   const std::string directory_ = root_.Path("/kubelet");
-  std::string sockets_ = directory_;  // where railheadd's sockets are
 };
 
 }  // namespace railhead::testing

@@ -18,8 +18,6 @@ constexpr const char* kFabric = R"({"version": 1, "rails": [
     {"resource": "a.io/rail0", "rails": ["rail0"]}, {"resource": "a.io/rail1", "rails": ["rail1"]},
     {"resource": "b.org/plain", "rails": ["rail2"], "ncclConfig": "off"}]})";
 
-constexpr const char* kRegistry = "/registry";
-
 std::set<std::string> ToSet(const std::vector<std::string>& ids) {
   return {ids.begin(), ids.end()};
 }
@@ -34,24 +32,12 @@ RestartNode::RestartNode() : seed_(static_cast<unsigned>(Seed())), random_(seed_
   sysfs_.Write("/etc/railhead/fabric.json", kFabric);
 }
 
-void RestartNode::UseRegistry() {
-  sockets_ = root_.Path(kRegistry);
-  (void)MakeDirectories(sockets_);
-}
-
-std::unique_ptr<Process> RestartNode::RunDaemon(std::vector<std::string> more) {
-  if (sockets_ != directory_)
-    more.insert(more.begin(), {"--registration", "registry", "--registry-dir", kRegistry});
-  return KubeletTest::RunDaemon(std::move(more));
-}
-
 unsigned RestartNode::Random(unsigned below) {
   return std::uniform_int_distribution<unsigned>(0, below - 1)(random_);
 }
 
 std::unique_ptr<DeviceManager> RestartNode::MakeKubelet(KubeletOptions options) {
   options.seed = seed_;
-  if (sockets_ != directory_) options.registry_directory = sockets_;
   options.record = [this, more = std::move(options.record)](const TraceEvent& event) {
     Check(event);
     if (more) more(event);
@@ -95,9 +81,9 @@ std::string RestartNode::Fault(DeviceManager* kubelet) const {
   if (!fault.empty()) return fault;
   std::set<std::string> servers;
   for (const auto& [resource, ids] : devices_) servers.insert(kubelet->OnlyServer(resource));
-  const auto names = ListDirectory(sockets_).value().value_or(std::vector<std::string>{});
+  const auto names = ListDirectory(directory_).value().value_or(std::vector<std::string>{});
   for (const std::string& name : names) {
-    if (name.starts_with("railhead-") && !servers.contains(sockets_ + "/" + name))
+    if (name.starts_with("railhead-") && !servers.contains(directory_ + "/" + name))
       return name + " is nobody's server";
   }
   return "";

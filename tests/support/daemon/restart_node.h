@@ -25,10 +25,6 @@ class RestartNode : public KubeletTest {
 
   RestartNode();
 
-  // From now on kubelet finds railheadd's sockets itself; railheadd does not call Register.
-  void UseRegistry();
-  std::unique_ptr<Process> RunDaemon(std::vector<std::string> more = {});
-
   // Makes a stand-in for kubelet that checks everything that railheadd sends.
   std::unique_ptr<DeviceManager> MakeKubelet(KubeletOptions options = {});
 

@@ -52,29 +52,7 @@ Result<void> DeviceManager::Impl::Start() {
   if (::link(own.c_str(), path.c_str()) != 0) return FailSys(errno, "making " + path);
   RH_TRY(RemoveFile(own));
   Record("KubeletSocketCreated");
-  StartWatcher();
   return {};
-}
-
-void DeviceManager::Impl::StartWatcher() {
-  if (options_.registry_directory.empty()) return;
-  watcher_ = std::make_unique<PluginWatcher>(
-      options_.registry_directory,
-      [this](const std::string& resource, const std::string& socket_path) {
-        At(Step::kRegisterCalled, resource);
-        const std::string refusal = options_.refuse ? options_.refuse(resource) : "";
-        grpc::Status status(refusal.empty() ? grpc::StatusCode::OK : grpc::StatusCode::UNKNOWN, refusal);
-        if (status.ok())
-          status = ConnectClient(std::make_shared<PluginClient>(resource, socket_path, options_.record));
-        At(Step::kRegisterAnswered, resource);
-        return status;
-      },
-      // DeRegisterPlugin goes by the resource's name, whichever plugin has it now.
-      [this](const std::string& resource) {
-        const std::lock_guard<std::mutex> lock(mutex_);
-        const auto found = clients_.find(resource);
-        if (!stopped_ && found != clients_.end()) Disconnect(Client(found->second));
-      });
 }
 
 // The memory of a kubelet that has just started.
@@ -128,7 +106,6 @@ void DeviceManager::Impl::Stop(bool leave_socket) {
   if (!leave_socket) (void)RemoveFile(directory_ + "/kubelet.sock");
   if (server_) server_->Shutdown(std::chrono::system_clock::now() + std::chrono::seconds(1));
   server_.reset();
-  watcher_.reset();
   for (const Client& client : everyone) client->Join();
   const std::lock_guard<std::mutex> lock(mutex_);
   resources_.clear();
@@ -141,7 +118,10 @@ grpc::Status DeviceManager::Impl::Register(grpc::ServerContext* /*context*/,
   const std::string& resource = request->resource_name();
   At(Step::kRegisterCalled, resource);
   grpc::Status status;
-  if (request->version() != "v1beta1") {
+  const std::string refusal = options_.refuse ? options_.refuse(resource) : "";
+  if (!refusal.empty()) {
+    status = {grpc::StatusCode::UNKNOWN, refusal};
+  } else if (request->version() != "v1beta1") {
     status = {grpc::StatusCode::UNKNOWN,
               "requested API version \"" + request->version() + "\" is not supported by kubelet"};
   } else if (!IsExtendedResourceName(resource)) {

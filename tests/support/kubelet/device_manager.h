@@ -64,9 +64,8 @@ struct KubeletOptions {
   std::chrono::milliseconds register_delay{0};  // between the options and the answer
   std::chrono::milliseconds list_delay{0};      // between the answer and ListAndWatch
   bool deaf = false;                            // never reads what ListAndWatch sends
-  std::string registry_directory = {};  // where a plugin watcher searches for sockets; empty: no watcher
-  std::function<std::string(const std::string& resource)> refuse =
-      {};                       // for the watcher's sockets: the error text; "": accepts
+  // Of Register: the error text; "": accepts.
+  std::function<std::string(const std::string& resource)> refuse = {};
   std::set<int> affinity = {};  // NUMA nodes that the topology manager has chosen; empty: no choice
 };
 

@@ -10,7 +10,6 @@
 #include "tests/support/kubelet/checkpoint_file.h"
 #include "tests/support/kubelet/device_manager.h"
 #include "tests/support/kubelet/plugin_client.h"
-#include "tests/support/kubelet/plugin_watcher.h"
 
 namespace railhead::testing {
 
@@ -70,7 +69,6 @@ class DeviceManager::Impl final : public v1beta1::Registration::Service {
 
   [[nodiscard]] Result<void> ReadState();
   [[nodiscard]] Result<void> CleanDirectory() const;
-  void StartWatcher();
   grpc::Status ConnectClient(const Client& client);
   void ListTaken(const std::string& resource, const std::vector<SeenDevice>& devices);
   void StreamEnded(PluginClient* client);
@@ -97,7 +95,6 @@ class DeviceManager::Impl final : public v1beta1::Registration::Service {
   const std::string directory_;
   const KubeletOptions options_;
   std::unique_ptr<grpc::Server> server_;
-  std::unique_ptr<PluginWatcher> watcher_;
 
   std::mutex life_mutex_;  // for Start, Stop and work between lives; locked before mutex_
   mutable std::mutex mutex_;

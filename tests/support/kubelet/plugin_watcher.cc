@@ -1,11 +1,14 @@
 #include "tests/support/kubelet/plugin_watcher.h"
 
 #include <grpc/grpc.h>
+#include <grpcpp/grpcpp.h>
 #include <sys/stat.h>
 
+#include <algorithm>
 #include <utility>
+#include <vector>
 
-#include "deviceplugin/services/kubelet/proto/pluginregistration_v1.grpc.pb.h"
+#include "deviceplugin/support/plugin_registration/proto/pluginregistration_v1.grpc.pb.h"
 #include "netns/base/files.h"
 
 namespace railhead::testing {
@@ -30,11 +33,11 @@ void Limit(grpc::ClientContext* context, seconds limit) {
   context->set_deadline(std::chrono::system_clock::now() + limit);
 }
 
-bool Notify(pluginregistration::Registration::Stub* stub, const grpc::Status& outcome) {
+bool Notify(pluginregistration::Registration::Stub* stub, const std::string& error) {
   pluginregistration::RegistrationStatus status;
   pluginregistration::RegistrationStatusResponse response;
-  status.set_plugin_registered(outcome.ok());
-  status.set_error(outcome.error_message());
+  status.set_plugin_registered(error.empty());
+  status.set_error(error);
   grpc::ClientContext context;
   Limit(&context, kNotifyLimit);
   return stub->NotifyRegistrationStatus(&context, status, &response).ok();
@@ -42,8 +45,8 @@ bool Notify(pluginregistration::Registration::Stub* stub, const grpc::Status& ou
 
 }  // namespace
 
-PluginWatcher::PluginWatcher(std::string directory, Connect connect, Disconnect disconnect)
-    : directory_(std::move(directory)), connect_(std::move(connect)), disconnect_(std::move(disconnect)) {
+PluginWatcher::PluginWatcher(std::string directory, PluginHandler handler)
+    : directory_(std::move(directory)), handler_(std::move(handler)) {
   thread_ = std::thread([this] {
     while (!stopping_) {
       Look();
@@ -72,14 +75,13 @@ void PluginWatcher::Look() {
       continue;
     }
     if (plugin.thread.joinable()) plugin.thread.join();
-    if (!plugin.resource.empty()) disconnect_(plugin.resource);
+    if (!plugin.name.empty()) handler_.disconnect(plugin.name);
     at = plugins_.erase(at);
   }
   for (const auto& [path, inode] : sockets) {
     auto& plugin = plugins_[path];
     if (!plugin) plugin = std::make_unique<Plugin>(inode);
-    if (stopping_ || plugin->busy || !plugin->resource.empty() || Clock::now() < plugin->next_attempt)
-      continue;
+    if (stopping_ || plugin->busy || !plugin->name.empty() || Clock::now() < plugin->next_attempt) continue;
     if (plugin->thread.joinable()) plugin->thread.join();
     plugin->busy = true;
     plugin->thread = std::thread([this, path = path, plugin = plugin.get()] {
@@ -110,17 +112,25 @@ void PluginWatcher::Try(const std::string& path, Plugin* plugin) {
   grpc::ClientContext context;
   Limit(&context, kInfoLimit);
   if (!stub->GetInfo(&context, {}, &info).ok()) return;
-  grpc::Status outcome;
-  if (info.type() != "DevicePlugin") {
-    outcome = {grpc::StatusCode::UNKNOWN, "no handler registered for plugin type: " + info.type()};
-  } else if (info.supported_versions_size() != 1 || info.supported_versions(0) != "v1beta1") {
-    outcome = {grpc::StatusCode::UNKNOWN, "manager version, v1beta1, is not among plugin supported versions"};
+  const auto& versions = info.supported_versions();
+  const auto version = std::find_if(versions.begin(), versions.end(), [this](const std::string& one) {
+    return handler_.versions.contains(one);
+  });
+  std::string error;
+  if (info.type() != handler_.type) {
+    error = "no handler registered for plugin type: " + info.type();
+  } else if (version == versions.end()) {
+    error = "none of the plugin's versions is supported";
   } else {
-    outcome = connect_(info.name(), info.endpoint().empty() ? path : info.endpoint());
+    error = handler_.connect({info.name(), info.endpoint().empty() ? path : info.endpoint(), *version});
   }
-  const bool notified = Notify(stub.get(), outcome);
-  if (outcome.ok() && !notified) disconnect_(info.name());
-  if (outcome.ok() && notified) plugin->resource = info.name();
+  const bool notified = Notify(stub.get(), error);
+  if (!error.empty()) return;
+  if (notified) {
+    plugin->name = info.name();
+  } else {
+    handler_.disconnect(info.name());
+  }
 }
 
 }  // namespace railhead::testing

@@ -1,4 +1,4 @@
-// railheadd and kubelet's plugin watcher: it finds a socket, asks, and says whether it took the resource.
+// railheadd and kubelet: a refused registration, and restarts of either at every step of their protocol.
 #include <atomic>
 #include <condition_variable>
 #include <cstdlib>
@@ -13,33 +13,7 @@
 namespace railhead::testing {
 namespace {
 
-class RegistryTest : public RestartNode {
- protected:
-  RegistryTest() { UseRegistry(); }
-};
-
-TEST_F(RegistryTest, IsFoundServesAndEndsCleanly) {
-  const auto kubelet = MakeKubelet();
-  ASSERT_TRUE(kubelet->Start());
-  const auto daemon = RunDaemon();
-  ExpectWhole(kubelet.get(), "at the start");
-  EXPECT_TRUE(kubelet->Allocate(kRail0, 2)) << daemon->err();
-  for (const auto& [resource, ids] : devices_) EXPECT_EQ(kubelet->Registrations(resource), 1) << resource;
-  EXPECT_EQ(daemon->Stop(), 0) << daemon->err();
-  EXPECT_EQ(OurSockets(), 0U);
-}
-
-TEST_F(RegistryTest, WaitsForAKubeletThatComesLater) {
-  const auto daemon = RunDaemon();
-  ASSERT_TRUE(Eventually([&] { return OurSockets() == 3; })) << daemon->err();
-  const auto kubelet = MakeKubelet();
-  ASSERT_TRUE(kubelet->Start());
-  ExpectWhole(kubelet.get(), "later");
-  for (const auto& [resource, ids] : devices_) EXPECT_EQ(kubelet->Registrations(resource), 1) << resource;
-  EXPECT_EQ(daemon->Stop(), 0) << daemon->err();
-}
-
-TEST_F(RegistryTest, ARefusalIsReportedAndRetried) {
+TEST_F(RestartNode, ARefusalIsReportedAndRetried) {
   std::atomic<bool> refuse{true};
   KubeletOptions options;
   options.refuse = [&](const std::string& resource) {
@@ -56,46 +30,6 @@ TEST_F(RegistryTest, ARefusalIsReportedAndRetried) {
   ExpectWhole(kubelet.get(), "when it is taken");
   EXPECT_EQ(daemon->Stop(), 0) << daemon->err();
 }
-
-TEST_F(RegistryTest, SaysWhenNobodyLooksThere) {
-  DeviceManager kubelet(directory_);  // without a plugin watcher
-  ASSERT_TRUE(kubelet.Start());
-  const auto daemon = RunDaemon();
-  EXPECT_TRUE(Eventually([&] {
-    return daemon->err().find("plugin watcher has not connected to a.io/rail0") != std::string::npos;
-  })) << daemon->err();
-  EXPECT_NE(daemon->err().find("--registration legacy"), std::string::npos);
-  EXPECT_EQ(daemon->Stop(), 0) << daemon->err();
-  EXPECT_EQ(OurSockets(), 0U);
-}
-
-TEST_F(RegistryTest, ServesAnewWhenItsSocketIsRemoved) {
-  const auto kubelet = MakeKubelet();
-  ASSERT_TRUE(kubelet->Start());
-  const auto daemon = RunDaemon();
-  ExpectWhole(kubelet.get(), "at the start");
-  const auto names = ListDirectory(sockets_).value().value_or(std::vector<std::string>{});
-  for (const std::string& name : names) ASSERT_TRUE(RemoveFile(sockets_ + "/" + name));
-  EXPECT_TRUE(Eventually([&] { return kubelet->Registrations(kRail0) >= 2; })) << daemon->err();
-  ExpectWhole(kubelet.get(), "anew");
-  EXPECT_EQ(daemon->Stop(), 0) << daemon->err();
-}
-
-TEST_F(RegistryTest, CleansUpAfterAKilledProcess) {
-  const auto kubelet = MakeKubelet();
-  ASSERT_TRUE(kubelet->Start());
-  auto daemon = RunDaemon();
-  ExpectWhole(kubelet.get(), "at the start");
-  daemon->Kill();
-  EXPECT_EQ(OurSockets(), 3U);
-  daemon = RunDaemon();
-  EXPECT_TRUE(Eventually([&] { return kubelet->Registrations(kRail0) >= 2; })) << daemon->err();
-  ExpectWhole(kubelet.get(), "again");
-  EXPECT_EQ(daemon->Stop(), 0) << daemon->err();
-  EXPECT_EQ(OurSockets(), 0U);
-}
-
-// Restarts of kubelet and of railheadd at every step of their protocol.
 
 const char* NameOf(Step step) {
   static constexpr const char* kNames[] = {"Register called",
@@ -162,11 +96,9 @@ class Ambush {
   std::thread thread_;
 };
 
-// The parameter: whether kubelet finds railheadd's sockets itself, or railheadd calls kubelet.
-class RestartTest : public RestartNode, public ::testing::WithParamInterface<bool> {
+class RestartTest : public RestartNode {
  protected:
   void SetUp() override {
-    if (GetParam()) UseRegistry();
     KubeletOptions options;
     options.at = [this](Step step, const std::string& /*resource*/) { ambush_.At(step); };
     kubelet_ = MakeKubelet(std::move(options));
@@ -187,10 +119,9 @@ class RestartTest : public RestartNode, public ::testing::WithParamInterface<boo
     EXPECT_TRUE(started) << Describe(started.error());
   }
 
-  // kubelet's plugin watcher takes longer than a call.
-  static int Rounds(int called) {
+  static int Rounds(int most) {
     const bool all = std::getenv("RAILHEAD_TESTS_ALL") != nullptr;
-    return (all || called < 100 ? called : called / 2) / (GetParam() ? 5 : 1);
+    return all || most < 100 ? most : most / 2;
   }
 
   // Brings kubelet to `step`, or past it if the ambush intervenes.
@@ -224,7 +155,7 @@ class RestartTest : public RestartNode, public ::testing::WithParamInterface<boo
   std::unique_ptr<DeviceManager> kubelet_;  // first to go: it calls the ambush
 };
 
-TEST_P(RestartTest, OfKubeletAtEveryStep) {
+TEST_F(RestartTest, OfKubeletAtEveryStep) {
   const int rounds = Rounds(200);
   const int sprung = Sweep(
       rounds, [this] { RestartKubelet(false); }, "kubelet stopped");
@@ -233,7 +164,7 @@ TEST_P(RestartTest, OfKubeletAtEveryStep) {
   EXPECT_EQ(OurSockets(), 0U);
 }
 
-TEST_P(RestartTest, OfAKilledKubeletAtEveryStep) {
+TEST_F(RestartTest, OfAKilledKubeletAtEveryStep) {
   const int rounds = Rounds(100);
   const int sprung = Sweep(
       rounds, [this] { RestartKubelet(true); }, "kubelet killed");
@@ -242,7 +173,7 @@ TEST_P(RestartTest, OfAKilledKubeletAtEveryStep) {
   EXPECT_EQ(OurSockets(), 0U);
 }
 
-TEST_P(RestartTest, OfAKilledRailheaddAtEveryStep) {
+TEST_F(RestartTest, OfAKilledRailheaddAtEveryStep) {
   const int rounds = Rounds(40);
   const auto again = [this] {
     daemon_->Kill();
@@ -254,7 +185,7 @@ TEST_P(RestartTest, OfAKilledRailheaddAtEveryStep) {
   EXPECT_EQ(OurSockets(), 0U);
 }
 
-TEST_P(RestartTest, OfAStoppedRailheaddAtEveryStep) {
+TEST_F(RestartTest, OfAStoppedRailheaddAtEveryStep) {
   const int rounds = Rounds(30);
   const auto again = [this] {
     EXPECT_EQ(daemon_->Stop(), 0) << daemon_->err();
@@ -267,7 +198,7 @@ TEST_P(RestartTest, OfAStoppedRailheaddAtEveryStep) {
 }
 
 // Both at once, as when a node's services are all restarted.
-TEST_P(RestartTest, OfBothAtOnce) {
+TEST_F(RestartTest, OfBothAtOnce) {
   const int rounds = Rounds(20);
   const auto both = [this] {
     std::thread other([this] {
@@ -281,9 +212,6 @@ TEST_P(RestartTest, OfBothAtOnce) {
   EXPECT_EQ(daemon_->Stop(), 0) << daemon_->err();
   EXPECT_EQ(OurSockets(), 0U);
 }
-
-INSTANTIATE_TEST_SUITE_P(Restarts, RestartTest, ::testing::Bool(),
-                         [](const auto& which) { return which.param ? "Found" : "Called"; });
 
 }  // namespace
 }  // namespace railhead::testing

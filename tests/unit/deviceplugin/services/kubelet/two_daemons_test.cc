@@ -15,7 +15,6 @@ namespace {
 enum class Kubelet {
   kAsItIs,    // the end of one stream touches the other plugin of the same name: Kubernetes 1.36
   kRepaired,  // it does not
-  kRegistry,  // as it is, and its plugin watcher finds them
 };
 
 class TwoDaemonsTest : public RestartNode, public ::testing::WithParamInterface<Kubelet> {
@@ -24,7 +23,6 @@ class TwoDaemonsTest : public RestartNode, public ::testing::WithParamInterface<
     most_streams_ = 3;
     KubeletOptions options;
     options.repaired_handover = GetParam() == Kubelet::kRepaired;
-    if (GetParam() == Kubelet::kRegistry) UseRegistry();
     options.at = [this](Step step, const std::string& resource) {
       if (step != Step::kRegisterAnswered || resource != kPlain || !answers_late_) return;
       answer_is_held_ = true;
@@ -171,12 +169,12 @@ TEST_P(TwoDaemonsTest, OneAfterTheOther) {
 }
 
 std::string NameOf(const ::testing::TestParamInfo<Kubelet>& which) {
-  static constexpr const char* kNames[] = {"AsItIs", "Repaired", "Registry"};
+  static constexpr const char* kNames[] = {"AsItIs", "Repaired"};
   return kNames[static_cast<int>(which.param)];
 }
 
-INSTANTIATE_TEST_SUITE_P(Handover, TwoDaemonsTest,
-                         ::testing::Values(Kubelet::kAsItIs, Kubelet::kRepaired, Kubelet::kRegistry), NameOf);
+INSTANTIATE_TEST_SUITE_P(Handover, TwoDaemonsTest, ::testing::Values(Kubelet::kAsItIs, Kubelet::kRepaired),
+                         NameOf);
 
 }  // namespace
 }  // namespace railhead::testing
