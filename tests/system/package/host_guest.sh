@@ -111,7 +111,7 @@ probe() {
         "/usr/lib/systemd/system/$UNIT" >/run/systemd/system/probe.service
     systemctl daemon-reload && systemctl start probe.service
 }
-mkdir -p /var/lib/kubelet/{pods,pki}
+mkdir -p /var/lib/kubelet/{pods,pki,plugins_registry}
 echo secret | tee /var/lib/kubelet/pki/key >/root/key
 cat >/run/probe <<'END'
 no() { "${@:2}" >/dev/null 2>&1 && echo "CAN $1" || echo "cannot $1"; }
@@ -124,6 +124,7 @@ no 'write what is mounted' touch /mnt/job/x
 no 'read root'\''s files' cat /root/key
 no 'read kubelet'\''s keys' cat /var/lib/kubelet/pki/key
 no 'write to pods'\'' volumes' touch /var/lib/kubelet/pods/x
+no 'register as another kind of plugin' touch /var/lib/kubelet/plugins_registry/x
 no 'make a device' mknod /run/railhead/x c 1 3
 no 'read a device' head -c 1 /dev/hwrng
 no 'make a program that runs as another' sh -c 'touch /run/railhead/s && chmod u+s /run/railhead/s'
