@@ -26,4 +26,45 @@ Json IntSchema(std::int64_t min, std::int64_t max) {
   return schema;
 }
 
+Json ObjectSchemaWriter::EmptyObject() {
+  return {{"type", "object"}, {"properties", Json::object()}, {"additionalProperties", false}};
+}
+
+void ObjectSchemaWriter::Version(std::int64_t version, const char* /*hint*/) {
+  Add("version", {{"const", version}}, kRequiredField);
+}
+
+void ObjectSchemaWriter::Foreign(const char* key) {
+  std::string_view name = key;
+  if (name == "*") {
+    object_.erase("additionalProperties");
+  } else if (name.ends_with('*')) {
+    name.remove_suffix(1);
+    object_["patternProperties"]["^" + std::string(name)] = true;
+  } else {
+    object_["properties"][key] = true;
+  }
+}
+
+void ObjectSchemaWriter::AddObject(const char* key, Json schema, const FieldRules& rules) {
+  if (!IsNeeded(rules) && !schema.contains("required")) schema["default"] = Json::object();
+  Add(key, std::move(schema), rules);
+}
+
+void ObjectSchemaWriter::Add(const char* key, Json schema, const FieldRules& rules) {
+  if (IsNeeded(rules)) {
+    object_["required"].push_back(key);
+  } else {
+    schema = OrNull(std::move(schema));
+  }
+  if (rules.blank) schema = {{"anyOf", {{{"const", ""}}, std::move(schema)}}};
+  object_["properties"][key] = std::move(schema);
+}
+
+void AddDefault(Json written, const Refusal& refusal, const FieldRules& rules, Json& schema) {
+  const bool blank = written.is_string() && written.get_ref<const std::string&>().empty();
+  const bool none = blank || written.is_null() || (written.empty() && rules.filled);
+  if (refusal.why.empty() && !none) schema["default"] = std::move(written);
+}
+
 }  // namespace railhead::record

@@ -74,23 +74,69 @@ inline constexpr bool kIsRecords = false;
 template <IsRecord T>
 inline constexpr bool kIsRecords<std::vector<T>> = true;
 
-template <typename T>
-class SchemaWriter {
+// The schema of an object, field by field: what does not depend on the record's type, so that one copy of the
+// code serves all.
+class ObjectSchemaWriter {
  public:
-  SchemaWriter(const T& defaults, Json& object) : defaults_(defaults), object_(object) {}
+  explicit ObjectSchemaWriter(Json& object) : object_(object) {}
+
+  static Json EmptyObject();
+
+  void Version(std::int64_t version, const char* hint = "");
+  void Foreign(const char* key);
+  void Gone(const char* /*key*/, const char* /*hint*/) {}
+  template <typename F>
+  void Form(const char* key, F /*form*/, const FieldRules& rules = {}) {
+    Add(key, F::Schema(), rules);
+  }
+  template <typename Function>
+  void Output(const char* key, Function /*function*/, const FieldRules& /*rules*/ = {}) {
+    Foreign(key);
+  }
+  template <typename Function>
+  void Column(const char* /*heading*/, Function /*function*/, bool /*wide*/ = false) {}
+
+ protected:
+  // Absent, each of its fields is as by default.
+  void AddObject(const char* key, Json schema, const FieldRules& rules);
+  void Add(const char* key, Json schema, const FieldRules& rules);
+  [[nodiscard]] Json& object() const { return object_; }
+
+ private:
+  Json& object_;
+};
+
+// `written`: the default as JSON. An empty value, or one that the rules refuse (`refusal`), is none.
+void AddDefault(Json written, const Refusal& refusal, const FieldRules& rules, Json& schema);
+
+// The schema of a member that is no record itself. A member that Complete() sets has no default in the
+// schema.
+template <typename M>
+Json MemberSchema(const M& usual, const FieldRules& rules) {
+  Json schema = ValueSchema<typename OptionalOf<M>::Value>(rules);
+  if constexpr (!kIsOptional<M>) {
+    if (IsNeeded(rules)) return schema;
+    Refusal refusal;
+    Json written = Json::array();
+    // A list of records is empty by default, and its records may be of a type that is only read.
+    if constexpr (!kIsRecords<M>) written = WriteValue(usual, rules, {}, refusal);
+    AddDefault(std::move(written), refusal, rules, schema);
+  }
+  return schema;
+}
+
+template <typename T>
+class SchemaWriter : public ObjectSchemaWriter {
+ public:
+  SchemaWriter(const T& defaults, Json& object) : ObjectSchemaWriter(object), defaults_(defaults) {}
 
   template <typename C, typename M>
   void operator()(const char* key, M C::*member, const FieldRules& rules = {}) {
     if constexpr (IsRecord<M>) {
       AddObject(key, ObjectSchema(defaults_.*member), rules);
     } else {
-      Json schema = ValueSchema<typename OptionalOf<M>::Value>(rules);
-      if constexpr (!kIsOptional<M>) AddDefault(defaults_.*member, rules, schema);
-      Add(key, std::move(schema), rules);
+      Add(key, MemberSchema(defaults_.*member, rules), rules);
     }
-  }
-  void Version(std::int64_t version, const char* /*hint*/ = "") {
-    Add("version", {{"const", version}}, kRequiredField);
   }
   template <typename C, typename M>
   void Implied(const char* key, M C::*member, M C::* /*otherwise*/, const FieldRules& rules = {}) {
@@ -105,7 +151,7 @@ class SchemaWriter {
     // An optional part may have no value by default.
     const TypeIn<M>* const value = ValueIn(defaults_.*member);
     const TypeIn<M> otherwise{};
-    SchemaWriter<TypeIn<M>> part(value == nullptr ? otherwise : *value, object_);
+    SchemaWriter<TypeIn<M>> part(value == nullptr ? otherwise : *value, object());
     list(part);
   }
   template <typename List>
@@ -115,68 +161,14 @@ class SchemaWriter {
     list(group);
     AddObject(key, std::move(schema), {});
   }
-  template <typename F>
-  void Form(const char* key, F /*form*/, const FieldRules& rules = {}) {
-    Add(key, F::Schema(), rules);
-  }
-  void Foreign(const char* key) {
-    std::string_view name = key;
-    if (name == "*") {
-      object_.erase("additionalProperties");
-    } else if (name.ends_with('*')) {
-      name.remove_suffix(1);
-      object_["patternProperties"]["^" + std::string(name)] = true;
-    } else {
-      object_["properties"][key] = true;
-    }
-  }
-  template <typename Function>
-  void Output(const char* key, Function /*function*/, const FieldRules& /*rules*/ = {}) {
-    Foreign(key);
-  }
-  template <typename Function>
-  void Column(const char* /*heading*/, Function /*function*/, bool /*wide*/ = false) {}
-
-  static Json EmptyObject() {
-    return {{"type", "object"}, {"properties", Json::object()}, {"additionalProperties", false}};
-  }
 
  private:
-  // A member that Complete() sets has no default in the schema.
-  template <typename M>
-  static void AddDefault(const M& value, const FieldRules& rules, Json& schema) {
-    if (IsNeeded(rules)) return;
-    Refusal refusal;
-    Json written = Json::array();
-    // A list of records is empty by default, and its records may be of a type that is only read.
-    if constexpr (!kIsRecords<M>) written = WriteValue(value, rules, {}, refusal);
-    // An empty value, or one that the rules refuse.
-    const bool blank = written.is_string() && written.template get_ref<const std::string&>().empty();
-    const bool none = blank || written.is_null() || (written.empty() && rules.filled);
-    if (refusal.why.empty() && !none) schema["default"] = std::move(written);
-  }
-  // Absent, each of its fields is as by default.
-  void AddObject(const char* key, Json schema, const FieldRules& rules) {
-    if (!IsNeeded(rules) && !schema.contains("required")) schema["default"] = Json::object();
-    Add(key, std::move(schema), rules);
-  }
-  void Add(const char* key, Json schema, const FieldRules& rules) {
-    if (IsNeeded(rules)) {
-      object_["required"].push_back(key);
-    } else {
-      schema = OrNull(std::move(schema));
-    }
-    if (rules.blank) schema = {{"anyOf", {{{"const", ""}}, std::move(schema)}}};
-    object_["properties"][key] = std::move(schema);
-  }
-
   const T& defaults_;
-  Json& object_;
 };
 
 template <typename T>
 Json ObjectSchema(const T& defaults) {
-  Json object = SchemaWriter<T>::EmptyObject();
+  Json object = ObjectSchemaWriter::EmptyObject();
   SchemaWriter<T> writer(defaults, object);
   Shape<T>::List(writer);
   if constexpr (HasSwitch<T>) object["type"] = Json::array({"object", "boolean"});
