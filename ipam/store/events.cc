@@ -1,5 +1,6 @@
 #include "ipam/store/events.h"
 
+#include <cstdint>
 #include <utility>
 
 #include "netns/base/bytes.h"
@@ -92,9 +93,7 @@ Result<AddressEvent> DecodeEvent(std::string_view key, std::string_view bytes) {
   event.ms = reader.Number();
   event.store_ms = reader.Number();
   event.wall_seconds = static_cast<std::int64_t>(reader.Number());
-  if (!number.Done() || !reader.Done() || kind < 1 ||
-      kind > static_cast<std::uint64_t>(AddressEventKind::kNewBoot))
-    return Fail(MalformedEvent("event"));
+  if (!number.Done() || !reader.Done() || kind < 1 || kind > UINT8_MAX) return Fail(MalformedEvent("event"));
   return event;
 }
 

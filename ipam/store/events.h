@@ -34,13 +34,14 @@ struct PoolCounters {
   bool operator==(const PoolCounters&) const = default;
 };
 
+// Other kinds are of other versions, as 5 of one that extended the file after a loss of power.
 enum class AddressEventKind : std::uint8_t {
   kEarlyReuse = 1,   // `address` was allocated to `owner` `ms` after its release
   kExhausted = 2,    // `owner` was refused; `count` times since the event before this one
   kQuarantined = 3,  // `address`, which `owner` held, is out of use for `ms`
   kNewBoot = 4,      // `count` addresses of earlier boots were released
 };
-// "early-reuse", "exhausted", "quarantined", "new-boot"
+// "early-reuse", "exhausted", "quarantined", "new-boot"; "unknown" of other versions
 std::string_view NameOf(AddressEventKind kind);
 
 struct AddressEvent {

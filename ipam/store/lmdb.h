@@ -34,7 +34,8 @@ namespace railhead::ipam {
 // Keys are at most this long (MDB_MAXKEYSIZE of Debian's build).
 inline constexpr std::size_t kMaxKeySize = 511;
 
-// 370,000 addresses that are not free: far more than a node's pods have within a reuse delay.
+// Hundreds of thousands of addresses that are not free: far more than a node's pods have within a reuse
+// delay.
 inline constexpr std::size_t kStoreSize = std::size_t{256} << 20;
 
 struct KeyValue {

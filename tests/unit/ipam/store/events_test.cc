@@ -156,6 +156,9 @@ TEST(EventBytes, AreReadAsTheyWereWritten) {
   event.wall_seconds = -7;
   const std::string key = std::string("E") + std::string(7, '\0') + '\7';
   EXPECT_EQ(DecodeEvent(key, Encode(event)).value(), event);
+  event.kind = static_cast<AddressEventKind>(5);
+  EXPECT_EQ(DecodeEvent(key, Encode(event)).value(), event) << "the next event counts on from it";
+  EXPECT_EQ(NameOf(event.kind), "unknown");
   for (const std::string& bytes :
        {std::string(), Encode(event) + "x", std::string(8, '\0') + Encode(event).substr(8)}) {
     const auto damaged = DecodeEvent(key, bytes);
