@@ -64,8 +64,6 @@ Result<std::unique_ptr<Daemon>> Daemon::Start(const Root& root, Kernel& kernel, 
       new Daemon(root, kernel, line,
                  AdvertisementOf(root, node.plan, health.get(), bound, WithheldAtFirst(root, node.plan)),
                  std::move(interfaces), log));
-  RH_TRY(daemon->budget_.Open(node.plan, kubernetes));
-  health->SetRails([&budget = daemon->budget_](const std::string& pf) { return budget.Admit(pf); });
   NodeWatcher::Calls calls;
   calls.advertise = [daemon = daemon.get()](kubelet::Advertisement advertisement) {
     daemon->activity_.SetAdvertisement(advertisement);
@@ -88,14 +86,15 @@ Result<std::unique_ptr<Daemon>> Daemon::Start(const Root& root, Kernel& kernel, 
     node_status.HealthChanged();
   };
   daemon->lldp_ = RH_TRY(StartLldpWatch(root, kernel, &daemon->features_, log));
-  daemon->reach_ = RH_TRY(StartReachabilityWatch(root, kernel, line.probe_keys, &daemon->rails_, log));
+  daemon->reach_ = RH_TRY(StartReachabilityWatch(
+      root, kernel, line.probe_keys, &daemon->rails_,
+      [daemon = daemon.get()] { daemon->node_status_.HealthChanged(); }, log));
   calls.plan_made = [daemon = daemon.get(), kubernetes](const resources::Plan& plan) {
     const std::string fabric = plan.of_fabric ? plan.config_path : "";
     daemon->lldp_->Update(plan.inventory, fabric);
     daemon->reach_->Update(plan.inventory, fabric);
     daemon->features_.SetPlan(plan);
     daemon->node_status_.SetPlan(plan);
-    daemon->budget_.SetPlan(plan);
     daemon->leasing_.Update(LeasedFabricOf(plan), kubernetes);
     daemon->index_.Update(LeasedFabricOf(plan), kubernetes);
   };
@@ -118,12 +117,10 @@ Result<std::unique_ptr<Daemon>> Daemon::Start(const Root& root, Kernel& kernel, 
   // Started last: their threads call the others.
   const auto device_health = [daemon = daemon.get()] { return daemon->node_watcher_->Health(); };
   const auto is_standby = [daemon = daemon.get()] { return IsStandby(daemon->registrar_.Activities()); };
-  daemon->budget_.Start(
-      {device_health, is_standby, [daemon = daemon.get()] { daemon->node_status_.HealthChanged(); }});
   RH_TRY(daemon->node_status_.Start(
       node.plan, kubernetes,
       {device_health, is_standby,
-       [daemon = daemon.get()](bool wanted) { return daemon->budget_.MayTaint(wanted); },
+       [daemon = daemon.get()](const std::string& rail) { return daemon->rails_.FaultOf(rail); },
        [daemon = daemon.get()] { return daemon->follower_ ? daemon->follower_->Refused() : ""; }}));
   if (daemon->follower_) {
     daemon->follower_->Start({is_standby, [daemon = daemon.get()] { daemon->node_status_.HealthChanged(); }});
@@ -153,7 +150,6 @@ Daemon::Daemon(const Root& root, Kernel& kernel, const CommandLine& line,
       binder_(root, [this] { return pod_resources_.List(kAddWaits); }),
       features_(root, line.nfd_features, line.resync_interval, log),
       node_status_(root, log),
-      budget_(root, rails_, log),
       leasing_(root, log),
       index_(root, log),
       follower_(std::move(interfaces.follower)),
@@ -223,7 +219,7 @@ http::HttpResponse Daemon::AnswerHttp(const http::HttpRequest& request) {
     response.content_type = ContentTypeOf(format);
     response.body = MetricsPage(
         {root_, &activity_, registrar_.Activities(), node_watcher_->Health(), leasing.get(), follower_.get(),
-         &attaches_, lldp_->Report(), reach_->Report(), &node_status_, &budget_, index_.running() != nullptr},
+         &attaches_, lldp_->Report(), reach_->Report(), &node_status_, index_.running() != nullptr},
         format);
     return response;
   }
@@ -286,7 +282,7 @@ bool Daemon::Ended() {
          (!watching_ || watching_->AwaitEnd(kLastStep)) && leasing_.AwaitEnd(kLastStep) &&
          index_.AwaitEnd(kLastStep) && (!follower_ || follower_->AwaitEnd(kLastStep)) &&
          (!lldp_ || lldp_->AwaitEnd(kLastStep)) && (!reach_ || reach_->AwaitEnd(kLastStep)) &&
-         node_status_.AwaitEnd(kLastStep) && budget_.AwaitEnd(kLastStep) && pages_->AwaitEnd(kLastStep);
+         node_status_.AwaitEnd(kLastStep) && pages_->AwaitEnd(kLastStep);
 }
 
 void Daemon::Stop() {
@@ -301,7 +297,6 @@ void Daemon::Stop() {
   if (lldp_) lldp_->Stop();
   if (reach_) reach_->Stop();
   node_status_.Stop();
-  budget_.Stop();
   pages_->Stop();
   registrar_.Stop();
 }

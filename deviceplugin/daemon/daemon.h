@@ -10,7 +10,6 @@
 //   Leasing            Leases addresses from a cluster store, if there is one.
 //   IndexClaiming      Claims the node's index in the Kubernetes API, if nodes need one.
 //   Follower           Takes a changed fabric over, if an option names its directory.
-//   Budget             Takes a place among the nodes that may be out of use at the same time.
 //   NodeStatusService  Reports the node's rails to the cluster, if fabric.json requests it.
 //   Pages              Serves metrics, probes and, on request, the NICs' counters.
 //
@@ -25,7 +24,6 @@
 #include <vector>
 
 #include "deviceplugin/daemon/activity.h"
-#include "deviceplugin/daemon/budget.h"
 #include "deviceplugin/daemon/events_log.h"
 #include "deviceplugin/daemon/node_watcher.h"
 #include "deviceplugin/daemon/pages.h"
@@ -130,7 +128,6 @@ class Daemon {
   // Before the node watcher, which gives them the plan.
   std::unique_ptr<lldp::LldpWatch> lldp_;
   reachability::RailVerdicts rails_;
-  Budget budget_;
   std::unique_ptr<reachability::ReachabilityWatch> reach_;
   address_leasing::Leasing leasing_;
   address_leasing::IndexClaiming index_;
@@ -155,7 +152,6 @@ struct MetricsSources {
   lldp::LldpReport lldp_report;
   reachability::ReachabilityReport reach;
   const node_status::NodeStatusService* node_status_service = nullptr;
-  const Budget* budget = nullptr;
   bool claims_index = false;
 };
 

@@ -281,7 +281,6 @@ std::string MetricsPage(const MetricsSources& sources, ExpositionFormat format) 
   AppendLldpMetrics(&page, sources.lldp_report);
   AppendReachability(&page, sources.reach);
   if (sources.node_status_service != nullptr) sources.node_status_service->Append(&page);
-  if (sources.budget != nullptr) sources.budget->Append(&page);
   AppendThreads(&page, sources.activity->heartbeats);
   AppendProcessMetrics(&page);
   return std::move(page).Finish();

@@ -28,6 +28,8 @@
 //                                   Schema()
 //   f.Foreign("dns")                a key of another program: the reader ignores it
 //   f.Foreign("cni.dev/*")          all keys that begin so
+//   f.Gone("store", hint)           a key of earlier versions. A reader of what people write refuses it with
+//                                   the hint, which names the way out; other readers ignore it
 //   f.Version(1, hint)              the format's number; the reader refuses another one, or none
 //   f.Part(&Entry::key)             fields of a member that has no object of its own
 //   f.Part(&Config::tuning, [](auto& part) {...})

@@ -291,6 +291,10 @@ class Reader {
     if (const auto field = FieldOf(json_, key, rules)) F::Read(*field, object_);
   }
   void Foreign(const char* key) { Ignore(json_, key); }
+  void Gone(const char* key, const char* hint) {
+    if (close_ && json_.Has(key)) json_.Fail(key, "is no longer a setting", hint);
+    json_.Ignore(key);
+  }
 
   void Version(std::int64_t version, const char* hint = "") {
     (void)json_.Int("version", version, version);

@@ -199,6 +199,7 @@ class Writer {
     if (!value.is_null()) json_[key] = std::move(value);
   }
   void Foreign(const char* /*key*/) {}
+  void Gone(const char* /*key*/, const char* /*hint*/) {}
   template <typename Function>
   void Output(const char* key, Function function, const FieldRules& rules = {}) {
     const auto& value = std::invoke(function, object_);

@@ -81,7 +81,7 @@ const std::vector<Part>& Parts() {
        Service({"deviceplugin/services/kubelet/", "deviceplugin/services/health/"})},
       {"deviceplugin/services/node_status/", Service({"deviceplugin/services/health/"})},
       {"deviceplugin/services/provision/", Service({})},
-      {"deviceplugin/services/reachability/", Service({"deviceplugin/services/health/"})},
+      {"deviceplugin/services/reachability/", Service({})},
       {"deviceplugin/services/reconcile/", Service({})},
       {"deviceplugin/daemon/", Service({"deviceplugin/services/"})},
       // railctl prints the schema of a whole network configuration.

@@ -84,14 +84,14 @@ constexpr const char* kSections = R"({
   "health": {"intervalSeconds": 5, "vfSeconds": 60, "counterSeconds": 30,
              "link": {"enabled": true, "downAfter": 1, "upAfter": 2}, "rdmaPort": {}, "gone": {}, "unbound": {},
              "vfCount": {}, "aer": {"counters": {"aer_dev_fatal": {"limit": 1, "seconds": 60}}},
-             "devlink": {"reporters": ["fw"]}, "pauseStorm": {"counters": {}}, "unreachable": {}, "impaired": {},
+             "devlink": {"reporters": ["fw"]}, "pauseStorm": {"counters": {}},
              "errorRate": {"counters": {"x": {"limit": 1, "seconds": 60}, "link_downed": false}}},
   "provision": {"atStart": true, "vfs": 8, "mtu": 1500, "mac": "keep", "driver": "mlx5_core",
                 "allowBonded": false,
                 "rails": {"rail0": {"vfs": "max", "mtu": 9000, "mac": "derived", "driver": null}}},
   "reachability": {"intervalSeconds": 5, "peers": 2, "paths": 3, "port": 4795, "rdma": true, "podSeconds": 0},
-  "nodeStatus": {"nodeCondition": true, "taint": {"effect": "NoExecute", "whenRailsBelow": 2}, "events": true,
-                "maxUnavailable": "10%", "kubernetes": {"kubeconfig": "/k", "context": "c", "timeoutSeconds": 5}}})";
+  "nodeStatus": {"nodeCondition": true, "taint": {"effect": "PreferNoSchedule", "whenRailsBelow": 2}, "events": true,
+                "kubernetes": {"kubeconfig": "/k", "context": "c", "timeoutSeconds": 5}}})";
 
 // A store of that type, whose settings are an object of the same name.
 std::string WithStore(const std::string& type, const std::string& settings) {

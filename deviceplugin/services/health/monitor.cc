@@ -270,15 +270,6 @@ Verdict JudgeVfCount(const HealthSubject& subject, const Observation& seen) {
   return Bad(Name(subject) + " no longer has VFs: sriov_numvfs is 0, was " + std::to_string(had));
 }
 
-// `bad_from`: this state and worse ones are bad.
-Verdict JudgeRailOf(const HealthSubject& subject, const ObservedRail& rail, ObservedRail::State bad_from) {
-  using State = ObservedRail::State;
-  if (rail.state == State::kUnknown) return {Kind::kUnknown, {}, {}};
-  if (rail.state < bad_from) return {};
-  const std::string how = rail.state == State::kDead ? " reaches nothing" : " has faults to most peers";
-  return Bad("the rail of " + Name(subject) + how + (rail.because.empty() ? "" : ": " + rail.because));
-}
-
 Verdict JudgeDrain(const HealthSubject& subject, const Drain& drain) {
   const std::string why = drain.reason.empty() ? "" : ": " + drain.reason;
   return Bad(Name(subject) + " is drained" + why + " (railctl undrain " + drain.name + ")");
@@ -304,10 +295,6 @@ Verdict Judge(HealthRule rule, const HealthSubject& subject, const Observation& 
       return seen.bound ? JudgeLink(subject, seen) : Verdict{Kind::kUnknown, {}, {}};
     case HealthRule::kRdmaPort:
       return seen.bound ? JudgePort(subject, seen) : Verdict{Kind::kUnknown, {}, {}};
-    case HealthRule::kUnreachable:
-      return seen.rail ? JudgeRailOf(subject, *seen.rail, ObservedRail::State::kDead) : Verdict{};
-    case HealthRule::kImpaired:
-      return seen.rail ? JudgeRailOf(subject, *seen.rail, ObservedRail::State::kImpaired) : Verdict{};
     case HealthRule::kVfCount:
       return JudgeVfCount(subject, seen);
     case HealthRule::kDevlink:

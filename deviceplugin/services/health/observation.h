@@ -56,16 +56,6 @@ struct ObservedCounter {
   std::uint64_t value = 0;
 };
 
-// The result of probes on a PF's rail.
-struct ObservedRail {
-  // kImpaired: some peers are reachable, but most have a fault.
-  enum class State : std::uint8_t { kUnknown, kAlive, kImpaired, kDead };
-  State state = State::kUnknown;
-  std::string because;  // with kImpaired and kDead, for people
-
-  bool operator==(const ObservedRail&) const = default;
-};
-
 struct Observation {
   bool present = true;               // the PCI function is there
   bool bound = true;                 // to a driver
@@ -75,21 +65,9 @@ struct Observation {
   // Counters that were read this time; missing ones are left out.
   std::vector<ObservedCounter> counters;
   std::vector<std::string> failed_reporters;  // devlink
-  std::optional<ObservedRail> rail;           // of a PF; nullopt: it is not probed
   std::optional<Drain> drained;               // by an operator
   std::string not_ready;                      // why; "": it is ready
 };
-
-}  // namespace railhead::health
-
-template <>
-struct railhead::Names<railhead::health::ObservedRail::State> {
-  using enum health::ObservedRail::State;
-  static constexpr std::array kAll = {std::pair{"unknown", kUnknown}, std::pair{"alive", kAlive},
-                                      std::pair{"impaired", kImpaired}, std::pair{"dead", kDead}};
-};
-
-namespace railhead::health {
 
 // Why a device is Unhealthy. `device` has the fault: the device itself or its PF.
 struct HealthReason {

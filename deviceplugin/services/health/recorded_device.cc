@@ -101,15 +101,6 @@ struct railhead::Shape<railhead::health::ObservedPort> {
 };
 
 template <>
-struct railhead::Shape<railhead::health::ObservedRail> {
-  using T = health::ObservedRail;
-  static void List(auto& f) {
-    f("state", &T::state, kRequiredField);
-    f("because", &T::because, kSparseField);
-  }
-};
-
-template <>
 struct railhead::Shape<railhead::health::LineDrain> {
   using T = health::LineDrain;
   static void List(auto& f) {
@@ -129,7 +120,7 @@ struct railhead::Shape<railhead::health::RecordedDevice> {
     // Names every member: a new member that is not recorded does not compile.
     [[maybe_unused]] const auto& [id, is_vf, pf_id, pf_name, vf_count, in_use, lost_vfs, lost_with_pf] =
         HealthSubject{};
-    [[maybe_unused]] const auto& [present, bound, link, port, numvfs, counters, reporters, rail, drained,
+    [[maybe_unused]] const auto& [present, bound, link, port, numvfs, counters, reporters, drained,
                                   not_ready] = Observation{};
     f.Part(&T::subject, [](auto& subject) {
       subject("pf", &HealthSubject::pf_id);
@@ -148,7 +139,7 @@ struct railhead::Shape<railhead::health::RecordedDevice> {
       seen.Form("numvfs", PartForm<&Observation::vf_count, int>{});
       seen.Form("counters", health::CountersForm{});
       seen("reporters", &Observation::failed_reporters);
-      seen.Form("rail", PartForm<&Observation::rail, health::ObservedRail>{});
+      seen.Foreign("rail");  // of earlier versions: probes no longer take a device out of use
       seen.Form("drained", PartForm<&Observation::drained, health::LineDrain>{});
       seen("notReady", &Observation::not_ready);
     });
@@ -194,8 +185,7 @@ OrderedJson DeviceDelta(const RecordedDevice& before, const RecordedDevice& now)
   RecordedDevice from = before;
   if (!from.seen.link) from.seen.link.emplace();
   if (!from.seen.port) from.seen.port.emplace();
-  // For rails and drains, a line has the whole part.
-  from.seen.rail.reset();
+  // For drains, a line has the whole part.
   from.seen.drained.reset();
   const OrderedJson base = ToJson(from);
   OrderedJson json = OrderedJson::object();

@@ -113,11 +113,6 @@ std::vector<const HealthRules*> RecordedRules(const Recording& recording) {
   return all;
 }
 
-// The input of these rules is recorded whether they are on or off.
-bool IsAlwaysRead(HealthRule rule) {
-  return rule == HealthRule::kUnreachable || rule == HealthRule::kImpaired || IsAlwaysOn(rule);
-}
-
 bool Asks(const HealthRules& rules, HealthRule rule, const std::string& counter) {
   const RuleSettings& settings = rules.Of(rule);
   if (!settings.enabled) return false;
@@ -151,7 +146,7 @@ std::vector<std::string> Missing(const Recording& recording, const HealthRules& 
   };
   std::vector<std::string> missing;
   for (const HealthRule rule : AllHealthRules()) {
-    if (IsAlwaysRead(rule)) continue;
+    if (IsAlwaysOn(rule)) continue;
     const std::string name(NameOf(rule));
     if (Asks(rules, rule, {}) && !was_asked(rule, {}))
       missing.push_back("rule " + name + " was off, at least for a time: its input was not read then");

@@ -97,8 +97,8 @@ void CheckRule(const RuleSettings& rule, const std::vector<std::string>& reporte
 const std::array<HealthRule, kHealthRuleCount>& AllHealthRules() {
   using R = HealthRule;
   static constexpr std::array<HealthRule, kHealthRuleCount> kAll = {
-      R::kLink,      R::kRdmaPort,   R::kGone,        R::kUnbound,  R::kVfCount, R::kAer,     R::kDevlink,
-      R::kErrorRate, R::kPauseStorm, R::kUnreachable, R::kImpaired, R::kDrained, R::kNotReady};
+      R::kLink,    R::kRdmaPort,  R::kGone,       R::kUnbound, R::kVfCount, R::kAer,
+      R::kDevlink, R::kErrorRate, R::kPauseStorm, R::kDrained, R::kNotReady};
   return kAll;
 }
 
@@ -124,26 +124,21 @@ std::array<RuleSettings, kHealthRuleCount> DefaultRules() {
                                  {"link_downed", 2, seconds(600)},
                                  {"carrier_down_count", 2, seconds(600)},
                                  {"local_link_integrity_errors", 0, seconds(600)},
-                                 {"excessive_buffer_overrun_errors", 0, seconds(600)},
-                                 {"port_xmit_discards", 6000, seconds(60)}}};
+                                 {"excessive_buffer_overrun_errors", 0, seconds(600)}}};
+  // Off by default: what others send can bring a host to pause the fabric. Alerts report it.
   of(HealthRule::kPauseStorm) = {
-      true,
+      false,
       seconds(0),
       seconds(60),
       {{"tx_pause_storm_error_events", 0, seconds(600)}, {"tx_pause_storm_warning_events", 5, seconds(600)}}};
-  // Off by default: one switch that drops only probes would take the rails of a whole cluster. railheadd
-  // confirms probes before this rule sees them. A rail that is reachable again must stay so for some rounds.
-  of(HealthRule::kUnreachable) = {false, seconds(0), seconds(120), {}};
-  // Off for the same reason. Loss may pass.
-  of(HealthRule::kImpaired) = {false, seconds(60), seconds(120), {}};
   of(HealthRule::kDrained) = {true, seconds(0), seconds(0), {}};
   of(HealthRule::kNotReady) = {true, seconds(0), seconds(0), {}};
   return rules;
 }
 
-HealthRules ReadHealthRules(JsonReader& parent) {
+HealthRules ReadHealthRules(JsonReader& parent, UnknownFields unknown) {
   HealthRules rules;
-  record::ReadField(parent, "health", rules, {}, true);
+  record::ReadField(parent, "health", rules, {}, unknown == UnknownFields::kRefuse);
   return rules;
 }
 

@@ -18,25 +18,24 @@
 
 #include "netns/json/json_reader.h"
 #include "netns/json/record.h"
+#include "netns/json/record_io.h"
 
 namespace railhead::health {
 
 enum class HealthRule : std::uint8_t {
-  kLink,         // no carrier, or a PF that is administratively down
-  kRdmaPort,     // the RDMA port is not ACTIVE
-  kGone,         // the PCI function is not there
-  kUnbound,      // no driver is bound
-  kVfCount,      // the PF has lost its VFs
-  kAer,          // PCIe advanced error reporting
-  kDevlink,      // a health reporter of the driver is in state error
-  kErrorRate,    // counters of the port
-  kPauseStorm,   // ethtool statistics of the PF
-  kUnreachable,  // probes reach nothing on the PF's rail (services/reachability); off unless switched on
-  kImpaired,     // probes find a fault to most peers: the fault is here; off unless switched on
-  kDrained,      // taken out of use by an operator (drains.h); cannot be switched off
-  kNotReady,     // withheld because of one of Railhead's own records; cannot be switched off
+  kLink,        // no carrier, or a PF that is administratively down
+  kRdmaPort,    // the RDMA port is not ACTIVE
+  kGone,        // the PCI function is not there
+  kUnbound,     // no driver is bound
+  kVfCount,     // the PF has lost its VFs
+  kAer,         // PCIe advanced error reporting
+  kDevlink,     // a health reporter of the driver is in state error
+  kErrorRate,   // counters of the port
+  kPauseStorm,  // ethtool statistics of the PF; off unless switched on
+  kDrained,     // taken out of use by an operator (drains.h); cannot be switched off
+  kNotReady,    // withheld because of one of Railhead's own records; cannot be switched off
 };
-inline constexpr std::size_t kHealthRuleCount = 13;
+inline constexpr std::size_t kHealthRuleCount = 11;
 
 }  // namespace railhead::health
 
@@ -53,8 +52,6 @@ struct railhead::Names<railhead::health::HealthRule> {
                                       std::pair{"devlink", Rule::kDevlink},
                                       std::pair{"errorRate", Rule::kErrorRate},
                                       std::pair{"pauseStorm", Rule::kPauseStorm},
-                                      std::pair{"unreachable", Rule::kUnreachable},
-                                      std::pair{"impaired", Rule::kImpaired},
                                       std::pair{"drained", Rule::kDrained},
                                       std::pair{"notReady", Rule::kNotReady}};
 };
@@ -109,9 +106,9 @@ struct HealthRules {
   bool operator==(const HealthRules&) const = default;
 };
 
-// Reads the object `health` of `parent`: its fields are in rules_shape.h. Wrong values and unknown keys make
-// `parent`'s document fail.
-HealthRules ReadHealthRules(JsonReader& parent);
+// Reads the object `health` of `parent`: its fields are in rules_shape.h. Wrong values make `parent`'s
+// document fail, and so do unknown keys of what people write.
+HealthRules ReadHealthRules(JsonReader& parent, UnknownFields unknown);
 
 // Of Fabric::health, "" for the defaults; `what` names the fabric's file in errors. `all` gets all errors,
 // the result has the first.

@@ -21,6 +21,9 @@
 
 namespace railhead::health {
 
+inline constexpr const char* kProbesReport =
+    "remove it: probes only report (docs/operate/node-status.md says how to act on what they say)";
+
 inline constexpr FieldRules kUpToAnHour{.min = 1, .max = 3600};
 inline constexpr FieldRules kUpToADay{.min = 0, .max = 86400};
 
@@ -119,6 +122,8 @@ struct railhead::Shape<railhead::health::HealthRules> {
       (ListRule<static_cast<health::HealthRule>(i)>(f), ...);
     }
     (std::make_index_sequence<health::kHealthRuleCount>{});
+    f.Gone("unreachable", health::kProbesReport);
+    f.Gone("impaired", health::kProbesReport);
   }
 
  private:

@@ -73,7 +73,7 @@ inline constexpr FieldRules kHealthWord{
 
 // The fields of the state file, which railctl prints, too.
 //
-// Readers ignore unknown fields, and reasons with a later version's rules: this version cannot tell when
+// Readers ignore unknown fields, and reasons with another version's rules: this version cannot tell when
 // those end.
 template <>
 struct railhead::Shape<railhead::health::HealthReason> {

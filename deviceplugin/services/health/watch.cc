@@ -183,7 +183,6 @@ void HealthWatch::ObserveOne(const HealthSubject& subject, HealthTime now, Healt
   if (!seen) return recorder_.Miss(subject);
   // Between two readings of the counters, their problems are unknown.
   if (counters) ReportProblems(subject.id, ProblemKind::kCounters, std::move(of_counters), tick);
-  if (rails_ && !subject.is_vf) seen->rail = rails_(subject.id);
   if (const Drain* drain = drains_.Find(subject.id)) seen->drained = *drain;
   seen->not_ready = NotReady(subject);
   recorder_.Observe(subject, *seen);

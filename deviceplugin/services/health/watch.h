@@ -47,8 +47,6 @@ class HealthWatch {
  public:
   // Whether a pod has the device with this id.
   using InUse = std::function<bool(const std::string&)>;
-  // The result of probes on the rail of a PF, by the PF's id; nullopt: it is not probed.
-  using RailSeen = std::function<std::optional<ObservedRail>(const std::string&)>;
 
   // Reads the state of an earlier process. `source` may be nullptr.
   HealthWatch(Root root, HealthRules rules, std::unique_ptr<DriverSource> source,
@@ -58,8 +56,6 @@ class HealthWatch {
   HealthTick Tick(const std::vector<inventory::NicFunction>& functions, const InUse& in_use, HealthTime now);
   // Takes effect with the next tick.
   void SetRules(HealthRules rules);
-  // Call it before the first tick. Without it no rail is probed.
-  void SetRails(RailSeen rails) { rails_ = std::move(rails); }
   // The next tick reads everything.
   void ReadAllNow() { read_all_now_ = true; }
   [[nodiscard]] const HealthRules& rules() const { return rules_; }
@@ -98,7 +94,6 @@ class HealthWatch {
   const Root root_;
   HealthRules rules_;
   const std::unique_ptr<DriverSource> source_;
-  RailSeen rails_;
   HealthProbe probe_;
   DrainList drains_;
   UnreadyDevices unready_;

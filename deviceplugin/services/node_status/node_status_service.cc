@@ -123,8 +123,9 @@ std::optional<NodeStatusUpdate> NodeStatusService::Collect() {
   if (!rails) return std::nullopt;
   update.status.rails = std::move(*rails);
   update.status.in_pods = InPods();
-  const bool wanted = settings_.taint && WantsTaint(*settings_.taint, update.status.rails);
-  update.status.may_taint = sources_.may_taint(wanted);
+  for (RailState& rail : update.status.rails) {
+    if (sources_.unreachable) rail.unreachable = sources_.unreachable(rail.rail);
+  }
   if (sources_.fabric_refused) update.status.fabric_refused = sources_.fabric_refused();
   return update;
 }

@@ -88,7 +88,8 @@ class NodeStatusService {
   struct Sources {
     std::function<std::vector<health::DeviceHealth>()> health;
     std::function<bool()> is_standby;  // a newer railheadd reports instead
-    std::function<bool(bool wanted)> may_taint;
+    // Why probes on this rail reach nothing, "" if they do; may be empty.
+    std::function<std::string(const std::string& rail)> unreachable;
     std::function<std::string()> fabric_refused;  // as NodeStatus has it; may be empty
   };
 

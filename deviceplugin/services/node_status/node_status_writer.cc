@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <cstdio>
+#include <iterator>
 #include <nlohmann/json.hpp>
 #include <utility>
 
@@ -41,8 +42,7 @@ NodeStatusOutcome NodeStatusWriter::Step(const NodeStatus& status, Steady now, S
   const bool beat = !beat_ || now >= *beat_;
   if (settings_.taint) {
     const bool wanted = WantsTaint(*settings_.taint, status.rails);
-    const bool waits = wanted && !status.may_taint && tainted_ != true;
-    if (!waits && (tainted_ != wanted || (beat && settings_.taint->wanted)))
+    if (tainted_ != wanted || (beat && settings_.taint->wanted))
       Note(SettleTaint(wanted, &outcome), &outcome);
   }
   if (settings_.node_condition) {
@@ -64,10 +64,12 @@ NodeStatusOutcome NodeStatusWriter::Step(const NodeStatus& status, Steady now, S
 void NodeStatusWriter::QueueEvents(const NodeStatus& status, Steady now) {
   if (!settings_.events) return;
   const auto before = std::exchange(devices_, status.devices);
+  const auto rails = std::exchange(rails_, status.rails);
   const std::string refused = std::exchange(fabric_refused_, status.fabric_refused);
   // After a start it is unknown which events the cluster has.
   if (!before) return;
   auto events = EventsBetween(*before, status);
+  std::ranges::move(EventsOfProbes(rails, status.rails), std::back_inserter(events));
   if (!status.fabric_refused.empty() && status.fabric_refused != refused)
     events.push_back(EventOfRefusedFabric(status.fabric_refused));
   for (HealthEvent& event : events) {
@@ -329,6 +331,24 @@ std::vector<HealthEvent> EventsBetween(const std::vector<health::DeviceHealth>& 
       events.push_back(EventOfPod(device, pod->second));
     if (IsItsOwn(device.healthy ? *was->second : device))
       events.push_back(EventOf(device, NameOnNode(device)));
+  }
+  return events;
+}
+
+std::vector<HealthEvent> EventsOfProbes(const std::vector<RailState>& before,
+                                        const std::vector<RailState>& now) {
+  std::vector<HealthEvent> events;
+  for (const RailState& rail : now) {
+    const auto old = std::ranges::find(before, rail.rail, &RailState::rail);
+    const bool bad = !rail.unreachable.empty();
+    const bool was_bad = old != before.end() && !old->unreachable.empty();
+    if (bad == was_bad) continue;
+    HealthEvent event;
+    event.warning = bad;
+    event.reason = bad ? "RailUnreachable" : "RailReachable";
+    event.message = rail.rail + ": " + (bad ? rail.unreachable : "probes reach others again");
+    if (event.message.size() > kMostText) event.message = event.message.substr(0, kMostText) + "...";
+    events.push_back(std::move(event));
   }
   return events;
 }

@@ -37,7 +37,7 @@ struct HealthEvent {
   std::string pod;
   std::string uid;
   bool warning = false;
-  std::string reason;  // RailDeviceUnhealthy, RailDeviceHealthy
+  std::string reason;  // RailDeviceUnhealthy, RailDeviceHealthy, RailUnreachable, RailReachable
   std::string message;
 
   bool operator==(const HealthEvent&) const = default;
@@ -48,6 +48,10 @@ struct HealthEvent {
 // each VF with a fault of its own. New devices cause no event.
 std::vector<HealthEvent> EventsBetween(const std::vector<health::DeviceHealth>& before,
                                        const NodeStatus& now);
+
+// The node's events for rails that became unreachable, or reachable again.
+std::vector<HealthEvent> EventsOfProbes(const std::vector<RailState>& before,
+                                        const std::vector<RailState>& now);
 
 // The node's event for a changed fabric that is refused.
 HealthEvent EventOfRefusedFabric(const std::string& why);
@@ -167,6 +171,7 @@ class NodeStatusWriter {
   std::optional<bool> tainted_;
   std::optional<Steady> beat_;  // the next one; nullopt: now
   std::optional<std::vector<health::DeviceHealth>> devices_;
+  std::vector<RailState> rails_;
   std::string fabric_refused_;
   EventGate gate_;
   std::deque<HealthEvent> events_;

@@ -11,7 +11,6 @@ namespace {
 
 // kubectl shows it on one line.
 constexpr std::size_t kMostMessage = 1000;
-constexpr int kMostNodes = 1'000'000;
 
 const health::DeviceHealth* FindHealth(const std::vector<health::DeviceHealth>& devices,
                                        const std::string& id) {
@@ -61,17 +60,26 @@ int HealthyRails(const std::vector<RailState>& rails) {
 RailsCondition ConditionOf(const std::vector<RailState>& rails) {
   std::vector<std::string> whys;
   bool only_drained = true;
+  int unreachable = 0;
   for (const RailState& rail : rails) {
-    if (rail.healthy) continue;
-    whys.push_back(DescribeUnhealthy(rail));
-    only_drained = only_drained && OnlyDrained(rail);
+    if (!rail.healthy) {
+      whys.push_back(DescribeUnhealthy(rail));
+      only_drained = only_drained && OnlyDrained(rail);
+    } else if (!rail.unreachable.empty()) {
+      whys.push_back(rail.rail + ": " + rail.unreachable);
+      ++unreachable;
+    }
   }
   const std::string all = std::to_string(rails.size());
   if (whys.empty()) return {true, "AllRailsHealthy", "all " + all + " rails are healthy"};
-  std::string message =
-      std::to_string(HealthyRails(rails)) + " of " + all + " rails are healthy; " + Join(whys, "; ");
+  std::string message = std::to_string(HealthyRails(rails)) + " of " + all + " rails are healthy";
+  if (unreachable > 0) message += ", " + std::to_string(unreachable) + " of them unreachable";
+  message += "; " + Join(whys, "; ");
   if (message.size() > kMostMessage) message = message.substr(0, kMostMessage) + "...";
-  return {false, only_drained ? "RailsDrained" : "RailsUnhealthy", std::move(message)};
+  const char* const reason = !only_drained     ? "RailsUnhealthy"
+                             : unreachable > 0 ? "RailsUnreachable"
+                                               : "RailsDrained";
+  return {false, reason, std::move(message)};
 }
 
 bool WantsTaint(const TaintSettings& settings, const std::vector<RailState>& rails) {
@@ -106,27 +114,6 @@ std::optional<nlohmann::json> ChangedTaints(const nlohmann::json& taints, const 
 
 bool HasRailsTaint(const nlohmann::json& taints) {
   return taints.is_array() && std::ranges::any_of(taints, IsOurs);
-}
-
-void MaxUnavailableForm::Read(const JsonValue& json, NodeStatusSettings& settings) {
-  if (json.raw()->is_number_integer()) {
-    if (const auto nodes = json.Int(1, kMostNodes)) settings.max_unavailable = {static_cast<int>(*nodes), 0};
-    return;
-  }
-  const std::string text = json.raw()->is_string() ? json.raw()->get<std::string>() : "";
-  const auto percent = text.ends_with('%') ? ParseInt(text.substr(0, text.size() - 1)) : std::nullopt;
-  if (!percent || *percent < 1 || *percent > 100) {
-    return json.Fail("is neither a number of nodes nor a percentage",
-                     R"(for example 5, or "10%"; 1 to 100 %)");
-  }
-  settings.max_unavailable = {0, static_cast<int>(*percent)};
-}
-
-nlohmann::ordered_json MaxUnavailableForm::Schema() {
-  return {{"anyOf",
-           {{{"type", "integer"}, {"minimum", 1}, {"maximum", kMostNodes}},
-            {{"type", "string"}, {"pattern", "^[0-9]+%$"}}}},
-          {"default", std::to_string(MaxUnavailable().percent) + "%"}};
 }
 
 Result<NodeStatusSettings> ParseNodeStatusSettings(const std::string& text, const std::string& what,

@@ -1,7 +1,8 @@
 // NodeStatus: what the cluster sees of this node's rails.
 //
 // A rail is healthy when its PF exists and no health rule is active on it. A single unhealthy VF does not
-// affect the rail: it is only reported to kubelet. Threads: pure functions over values.
+// affect the rail: it is only reported to kubelet. A rail on which probes reach nothing is reported, and no
+// more: packets of others must not take it out of use. Threads: pure functions over values.
 #pragma once
 
 #include <array>
@@ -14,7 +15,6 @@
 #include <vector>
 
 #include "deviceplugin/services/health/observation.h"
-#include "deviceplugin/services/node_status/disruption_budget.h"
 #include "deviceplugin/support/kubernetes/kube_api.h"
 #include "netns/base/result.h"
 #include "netns/json/json_reader.h"
@@ -26,8 +26,8 @@ namespace railhead::node_status {
 //
 // Threads: values. Errors: kInvalid and kMalformed with the JSON pointer.
 
-// As Kubernetes has them.
-enum class TaintEffect : std::uint8_t { kNoSchedule, kPreferNoSchedule, kNoExecute };
+// As Kubernetes has them, but for NoExecute: pods that run are never evicted.
+enum class TaintEffect : std::uint8_t { kNoSchedule, kPreferNoSchedule };
 
 struct TaintSettings {
   bool wanted = true;  // false: railheadd removes a taint that is there
@@ -41,18 +41,11 @@ struct NodeStatusSettings {
   bool node_condition = false;
   std::optional<TaintSettings> taint;
   bool events = false;
-  MaxUnavailable max_unavailable;
   KubeConfig kubernetes;
 
   // Whether the Kubernetes API is used at all.
   [[nodiscard]] bool Any() const { return node_condition || taint || events; }
   bool operator==(const NodeStatusSettings&) const = default;
-};
-
-// `maxUnavailable`, as Kubernetes' IntOrString: 5 or "10%".
-struct MaxUnavailableForm {
-  static void Read(const JsonValue& json, NodeStatusSettings& settings);
-  static nlohmann::ordered_json Schema();
 };
 
 }  // namespace railhead::node_status
@@ -61,8 +54,7 @@ template <>
 struct railhead::Names<railhead::node_status::TaintEffect> {
   using enum node_status::TaintEffect;
   static constexpr std::array kAll = {std::pair{"NoSchedule", kNoSchedule},
-                                      std::pair{"PreferNoSchedule", kPreferNoSchedule},
-                                      std::pair{"NoExecute", kNoExecute}};
+                                      std::pair{"PreferNoSchedule", kPreferNoSchedule}};
 };
 
 template <>
@@ -82,8 +74,8 @@ struct railhead::Shape<railhead::node_status::NodeStatusSettings> {
     f("nodeCondition", &T::node_condition);
     f("taint", &T::taint);
     f("events", &T::events);
-    f.Form("maxUnavailable", node_status::MaxUnavailableForm{});
     f("kubernetes", &T::kubernetes);
+    f.Gone("maxUnavailable", "remove it: the taint follows this node's own faults only");
   }
 };
 
@@ -99,6 +91,7 @@ struct RailState {
   std::string pf;  // its network device, or address; "": the node has none for it
   bool healthy = false;
   std::vector<health::HealthReason> reasons;
+  std::string unreachable;  // why, as probes have it; "": they reach others, or there are none
 
   bool operator==(const RailState&) const = default;
 };
@@ -118,7 +111,6 @@ struct NodeStatus {
   std::vector<RailState> rails;  // in the fabric's order
   std::vector<health::DeviceHealth> devices;
   std::map<std::string, PodDevice> in_pods;  // by device
-  bool may_taint = true;                     // disruption_budget.h
   std::string fabric_refused;                // why a changed fabric is not in force; "": it is
 };
 
@@ -132,7 +124,7 @@ int HealthyRails(const std::vector<RailState>& rails);
 // The node's condition RailsReady.
 struct RailsCondition {
   bool ready = true;
-  std::string reason;   // for programs: AllRailsHealthy, RailsDrained, RailsUnhealthy
+  std::string reason;   // for programs: AllRailsHealthy, RailsDrained, RailsUnreachable, RailsUnhealthy
   std::string message;  // for people
 
   bool operator==(const RailsCondition&) const = default;

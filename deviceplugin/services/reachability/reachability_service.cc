@@ -229,11 +229,13 @@ void LogPod(Log* log, const PodReachability& pod, ReachabilityState before) {
 
 Result<std::unique_ptr<ReachabilityWatch>> StartReachabilityWatch(const Root& root, Kernel& kernel,
                                                                   const std::string& keys_path,
-                                                                  RailVerdicts* rails, Log* log) {
+                                                                  RailVerdicts* rails,
+                                                                  std::function<void()> changed, Log* log) {
   ReachabilityWatch::Calls calls;
-  calls.round_done = [rails, log](const ReachabilityReport& before, const ReachabilityReport& now) {
-    rails->Update(now);
+  calls.round_done = [rails, changed = std::move(changed), log](const ReachabilityReport& before,
+                                                                const ReachabilityReport& now) {
     LogReachability(log, before, now);
+    if (rails->Update(now, RailVerdicts::Clock::now())) changed();
   };
   calls.failed = [log](const std::string& what, const Error& error) {
     log->Warning("probing failed; reachability may be out of date", error, {{"what", what}});
@@ -281,47 +283,52 @@ bool MostAreFaulty(const std::vector<PeerReachability>& peers) {
   return faulty >= kFewestFaulty && faulty > well;
 }
 
-health::ObservedRail VerdictOn(const RailReachability& rail) {
-  using State = health::ObservedRail::State;
-  if (!rail.probed || rail.state == ReachabilityState::kUnknown) return {};
-  if (rail.state == ReachabilityState::kDead) return {State::kDead, rail.because};
-  if (MostAreFaulty(rail.peers)) return {State::kImpaired, rail.because};
-  return {State::kAlive, {}};
+enum class Verdict : std::uint8_t { kUnknown, kWell, kImpaired, kDead };
+
+Verdict VerdictOn(const RailReachability& rail) {
+  if (!rail.probed || rail.state == ReachabilityState::kUnknown) return Verdict::kUnknown;
+  if (rail.state == ReachabilityState::kDead) return Verdict::kDead;
+  return MostAreFaulty(rail.peers) ? Verdict::kImpaired : Verdict::kWell;
 }
 
-// Of two rails of one PF: the PF goes out of use only when both are faulty.
-health::ObservedRail Better(health::ObservedRail a, health::ObservedRail b) {
-  using State = health::ObservedRail::State;
-  for (const State state : {State::kAlive, State::kUnknown}) {
-    if (a.state == state) return a;
-    if (b.state == state) return b;
-  }
-  return {std::min(a.state, b.state), a.because + "; " + b.because};
+std::string Describe(Verdict verdict, const std::string& because) {
+  const char* const how =
+      verdict == Verdict::kDead ? "probes reach nothing" : "probes find faults to most peers";
+  return how + (because.empty() ? "" : ": " + because);
 }
 
 }  // namespace
 
-void RailVerdicts::Update(const ReachabilityReport& report) {
-  std::map<std::string, health::ObservedRail> rails;
-  for (const RailReachability& rail : report.rails) {
-    if (rail.device.empty()) continue;
-    const auto [at, first] = rails.try_emplace(rail.device, VerdictOn(rail));
-    if (!first) at->second = Better(std::move(at->second), VerdictOn(rail));
+bool RailVerdicts::Update(const ReachabilityReport& report, Clock::time_point now) {
+  bool changed = false;
+  const std::lock_guard lock(mutex_);
+  std::map<std::string, Rail> rails;
+  for (const RailReachability& seen : report.rails) {
+    Rail rail = rails_[seen.rail];
+    const std::string before = rail.fault;
+    const Verdict verdict = VerdictOn(seen);
+    // What is not known proves neither.
+    if (verdict != Verdict::kWell) rail.well_since.reset();
+    if (verdict != Verdict::kImpaired) rail.impaired_since.reset();
+    if (verdict == Verdict::kWell && !rail.well_since) rail.well_since = now;
+    if (verdict == Verdict::kImpaired && !rail.impaired_since) rail.impaired_since = now;
+    if (rail.well_since && now - *rail.well_since >= kWellAfter) rail.fault.clear();
+    const bool is_bad =
+        verdict == Verdict::kDead || (rail.impaired_since && now - *rail.impaired_since >= kImpairedAfter);
+    if (is_bad && rail.fault.empty()) rail.fault = Describe(verdict, seen.because);
+    changed = changed || rail.fault != before;
+    rails[seen.rail] = std::move(rail);
   }
-  const std::lock_guard lock(mutex_);
+  // A rail that is no longer probed has no fault.
+  for (const auto& [name, rail] : rails_) changed = changed || (!rail.fault.empty() && !rails.contains(name));
   rails_ = std::move(rails);
+  return changed;
 }
 
-std::optional<health::ObservedRail> RailVerdicts::Of(const std::string& pf) const {
+std::string RailVerdicts::FaultOf(const std::string& rail) const {
   const std::lock_guard lock(mutex_);
-  const auto found = rails_.find(pf);
-  if (found == rails_.end()) return std::nullopt;
-  return found->second;
-}
-
-bool RailVerdicts::AnyIs(const std::function<bool(const health::ObservedRail&)>& such) const {
-  const std::lock_guard lock(mutex_);
-  return std::ranges::any_of(rails_, [&](const auto& rail) { return such(rail.second); });
+  const auto found = rails_.find(rail);
+  return found == rails_.end() ? "" : found->second.fault;
 }
 
 }  // namespace railhead::reachability

@@ -1,7 +1,8 @@
-// Reachability in railheadd: log, metrics, and the verdicts for health.
+// Reachability in railheadd: log, metrics, and the verdicts for the node status.
 // Threads: as Log and Exposition.
 #pragma once
 
+#include <chrono>
 #include <functional>
 #include <map>
 #include <memory>
@@ -9,7 +10,6 @@
 #include <optional>
 #include <string>
 
-#include "deviceplugin/services/health/observation.h"
 #include "deviceplugin/services/reachability/reachability_report.h"
 #include "deviceplugin/services/reachability/reachability_watch.h"
 #include "deviceplugin/support/log/log.h"
@@ -20,30 +20,43 @@
 
 namespace railhead::reachability {
 
-// The latest verdict on each PF's rail, from the probing thread to the health thread.
+// Which rails probes say are at fault, from the probing thread to the node status.
 //
 // A rail is dead when it was probed and neither gateway nor peers answer. A rail is impaired when most
 // answering peers are faulty (lossy, paths, MTU, one way). The fault is then more likely here than at each of
 // them. Silent peers do not count, since they may be off. A rail that cannot be probed (no carrier, an
-// address conflict) is unknown: other health rules see that. A PF of several rails gets the verdict of its
-// best rail. Threads: thread-safe.
+// address conflict) is unknown: what was said of it stands, and health rules see why.
+// A dead rail counts at once, for probes were confirmed. Loss may pass: an impaired rail counts after
+// kImpairedAfter. A rail that is well again must stay so for kWellAfter, so that the cluster's API is not
+// asked to write each round. Threads: thread-safe.
 
 class RailVerdicts {
  public:
-  void Update(const ReachabilityReport& report);
-  // nullopt: no rail of this PF is probed.
-  [[nodiscard]] std::optional<health::ObservedRail> Of(const std::string& pf) const;
-  [[nodiscard]] bool AnyIs(const std::function<bool(const health::ObservedRail&)>& such) const;
+  using Clock = std::chrono::steady_clock;
+  static constexpr std::chrono::seconds kImpairedAfter{60};
+  static constexpr std::chrono::seconds kWellAfter{120};
+
+  // True when a rail's fault came or went.
+  bool Update(const ReachabilityReport& report, Clock::time_point now);
+  // Why this rail is at fault, for people; "": it is not, or is not probed.
+  [[nodiscard]] std::string FaultOf(const std::string& rail) const;
 
  private:
+  struct Rail {
+    std::string fault;  // that counts
+    std::optional<Clock::time_point> impaired_since;
+    std::optional<Clock::time_point> well_since;
+  };
+
   mutable std::mutex mutex_;
-  std::map<std::string, health::ObservedRail> rails_;  // by the PF's PCI address
+  std::map<std::string, Rail> rails_;
 };
 
-// `rails` and `log` are borrowed.
+// `rails` and `log` are borrowed. `changed` is called after a rail's fault came or went.
 Result<std::unique_ptr<ReachabilityWatch>> StartReachabilityWatch(const Root& root, Kernel& kernel,
                                                                   const std::string& keys_path,
-                                                                  RailVerdicts* rails, Log* log);
+                                                                  RailVerdicts* rails,
+                                                                  std::function<void()> changed, Log* log);
 
 // Logs the differences between two reports: rails, gateways and pods one by one, peers in one line per rail.
 void LogReachability(Log* log, const ReachabilityReport& before, const ReachabilityReport& now);

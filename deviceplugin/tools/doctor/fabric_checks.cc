@@ -190,16 +190,6 @@ std::string HowToAnswerAlone(const std::string& netdev) {
          Key(netdev, "arp_announce=2");
 }
 
-// Health rules by which probe results take a rail out of use.
-bool ProbesDecide(const std::string& health) {
-  const auto rules = nlohmann::json::parse(health, nullptr, false);
-  const auto is_on = [&](const char* rule) {
-    const auto at = rules.is_object() ? rules.find(rule) : rules.end();
-    return at != rules.end() && *at != nlohmann::json(false);
-  };
-  return is_on("unreachable") || is_on("impaired");
-}
-
 }  // namespace
 
 Verdict CheckMtu(const NodeFacts& facts) {
@@ -262,16 +252,10 @@ Verdict CheckProbes(const NodeFacts& facts) {
     return verdict.Ok("the rails are not probed");
   if (!facts.probes_signed) return verdict.Skip(facts.probes_signed.why());
   if (*facts.probes_signed) return verdict.Ok("only signed probes count");
-  const std::string fix =
+  return verdict.Note(
+      "probes are not signed: pods can forge them, and so what is said of rails",
       "the same keys on every node, in /etc/railhead/probe-keys or the Secret railhead-probe-keys: "
-      "docs/operate/reachability.md";
-  if (!ProbesDecide(facts.fabric->health))
-    return verdict.Note("probes are not signed: pods can forge them", fix);
-  return verdict.Warn(
-      "probes are not signed: a pod that forges them has healthy rails taken out of use, since health has "
-      "the "
-      "rule unreachable or impaired",
-      fix);
+      "docs/operate/reachability.md");
 }
 
 }  // namespace railhead::doctor

@@ -23,7 +23,7 @@ write_fabric() {
             reachability: { intervalSeconds: 1, podSeconds: 1, paths: 2 },
             health: { intervalSeconds: 1, vfSeconds: 1, counterSeconds: 1,
                 errorRate: { upAfter: 2, counters: { carrier_down_count: false, rx_crc_errors: { limit: 100, seconds: 5 } } },
-                link: { downAfter: 1, upAfter: 2 }, unreachable: { enabled: true, upAfter: 2 } } }'
+                link: { downAfter: 1, upAfter: 2 } } }'
 }
 # at_node1 COMMAND...: in its namespace, with files of its own.
 at_node1() { ip netns exec node1 /tmp/node1/enter "$@"; }
@@ -201,11 +201,11 @@ rows+=('| another host has the address that a pod is to get | `railctl ipam list
 times+=('by ADD itself')
 pod_mac=$(ip -n p -j link show net1 | jq -r '.[0].address')
 
-fault 'the port of rail0 is in the VLAN of rail1' of_another_rail of_its_own rail0 probes \
-    reachability 'in VLAN 200 the gateway of rail1 answers' health 'reaches nothing'
-fault 'the port of rail0 is untagged' untagged tagged rail0 probes \
-    reachability 'its gateway answers without a VLAN' health 'reaches nothing'
-fault 'the cables of rail0 and rail1 have changed places' change_places change_places 'rail0 and rail1' probes \
+fault 'the port of rail0 is in the VLAN of rail1' of_another_rail of_its_own nothing '' \
+    reachability 'in VLAN 200 the gateway of rail1 answers'
+fault 'the port of rail0 is untagged' untagged tagged nothing '' \
+    reachability 'its gateway answers without a VLAN'
+fault 'the cables of rail0 and rail1 have changed places' change_places change_places nothing '' \
     lldp 'wrong: swapped with rail1' lldp 'wrong: swapped with rail0' reachability 'in VLAN 200 the gateway of rail1 answers' reachability 'in VLAN 100 the gateway of rail0 answers'
 fault 'what node1 sends to node0 is lost' drop_of_node1 drop_nothing nothing '' reachability 'silent: node1' 'reachability at node1' 'oneWay: node0'
 fault 'MTU black hole: no more than 1,300 bytes to node1' narrow wide nothing '' reachability 'mtu: node1'

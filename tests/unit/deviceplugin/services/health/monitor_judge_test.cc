@@ -39,44 +39,6 @@ TEST(JudgeTest, Link) {
   }
 }
 
-TEST(JudgeTest, Impaired) {
-  using State = health::ObservedRail::State;
-  health::Observation seen = GoodPf();
-  EXPECT_EQ(KindOf(health::HealthRule::kImpaired, Pf(), seen), Kind::kGood) << "nobody probes it";
-  seen.rail = health::ObservedRail{State::kUnknown, ""};
-  EXPECT_EQ(KindOf(health::HealthRule::kImpaired, Pf(), seen), Kind::kUnknown);
-  seen.rail = health::ObservedRail{State::kAlive, ""};
-  EXPECT_EQ(KindOf(health::HealthRule::kImpaired, Pf(), seen), Kind::kGood);
-  seen.rail = health::ObservedRail{State::kImpaired, "mtu: gpu-002, gpu-003"};
-  EXPECT_EQ(KindOf(health::HealthRule::kUnreachable, Pf(), seen), Kind::kGood) << "something is reached";
-  const health::Verdict impaired = Judge(health::HealthRule::kImpaired, Pf(), seen);
-  EXPECT_EQ(impaired.kind, Kind::kBad);
-  EXPECT_EQ(impaired.text,
-            "the rail of PF pf0 (0000:43:00.0) has faults to most peers: mtu: gpu-002, gpu-003");
-  seen.rail->state = State::kDead;
-  EXPECT_EQ(KindOf(health::HealthRule::kImpaired, Pf(), seen), Kind::kBad)
-      << "whoever is out of use must not come back by dying";
-}
-
-TEST(JudgeTest, Unreachable) {
-  using State = health::ObservedRail::State;
-  health::Observation seen = GoodPf();
-  EXPECT_EQ(KindOf(health::HealthRule::kUnreachable, Pf(), seen), Kind::kGood) << "nobody probes it";
-  seen.rail = health::ObservedRail{State::kUnknown, ""};
-  EXPECT_EQ(KindOf(health::HealthRule::kUnreachable, Pf(), seen), Kind::kUnknown);
-  seen.rail = health::ObservedRail{State::kAlive, ""};
-  EXPECT_EQ(KindOf(health::HealthRule::kUnreachable, Pf(), seen), Kind::kGood);
-  seen.rail = health::ObservedRail{State::kDead, "gateway 10.0.0.254 does not answer"};
-  const health::Verdict dead = Judge(health::HealthRule::kUnreachable, Pf(), seen);
-  EXPECT_EQ(dead.kind, Kind::kBad);
-  EXPECT_EQ(dead.text,
-            "the rail of PF pf0 (0000:43:00.0) reaches nothing: gateway 10.0.0.254 does not answer");
-  seen.present = false;
-  EXPECT_EQ(KindOf(health::HealthRule::kUnreachable, Pf(), seen), Kind::kUnknown);
-  for (const State state : {State::kUnknown, State::kAlive, State::kImpaired, State::kDead})
-    EXPECT_EQ(FromWord<State>(WordOf(state)), state);
-}
-
 // A VF, and a PF that is given out itself, wait for their pod administratively down.
 TEST(JudgeTest, WhatIsDownOnPurpose) {
   health::Observation vf = NoCarrier(GoodVf());

@@ -86,7 +86,6 @@ std::vector<Case> Cases() {
           rising(R::kErrorRate, "carrier_down_count", 10),
           rising(R::kErrorRate, "local_link_integrity_errors", 8),
           rising(R::kErrorRate, "excessive_buffer_overrun_errors", 8),
-          rising(R::kErrorRate, "port_xmit_discards", 6008),
           rising(R::kPauseStorm, "tx_pause_storm_error_events", 8),
           rising(R::kPauseStorm, "tx_pause_storm_warning_events", 13)};
 }
@@ -393,7 +392,7 @@ TEST(MonitorRestartTest, AWindowGoesOn) {
 }
 
 TEST(MonitorRestartTest, AClockThatWasSetBackEndsNothingEarly) {
-  health::HealthMonitor monitor{health::HealthRules()};
+  health::HealthMonitor monitor(Only(health::HealthRule::kPauseStorm));
   monitor.Restore(
       {Saved(Pf(), {Reason(health::HealthRule::kPauseStorm, kPf, 5000, "tx_pause_storm_error_events")})},
       At(0));

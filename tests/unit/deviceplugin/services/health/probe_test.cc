@@ -142,6 +142,7 @@ TEST_F(ProbeTest, Counters) {
   sysfs_.Write(std::string(kCounters) + "link_downed", "N/A (no PMA)\n");
   sysfs_.Write("/sys/class/net/pf0/carrier_down_count", "3\n");
   source_.statistics["pf0"] = {{"tx_pause_storm_error_events", 9}, {"rx_packets", 1}};
+  rules_.Of(health::HealthRule::kPauseStorm).enabled = true;
   const health::Observation seen = Read(Pf(), true);
   ASSERT_EQ(seen.counters.size(), 4U);
   const auto is = [&](std::size_t i, health::HealthRule rule, const std::string& name, std::uint64_t value) {
@@ -202,6 +203,7 @@ TEST_F(ProbeTest, ReportersOfOneDriver) {
 TEST_F(ProbeTest, ProblemsOfDriversAreReported) {
   source_.error = Error{ErrorCode::kPermission, "not allowed", "", 0};
   SetLink("pf0", "0");
+  rules_.Of(health::HealthRule::kPauseStorm).enabled = true;
   const health::Observation seen = Read(Pf(), true);
   EXPECT_FALSE(seen.link->carrier);
   ASSERT_EQ(problems_.size(), 2U);

@@ -12,7 +12,7 @@ using std::chrono::seconds;
 Result<health::HealthRules> Parse(const std::string& text) {
   const auto document = RH_TRY(JsonDocument::Parse(text, "config"));
   JsonReader reader = document.Root();
-  health::HealthRules rules = health::ReadHealthRules(reader);
+  health::HealthRules rules = health::ReadHealthRules(reader, UnknownFields::kRefuse);
   reader.Close();
   RH_TRY(reader.status());
   return rules;
@@ -35,8 +35,7 @@ TEST(HealthRulesTest, NothingSaidIsTheDefault) {
   EXPECT_EQ(Parse(R"({"health": {}})").value(), health::HealthRules());
   EXPECT_EQ(Parse(R"({"health": true})").value(), health::HealthRules());
   for (const health::HealthRule rule : health::AllHealthRules())
-    EXPECT_EQ(health::HealthRules().Of(rule).enabled,
-              rule != health::HealthRule::kUnreachable && rule != health::HealthRule::kImpaired)
+    EXPECT_EQ(health::HealthRules().Of(rule).enabled, rule != health::HealthRule::kPauseStorm)
         << NameOf(rule);
 }
 
@@ -59,8 +58,7 @@ TEST(HealthRulesTest, EachRuleIsSwitchedOffByItself) {
   for (const health::HealthRule rule : health::AllHealthRules())
     EXPECT_EQ(none.Of(rule).enabled, IsAlwaysOn(rule)) << "what is on record is no setting";
   EXPECT_TRUE(
-      Parse(R"({"health": {"unreachable": true}})").value().Of(health::HealthRule::kUnreachable).enabled);
-  EXPECT_TRUE(Parse(R"({"health": {"impaired": true}})").value().Of(health::HealthRule::kImpaired).enabled);
+      Parse(R"({"health": {"pauseStorm": true}})").value().Of(health::HealthRule::kPauseStorm).enabled);
   EXPECT_FALSE(Parse(R"({"health": {"drained": false}})"));
   EXPECT_EQ(FromWord<health::HealthRule>("Link"), std::nullopt);
 }
@@ -97,13 +95,15 @@ TEST(HealthRulesTest, CountersAreTunedAddedAndRemoved) {
   EXPECT_EQ(Find(rate, "link_downed"), nullptr);
   ASSERT_NE(Find(rate, "rnr_nak_retry_err"), nullptr);
   EXPECT_EQ(*Find(rate, "rnr_nak_retry_err"), (health::CounterLimit{"rnr_nak_retry_err", 0, seconds(600)}));
-  EXPECT_NE(Find(rate, "port_xmit_discards"), nullptr) << "the others stay";
+  EXPECT_NE(Find(rate, "link_error_recovery"), nullptr) << "the others stay";
 }
 
 TEST(HealthRulesTest, WhatIsWrongIsNamed) {
   const std::vector<std::pair<std::string, std::string>> wrong = {
       {R"({"health": 3})", "config: /health: is not an object"},
       {R"({"health": {"lnik": false}})", "config: /health/lnik: unknown field; did you mean 'link'?"},
+      {R"({"health": {"unreachable": true}})", "config: /health/unreachable: is no longer a setting"},
+      {R"({"health": {"impaired": {"upAfter": 1}}})", "config: /health/impaired: is no longer a setting"},
       {R"({"health": {"link": 3}})", "config: /health/link: is not an object"},
       {R"({"health": {"link": {"downAfter": -1}}})", "/health/link/downAfter: -1 is out of range"},
       {R"({"health": {"link": {"upAfter": 1.5}}})", "/health/link/upAfter: is not an integer"},

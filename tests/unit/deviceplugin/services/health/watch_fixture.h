@@ -35,7 +35,12 @@ class WatchTest : public ::testing::Test {
     sysfs_.AddVfs(kPf, 2);
     Restart();
   }
-  void Restart(const health::HealthRules& rules = health::HealthRules()) {
+  static health::HealthRules AllRules() {
+    health::HealthRules rules;
+    for (const health::HealthRule rule : health::AllHealthRules()) rules.Of(rule).enabled = true;
+    return rules;
+  }
+  void Restart(const health::HealthRules& rules = AllRules()) {
     watch_.reset();
     auto source = std::make_unique<FakeDriverSource>();
     source_ = source.get();

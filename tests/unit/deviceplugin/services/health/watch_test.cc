@@ -54,34 +54,6 @@ TEST_F(WatchTest, ACutCableAndItsRepair) {
   EXPECT_TRUE(state.history[1].healthy);
 }
 
-TEST_F(WatchTest, ADeadRailIsOutUntilProbesHaveBeenWellForLong) {
-  using State = health::ObservedRail::State;
-  State state = State::kAlive;
-  const auto rails = [&state](const std::string& pf) -> std::optional<health::ObservedRail> {
-    EXPECT_EQ(pf, kPf);
-    return health::ObservedRail{state, state == State::kDead ? "silent: node1" : ""};
-  };
-  health::HealthRules rules;
-  watch_->SetRails(rails);
-  state = State::kDead;
-  EXPECT_TRUE(Run(0, 60).empty()) << "off by default";
-  rules.Of(health::HealthRule::kUnreachable).enabled = true;
-  Restart(rules);
-  watch_->SetRails(rails);
-  EXPECT_EQ(Run(65, 70).size(), 3U) << "its VFs go with the PF";
-  EXPECT_EQ(watch_->Reasons(kVf).at(0).text,
-            "the rail of PF pf0 (0000:43:00.0) reaches nothing: silent: node1");
-  // Exactly two minutes of consecutive good rounds.
-  state = State::kAlive;
-  EXPECT_TRUE(Run(75, 180).empty());
-  state = State::kUnknown;
-  EXPECT_TRUE(Run(185, 900).empty()) << "what is not known is no proof";
-  state = State::kAlive;
-  EXPECT_TRUE(Run(905, 1020).empty());
-  EXPECT_EQ(Run(1025, 1025).size(), 3U);
-  EXPECT_TRUE(watch_->IsHealthy(kVf));
-}
-
 TEST_F(WatchTest, TheStateIsTakenUpAgain) {
   CutPf();
   Run(0, 10);
@@ -93,6 +65,19 @@ TEST_F(WatchTest, TheStateIsTakenUpAgain) {
   EXPECT_EQ(State(), before);
   RestorePf();
   EXPECT_EQ(Run(135, 200).size(), 3U);
+}
+
+// Of a version whose rules judged by probes.
+TEST_F(WatchTest, AFaultThatProbesFoundEnds) {
+  sysfs_.Write(kStatePath,
+               std::string(R"({"version": 1, "changes": [], "devices": [{"device": ")") + kPf +
+                   R"(", "pf": ")" + kPf + R"(", "vf": false, "state": "Unhealthy",
+      "since": "2026-03-01T12:00:00Z", "reasons": [{"rule": "unreachable", "device": ")" +
+                   kPf + R"(", "text": "the rail reaches nothing", "since": "2026-03-01T12:00:00Z"}]}]})");
+  Restart();
+  Run(0, 5);
+  EXPECT_TRUE(watch_->IsHealthy(kPf));
+  EXPECT_TRUE(watch_->IsHealthy(kVf));
 }
 
 TEST_F(WatchTest, ADamagedStateIsReportedAndWrittenAgain) {

@@ -78,21 +78,6 @@ class NodeStatusWriterTest : public ::testing::Test {
   std::size_t events_before_ = 0;
 };
 
-// Too many nodes are out of use; a taint from before stays.
-TEST_F(NodeStatusWriterTest, TheTaintWaitsForAPlaceInTheBudget) {
-  Begin();
-  status_.may_taint = false;
-  EXPECT_FALSE(Step(0, {Healthy("rail0"), Broken("rail1")}).problem);
-  EXPECT_EQ(Condition()["status"], "False") << "people are told all the same";
-  EXPECT_FALSE(node_status::HasRailsTaint(Taints()));
-  status_.may_taint = true;
-  EXPECT_EQ(Step(1, {Healthy("rail0"), Broken("rail1")}).tainted, true);
-  status_.may_taint = false;
-  EXPECT_FALSE(Step(400, {Healthy("rail0"), Broken("rail1")}).problem);
-  EXPECT_TRUE(node_status::HasRailsTaint(Taints()));
-  EXPECT_EQ(Step(401).tainted, false);
-}
-
 TEST_F(NodeStatusWriterTest, ABrokenRailIsSeenAndIsNoLonger) {
   Begin();
   auto outcome = Step(0);
@@ -117,6 +102,26 @@ TEST_F(NodeStatusWriterTest, ABrokenRailIsSeenAndIsNoLonger) {
   EXPECT_EQ(outcome.tainted, false);
   EXPECT_EQ(Condition()["status"], "True");
   EXPECT_EQ(Taints(), Json::array({other_}));
+}
+
+// Packets of others must not keep pods away.
+TEST_F(NodeStatusWriterTest, AnUnreachableRailIsReportedAndTaintsNothing) {
+  Begin();
+  EXPECT_FALSE(Step(1000).problem);
+  node_status::RailState unreachable = Healthy("rail1");
+  unreachable.unreachable = "probes reach nothing: silent: gpu-002";
+  EXPECT_FALSE(Step(1010, {Healthy("rail0"), unreachable}).problem);
+  EXPECT_EQ(Condition()["status"], "False");
+  EXPECT_EQ(Condition()["reason"], "RailsUnreachable");
+  EXPECT_FALSE(node_status::HasRailsTaint(Taints()));
+  const Json event = Events().back();
+  EXPECT_EQ(event["reason"], "RailUnreachable");
+  EXPECT_EQ(event["type"], "Warning");
+  EXPECT_EQ(event["message"], "rail1: probes reach nothing: silent: gpu-002");
+  EXPECT_FALSE(Step(1020).problem);
+  EXPECT_EQ(Condition()["status"], "True");
+  EXPECT_EQ(Events().back()["reason"], "RailReachable");
+  EXPECT_EQ(Events().back()["type"], "Normal");
 }
 
 TEST_F(NodeStatusWriterTest, NothingIsSentBetweenHeartbeatsWhenNothingChanges) {

@@ -63,6 +63,20 @@ TEST(ConditionTest, WhatAnOperatorWantedHasAReasonOfItsOwn) {
             "RailsUnhealthy");
 }
 
+TEST(ConditionTest, WhatProbesSayHasAReasonOfItsOwn) {
+  node_status::RailState silent = Healthy("rail1");
+  silent.unreachable = "probes reach nothing: silent: gpu-002";
+  EXPECT_EQ(
+      node_status::ConditionOf({Healthy("rail0"), silent}),
+      (node_status::RailsCondition{
+          false, "RailsUnreachable",
+          "2 of 2 rails are healthy, 1 of them unreachable; rail1: probes reach nothing: silent: gpu-002"}));
+  EXPECT_FALSE(node_status::WantsTaint({}, {Healthy("rail0"), silent}));
+  EXPECT_EQ(node_status::ConditionOf({Broken("rail0", health::HealthRule::kDrained), silent}).reason,
+            "RailsUnreachable");
+  EXPECT_EQ(node_status::ConditionOf({Broken("rail0"), silent}).reason, "RailsUnhealthy");
+}
+
 TEST(ConditionTest, ALongMessageIsCut) {
   std::vector<node_status::RailState> rails;
   for (int i = 0; i < 256; ++i) rails.push_back(Broken("rail" + std::to_string(i)));
@@ -173,12 +187,6 @@ TEST(NodeStatusSettingsTest, TheTaint) {
   EXPECT_TRUE(none.Any());
 }
 
-TEST(NodeStatusSettingsTest, HowManyNodesMayBeOut) {
-  EXPECT_EQ(Parsed("{}").max_unavailable, (node_status::MaxUnavailable{0, 10}));
-  EXPECT_EQ(Parsed(R"({"maxUnavailable": 5})").max_unavailable, (node_status::MaxUnavailable{5, 0}));
-  EXPECT_EQ(Parsed(R"({"maxUnavailable": "25%"})").max_unavailable, (node_status::MaxUnavailable{0, 25}));
-}
-
 TEST(NodeStatusSettingsTest, MistakesAreReportedWithTheirPlace) {
   const std::vector<std::pair<const char*, const char*>> cases = {
       {R"({"nodeConditions": true})", "/nodeStatus/nodeConditions"},
@@ -186,11 +194,8 @@ TEST(NodeStatusSettingsTest, MistakesAreReportedWithTheirPlace) {
       {R"({"taint": {"effect": "Never"}})", "/nodeStatus/taint/effect"},
       {R"({"taint": {"whenRailsBelow": 0}})", "/nodeStatus/taint/whenRailsBelow"},
       {R"({"taint": {"whenRailsBelow": 9}})", "the fabric has only 8 rails"},
-      {R"({"maxUnavailable": 0})", "/nodeStatus/maxUnavailable"},
-      {R"({"maxUnavailable": "0%"})", "/nodeStatus/maxUnavailable"},
-      {R"({"maxUnavailable": "101%"})", "/nodeStatus/maxUnavailable"},
-      {R"({"maxUnavailable": "5"})", "/nodeStatus/maxUnavailable"},
-      {R"({"maxUnavailable": true})", "/nodeStatus/maxUnavailable"},
+      {R"({"taint": {"effect": "NoExecute"}})", "/nodeStatus/taint/effect"},
+      {R"({"maxUnavailable": "5%"})", "/nodeStatus/maxUnavailable: is no longer a setting"},
       {R"({"kubernetes": {"kubeconfig": "here"}})", "/nodeStatus/kubernetes/kubeconfig"},
       {"7", "/nodeStatus"},
   };

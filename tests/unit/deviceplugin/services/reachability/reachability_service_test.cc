@@ -13,84 +13,83 @@
 namespace railhead::testing {
 namespace {
 
-using State = health::ObservedRail::State;
+// What probes say of a rail, for the node status.
 
-// What probes of its rails mean for a PF.
+using reachability::RailVerdicts;
+using Peer = reachability::PeerState;
+using Rail = reachability::ReachabilityState;
+using std::chrono::seconds;
 
-constexpr const char* kPf = "0000:40:00.0";
-
-// The verdict for kPf, if its rails have these states.
-health::ObservedRail VerdictOf(const std::vector<reachability::ReachabilityState>& states) {
-  reachability::ReachabilityReport report{"n", ReachabilityWall(0), {}, {}};
-  for (const reachability::ReachabilityState state : states) {
-    report.rails.push_back(RailOf("rail" + std::to_string(report.rails.size()), state, {}));
-    report.rails.back().device = kPf;
-    report.rails.back().probed = state != reachability::ReachabilityState::kUnknown;
-    report.rails.back().because = "because of " + report.rails.back().rail;
+// One rail over time.
+class ProbedRail {
+ public:
+  // Whether its fault came or went.
+  bool See(Rail state, int second, const std::vector<Peer>& peers = {}) {
+    std::vector<reachability::PeerReachability> of;
+    for (const Peer peer : peers) of.push_back(PeerOf(NodeNumber(static_cast<int>(of.size())), peer));
+    reachability::ReachabilityReport report{"n", ReachabilityWall(0), {RailOf("rail0", state, of)}, {}};
+    report.rails[0].probed = state != Rail::kUnknown;
+    report.rails[0].because = "why";
+    return verdicts_.Update(report, At(second));
   }
-  reachability::RailVerdicts verdicts;
-  verdicts.Update(report);
-  return verdicts.Of(kPf).value();
+  bool IsGone(int second) { return verdicts_.Update({"n", ReachabilityWall(0), {}, {}}, At(second)); }
+  [[nodiscard]] std::string Fault() const { return verdicts_.FaultOf("rail0"); }
+
+ private:
+  static RailVerdicts::Clock::time_point At(int second) {
+    return RailVerdicts::Clock::time_point(seconds(second));
+  }
+  RailVerdicts verdicts_;
+};
+
+TEST(RailVerdictsTest, ADeadRailCountsAtOnceAndUntilItHasBeenWellForLong) {
+  ProbedRail rail;
+  EXPECT_EQ(rail.Fault(), "") << "not probed";
+  EXPECT_FALSE(rail.See(Rail::kReachable, 0));
+  EXPECT_TRUE(rail.See(Rail::kDead, 10));
+  EXPECT_EQ(rail.Fault(), "probes reach nothing: why");
+  EXPECT_FALSE(rail.See(Rail::kReachable, 20));
+  EXPECT_FALSE(rail.See(Rail::kReachable, 139));
+  EXPECT_FALSE(rail.See(Rail::kDead, 140)) << "it still counts";
+  EXPECT_FALSE(rail.See(Rail::kDegraded, 150));
+  EXPECT_FALSE(rail.See(Rail::kReachable, 269));
+  EXPECT_EQ(rail.Fault(), "probes reach nothing: why");
+  EXPECT_TRUE(rail.See(Rail::kReachable, 270));
+  EXPECT_EQ(rail.Fault(), "");
 }
 
-TEST(RailVerdictsTest, OfOneRail) {
-  EXPECT_EQ(VerdictOf({reachability::ReachabilityState::kDead}),
-            (health::ObservedRail{State::kDead, "because of rail0"}));
-  EXPECT_EQ(VerdictOf({reachability::ReachabilityState::kDegraded}).state, State::kAlive);
-  EXPECT_EQ(VerdictOf({reachability::ReachabilityState::kReachable}).state, State::kAlive);
-  EXPECT_EQ(VerdictOf({reachability::ReachabilityState::kUnknown}).state, State::kUnknown);
-  EXPECT_EQ(reachability::RailVerdicts().Of(kPf), std::nullopt);
+TEST(RailVerdictsTest, WhatIsNotKnownChangesNothing) {
+  ProbedRail rail;
+  EXPECT_FALSE(rail.See(Rail::kUnknown, 0));
+  EXPECT_TRUE(rail.See(Rail::kDead, 10));
+  EXPECT_FALSE(rail.See(Rail::kReachable, 20));
+  EXPECT_FALSE(rail.See(Rail::kUnknown, 500));
+  EXPECT_FALSE(rail.See(Rail::kReachable, 510)) << "what is not known is no proof";
+  EXPECT_EQ(rail.Fault(), "probes reach nothing: why");
+  EXPECT_TRUE(rail.IsGone(520));
+  EXPECT_EQ(rail.Fault(), "");
+}
+
+// Whether a rail with these peers, for a minute, is at fault.
+bool IsImpaired(const std::vector<Peer>& peers) {
+  ProbedRail rail;
+  EXPECT_FALSE(rail.See(Rail::kDegraded, 0, peers)) << "loss may pass";
+  EXPECT_FALSE(rail.See(Rail::kDegraded, 59, peers));
+  return rail.See(Rail::kDegraded, 60, peers) && rail.Fault() == "probes find faults to most peers: why";
 }
 
 // If a node's own rail fails, all other nodes seem to fail.
-TEST(RailVerdictsTest, OfARailThatIsFaultyTowardsMost) {
-  const auto verdict = [](const std::vector<reachability::PeerState>& states) {
-    std::vector<reachability::PeerReachability> peers;
-    for (const reachability::PeerState state : states)
-      peers.push_back(PeerOf(NodeNumber(static_cast<int>(peers.size())), state));
-    reachability::ReachabilityReport report{
-        "n", ReachabilityWall(0), {RailOf("rail0", reachability::ReachabilityState::kDegraded, peers)}, {}};
-    report.rails[0].probed = true;
-    report.rails[0].because = "why";
-    reachability::RailVerdicts verdicts;
-    verdicts.Update(report);
-    return verdicts.Of(report.rails[0].device).value();
-  };
-  using Peer = reachability::PeerState;
-  EXPECT_EQ(verdict({Peer::kMtu, Peer::kMtu, Peer::kReachable}),
-            (health::ObservedRail{State::kImpaired, "why"}));
-  EXPECT_EQ(verdict({Peer::kOneWay, Peer::kLossy, Peer::kPaths, Peer::kReachable}).state, State::kImpaired);
-  EXPECT_EQ(verdict({Peer::kNoRdma, Peer::kNoRdma, Peer::kReachable}).state, State::kImpaired);
-  EXPECT_EQ(verdict({Peer::kLossy, Peer::kLossy, Peer::kUnknown, Peer::kUnknown, Peer::kUnknown}).state,
-            State::kImpaired);
-  EXPECT_EQ(verdict({Peer::kMtu, Peer::kReachable, Peer::kReachable}).state, State::kAlive);
-  EXPECT_EQ(verdict({Peer::kMtu, Peer::kMtu, Peer::kReachable, Peer::kReachable}).state, State::kAlive)
+TEST(RailVerdictsTest, ARailThatIsFaultyTowardsMostCountsAfterAMinute) {
+  EXPECT_TRUE(IsImpaired({Peer::kMtu, Peer::kMtu, Peer::kReachable}));
+  EXPECT_TRUE(IsImpaired({Peer::kOneWay, Peer::kLossy, Peer::kPaths, Peer::kReachable}));
+  EXPECT_TRUE(IsImpaired({Peer::kNoRdma, Peer::kNoRdma, Peer::kReachable}));
+  EXPECT_TRUE(IsImpaired({Peer::kLossy, Peer::kLossy, Peer::kUnknown, Peer::kUnknown, Peer::kUnknown}));
+  EXPECT_FALSE(IsImpaired({Peer::kMtu, Peer::kReachable, Peer::kReachable}));
+  EXPECT_FALSE(IsImpaired({Peer::kMtu, Peer::kMtu, Peer::kReachable, Peer::kReachable}))
       << "half may be a leaf's";
-  EXPECT_EQ(verdict({Peer::kMtu}).state, State::kAlive) << "that may be the peer's";
-  EXPECT_EQ(verdict({Peer::kSilent, Peer::kSilent, Peer::kSilent, Peer::kReachable}).state, State::kAlive)
+  EXPECT_FALSE(IsImpaired({Peer::kMtu})) << "that may be the peer's";
+  EXPECT_FALSE(IsImpaired({Peer::kSilent, Peer::kSilent, Peer::kSilent, Peer::kReachable}))
       << "they may be switched off";
-}
-
-// In whichever order: out of use is it only with all of them.
-TEST(RailVerdictsTest, OfRailsThatShareAPf) {
-  EXPECT_EQ(
-      VerdictOf({reachability::ReachabilityState::kDead, reachability::ReachabilityState::kReachable}).state,
-      State::kAlive);
-  EXPECT_EQ(
-      VerdictOf({reachability::ReachabilityState::kReachable, reachability::ReachabilityState::kDead}).state,
-      State::kAlive);
-  EXPECT_EQ(
-      VerdictOf({reachability::ReachabilityState::kUnknown, reachability::ReachabilityState::kReachable})
-          .state,
-      State::kAlive);
-  EXPECT_EQ(
-      VerdictOf({reachability::ReachabilityState::kDead, reachability::ReachabilityState::kUnknown}).state,
-      State::kUnknown);
-  EXPECT_EQ(
-      VerdictOf({reachability::ReachabilityState::kUnknown, reachability::ReachabilityState::kDead}).state,
-      State::kUnknown);
-  EXPECT_EQ(VerdictOf({reachability::ReachabilityState::kDead, reachability::ReachabilityState::kDead}),
-            (health::ObservedRail{State::kDead, "because of rail0; because of rail1"}));
 }
 
 // How railheadd reports a node's reachability: the metrics of docs/reference/metrics.md, and the log.

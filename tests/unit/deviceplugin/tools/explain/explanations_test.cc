@@ -89,17 +89,23 @@ TEST(ExplainTest, EachConditionReasonTaintAndEvent) {
   const auto cut = health::HealthReason{health::HealthRule::kLink, "a", "", "no carrier", {}};
   std::set<std::string> reasons;
   for (const std::vector<health::HealthReason>& why : {std::vector<health::HealthReason>{}, {drained}, {cut}})
-    reasons.insert(node_status::ConditionOf({{"rail0", "pf0", why.empty(), why}}).reason);
-  EXPECT_EQ(reasons.size(), 3U);
+    reasons.insert(node_status::ConditionOf({{"rail0", "pf0", why.empty(), why, {}}}).reason);
+  const node_status::RailState reached{"rail0", "pf0", true, {}, {}};
+  const node_status::RailState silent{"rail0", "pf0", true, {}, "probes reach nothing"};
+  reasons.insert(node_status::ConditionOf({silent}).reason);
+  EXPECT_EQ(reasons.size(), 4U);
   for (const std::string& reason : reasons) (void)Explained(NameKind::kConditionReason, reason);
   const health::DeviceHealth healthy{"a", false, "a", "pf0", true, {}, {}};
   const health::DeviceHealth unhealthy{"a", false, "a", "pf0", false, {}, {cut}};
   std::set<std::string> events;
   for (const auto& [before, now] : {std::pair{healthy, unhealthy}, std::pair{unhealthy, healthy}}) {
-    for (const auto& event : node_status::EventsBetween({before}, {{}, {now}, {}, true}))
+    for (const auto& event : node_status::EventsBetween({before}, {{}, {now}, {}, {}}))
       events.insert(event.reason);
   }
-  EXPECT_EQ(events.size(), 2U);
+  for (const auto& [before, now] : {std::pair{reached, silent}, std::pair{silent, reached}}) {
+    for (const auto& event : node_status::EventsOfProbes({before}, {now})) events.insert(event.reason);
+  }
+  EXPECT_EQ(events.size(), 4U);
   for (const std::string& event : events) (void)Explained(NameKind::kEvent, event);
 }
 

@@ -172,8 +172,8 @@ TEST_F(RecorderTest, AFileThatWasRemovedIsNotGoneOnWith) {
   EXPECT_EQ(Read().segments.size(), 1U);
 }
 
-// 8 PFs of 32 VFs for an hour, each PF's discards rising all the time: docs/reference/recording.md has the
-// figures.
+// 8 PFs of 32 VFs for an hour, each PF's symbol errors rising all the time: docs/reference/recording.md has
+// the figures.
 TEST_F(RecorderTest, AnHourOfABusyNodeIsSmall) {
   health::HealthRecorder recorder(temp_.root());
   for (int second = 0; second < 3600; second += 5) {
@@ -181,9 +181,9 @@ TEST_F(RecorderTest, AnHourOfABusyNodeIsSmall) {
     for (int pf = 0; pf < 8; ++pf) {
       health::HealthSubject subject = Pf(32);
       subject.id = subject.pf_id = "0000:" + std::to_string(40 + pf) + ":00.0";
-      const auto discards = static_cast<std::uint64_t>(second) * 40;
+      const auto errors = static_cast<std::uint64_t>(second) * 40;
       recorder.Observe(subject, second % 30 == 0 ? WithCounter(GoodPf(), health::HealthRule::kErrorRate,
-                                                               "port_xmit_discards", discards)
+                                                               "symbol_error", errors)
                                                  : GoodPf());
       for (int vf = 0; vf < 32 && second % 60 == 0; ++vf) {
         health::HealthSubject one = Vf(subject.id.substr(0, 8) + std::to_string(10 + vf) + ".0");

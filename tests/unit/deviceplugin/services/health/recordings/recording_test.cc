@@ -57,25 +57,18 @@ TEST(RecordingTest, LinesTellWhatIsNew) {
   EXPECT_EQ(health::FormatMillis(recording.segments[0].header.time), "2027-01-15T08:00:00.250Z");
 }
 
-TEST(RecordingTest, TellsWhatProbesSay) {
-  using State = health::ObservedRail::State;
-  const health::RecordedDevice unprobed = health::NewRecordedDevice("0000:43:00.0");
-  health::RecordedDevice alive = unprobed;
-  alive.seen.rail = health::ObservedRail{State::kAlive, ""};
-  health::RecordedDevice dead = unprobed;
-  dead.seen.rail = health::ObservedRail{State::kDead, "silent: node1"};
-  EXPECT_EQ(DeviceDelta(unprobed, alive).dump(), R"({"rail":{"state":"alive"}})");
-  EXPECT_EQ(DeviceDelta(alive, dead).dump(), R"({"rail":{"state":"dead","because":"silent: node1"}})");
-  EXPECT_EQ(DeviceDelta(dead, unprobed).dump(), R"({"rail":false})");
+// Of versions whose health rules judged by probes.
+TEST(RecordingTest, LetsGoOfWhatProbesSaid) {
   const health::Recording recording =
-      Parsed(R"({"t":0,"device":"0000:43:00.0","rail":{"state":"dead","because":"silent: node1"}})"
+      Parsed(R"({"t":0,"health":{"unreachable":true,"impaired":{"enabled":false},"link":{"downAfter":25}}})"
+             "\n"
+             R"({"t":0,"device":"0000:43:00.0","rail":{"state":"dead","because":"silent: node1"}})"
              "\n"
              R"({"t":5,"device":"0000:43:00.0","rail":false})"
              "\n");
   const auto& rounds = recording.segments[0].rounds;
   ASSERT_EQ(rounds.size(), 2U);
-  EXPECT_EQ(rounds[0].devices.at(0).seen.rail, dead.seen.rail);
-  EXPECT_FALSE(rounds[1].devices.at(0).seen.rail);
+  EXPECT_EQ(rounds[0].rules.at(0).Of(health::HealthRule::kLink).down_after, std::chrono::seconds(25));
 }
 
 TEST(RecordingTest, TellsWhatAnOperatorTookOut) {

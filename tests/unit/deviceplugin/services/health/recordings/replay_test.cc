@@ -120,18 +120,5 @@ TEST(ReplayTest, FaultsThatEndInTheFirstRound) {
   EXPECT_TRUE(replayed.rounds[0].changes.at(0).healthy);
 }
 
-// Probes are recorded whether anybody is judged by them or not.
-TEST(ReplayTest, ARuleThatWasOffAndKnowsAllTheSame) {
-  const health::Recording recording = Parsed(
-      R"({"version":1,"node":"n","time":"2027-01-15T08:00:00Z"})"
-      "\n"
-      R"({"t":0,"device":"0000:43:00.0","pfName":"pf0","rail":{"state":"dead","because":"silent: node1"}})"
-      "\n");
-  const health::HealthRules rules = Rules(R"({"unreachable":true})");
-  EXPECT_TRUE(Missing(recording, rules).empty());
-  EXPECT_TRUE(Replay(recording, std::nullopt).rounds.empty());
-  EXPECT_EQ(Replay(recording, rules).rounds.size(), 1U);
-}
-
 }  // namespace
 }  // namespace railhead::testing

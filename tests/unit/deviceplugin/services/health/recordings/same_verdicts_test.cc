@@ -69,7 +69,7 @@ class LiveNode {
   }
 
   void Do(std::uint8_t what) {
-    switch (what % 18) {
+    switch (what % 17) {
       case 0:
         return SetLink("0", "1: DOWN");
       case 1:
@@ -108,8 +108,6 @@ class LiveNode {
         return;
       case 15:
         return Hide();
-      case 16:
-        return Probe();
       default:
         return Drain();
     }
@@ -138,13 +136,6 @@ class LiveNode {
   void Hide() {
     sysfs_.Remove(kCarrier);
     sysfs_.Write(std::string(kCarrier) + "/a_directory", "");
-  }
-  // The next of: not probed, not known, alive, dead.
-  void Probe() { probed_ = (probed_ + 1) % 5; }
-  std::optional<health::ObservedRail> Rail() const {
-    if (probed_ == 0) return std::nullopt;
-    return health::ObservedRail{static_cast<health::ObservedRail::State>(probed_ - 1),
-                                probed_ >= 3 ? "silent: node1" : ""};
   }
   void Drain() {
     const std::string id = drained_ ? kPf : kVf;
@@ -188,15 +179,12 @@ class LiveNode {
     }
     source_ = source.get();
     watch_ = std::make_unique<health::HealthWatch>(sysfs_.root(), rules_, std::move(source), TimeAt(now_));
-    watch_->SetRails([this](const std::string&) { return Rail(); });
   }
 
   FakeSysfs sysfs_;
   health::HealthRules rules_ = [] {
     health::HealthRules rules;
-    rules.Of(health::HealthRule::kUnreachable) = {
-        true, std::chrono::seconds(5), std::chrono::seconds(20), {}};
-    rules.Of(health::HealthRule::kImpaired) = {true, std::chrono::seconds(15), std::chrono::seconds(20), {}};
+    rules.Of(health::HealthRule::kPauseStorm).enabled = true;
     return rules;
   }();
   FakeDriverSource* source_ = nullptr;
@@ -204,7 +192,6 @@ class LiveNode {
   std::vector<inventory::NicFunction> functions_;
   std::set<std::string> in_use_;
   int vfs_ = 0;
-  int probed_ = 0;
   bool drained_ = false;  // the VF was drained or returned last, not the PF
   int fatal_ = 0;
   int link_errors_ = 0;
