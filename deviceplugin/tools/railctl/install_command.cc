@@ -28,6 +28,8 @@ struct ProgramArguments {
   std::string from;
   std::string to;
   bool allow_downgrade = false;
+  bool are_plugins = false;  // they read fabric.json at each call
+  std::string config;
   Output output;
 };
 
@@ -56,7 +58,25 @@ Result<std::string> OwnDirectory() {
   return path->substr(0, path->rfind('/'));
 }
 
+// Of the fabric that is in force next. With keys of another version these plugins would refuse each call, and
+// the runtime would report the node as NotReady.
+std::vector<Error> ErrorsInNextFabric(const Root& root, const std::string& coming) {
+  if (!coming.empty()) {
+    const auto wanted = fabric_follow::ReadWanted(root.Path(coming));
+    if (wanted && wanted->errors.empty()) return {};
+  }
+  const auto text = ReadFile(root.Path(kFabricPath));
+  if (!text) return {text.error()};
+  auto errors = *text ? fabric_follow::ErrorsInFabric(**text, kFabricPath) : std::vector<Error>{};
+  for (Error& error : errors) error.message = "the present programs stay: " + error.message;
+  return errors;
+}
+
 int InstallProgramsOf(const Root& root, const ProgramArguments& arguments) {
+  if (arguments.are_plugins) {
+    const auto errors = ErrorsInNextFabric(root, arguments.config);
+    if (!errors.empty()) return Refuse(errors, arguments.output, kBadConfig);
+  }
   install::ProgramOrder order;
   order.names = arguments.programs;
   auto from = arguments.from.empty() ? OwnDirectory() : Result<std::string>(root.Path(arguments.from));
@@ -203,17 +223,26 @@ void AddCni(CLI::App* install, const Root& root, int* status) {
   const auto arguments = std::make_shared<ProgramArguments>();
   arguments->programs = {"railhead", "railhead-ipam"};
   arguments->to = "/opt/cni/bin";
+  arguments->are_plugins = true;
   CLI::App* cni = install->add_subcommand(
       "cni", "Put railhead and railhead-ipam into the runtime's directory of CNI plugins");
   AddProgramOptions(cni, arguments, root, status);
-  help::Set(cni,
-            {.more = "It puts both or none.",
-             .examples = {{"railctl install cni", "into /opt/cni/bin"},
-                          {"railctl install cni --to /usr/lib/cni --allow-downgrade",
-                           "for Debian's containerd, in any case"}},
-             .columns = ColumnsOf<install::InstalledProgram>(),
-             .statuses = {{kDone, "both are there"},
-                          {kFailed, "they are not: the directory is missing, or a newer version is there"}}});
+  cni->add_option(
+         "--config", arguments->config,
+         "Directory from which `railctl install config` comes next: its fabric.json counts if it is valid")
+      ->check(IsAbsolute);
+  help::Set(
+      cni,
+      {.more =
+           "It puts both or none. Where /etc/railhead/fabric.json is not valid for them, the present ones "
+           "stay.",
+       .examples = {{"railctl install cni", "into /opt/cni/bin"},
+                    {"railctl install cni --to /usr/lib/cni --allow-downgrade",
+                     "for Debian's containerd, in any case"}},
+       .columns = ColumnsOf<install::InstalledProgram>(),
+       .statuses = {{kDone, "both are there"},
+                    {kFailed, "they are not: the directory is missing, or a newer version is there"},
+                    {kBadConfig, "they are not: fabric.json is invalid"}}});
 }
 
 void AddConfigFiles(CLI::App* install, const Root& root, int* status) {

@@ -131,6 +131,21 @@ check '... has said the same by then' said_the_same
 check '... matches its NCCL configuration' verified
 
 older=$daemonset
+# A node whose fabric has a key that the newer plugins no longer have: they would refuse each call, also DEL of this pod.
+readonly FABRICS=("$CONFIG_MAPS/railhead-fabric/fabric.json" /etc/railhead/fabric.json)
+outdated() {
+    cp "${FABRICS[0]}" /tmp/fabric && jq '.health = { unreachable: true }' /tmp/fabric | tee "${FABRICS[@]}" >/dev/null &&
+        printf older >>/opt/cni/bin/railhead
+}
+newer() { daemonset_start 2 >/tmp/newer 2>&1; }
+names_the_key() { grep 'the present programs stay: .*/health/unreachable: is no longer a setting' /tmp/newer || { cat /tmp/newer; return 1; }; }
+restored() { tee "${FABRICS[@]}" </tmp/fabric >/dev/null && cri-pod remove --sandbox "$daemonset"; }
+check 'a fabric of an older version' outdated
+deny '... keeps a newer image from starting' newer
+check '... which names the key' names_the_key
+check '... and leaves the plugins as they are' test "$(tail -c 5 /opt/cni/bin/railhead)" = older
+check '... the pod that runs has what it had' verified
+check '... and can be repaired' restored
 check 'a newer image beside it' daemonset_start 2
 check '... whose plugins are installed' installed
 check '... is ready beside the older one' within 60 daemonset_ready 2

@@ -130,7 +130,7 @@ def of_mixtures():
                      replace('/spec/template/spec/priorityClassName', 'system-cluster-critical'),
                      add('/spec/template/spec/dnsPolicy', 'ClusterFirstWithHostNet'),
                      add('/spec/template/metadata/labels/team', 'net'), add('/spec/template/metadata/annotations', {'note': '1'}),
-                     replace(f'{INIT}/0/command', ['railctl', 'install', 'cni', '--allow-downgrade', '--to', '/host/opt/cni/bin']),
+                     replace(f'{INIT}/0/command', ['railctl', 'install', 'cni', '--allow-downgrade', '--config', '/config', '--to', '/host/opt/cni/bin']),
                      add(f'{INIT}/0/securityContext/capabilities/add', ['DAC_OVERRIDE']),
                      replace(f'{FIRST}/args', ['--http-address=[::1]:9000', '--log-level=debug'])])
 

@@ -52,6 +52,32 @@ TEST_F(InstallCommandTest, ProgramsThatRun) {
                                         {"previous", RAILHEAD_VERSION}}));
 }
 
+// As after an update, whose plugins no longer have a key.
+TEST_F(InstallCommandTest, WithAFabricThatTheyRefuseThePluginsStay) {
+  for (const std::string name : {"railhead", "railhead-ipam"})
+    temp_.Write("/opt/cni/bin/" + name, "#!/bin/sh\necho " + name + " 0.0.1\n", true);
+  const std::string before = temp_.Read("/opt/cni/bin/railhead");
+  const std::vector<std::pair<std::string, std::string>> gone = {
+      {R"("health": {"unreachable": true})", "/health/unreachable: is no longer a setting"},
+      {R"("nodeStatus": {"maxUnavailable": "5%"})", "/nodeStatus/maxUnavailable: is no longer a setting"},
+      {R"("nodeStatus": {"taint": {"effect": "NoExecute"}})",
+       "/nodeStatus/taint/effect: 'NoExecute' is not known"}};
+  for (const auto& [key, said] : gone) {
+    temp_.Write("/etc/railhead/fabric.json",
+                R"({"version": 1, "rails": [{"name": "rail0", "pf": 0}], )" + key + "}");
+    const ProcessOutput output = Run({"cni"});
+    EXPECT_EQ(output.status, 3) << output.err;
+    EXPECT_NE(output.err.find("the present programs stay: /etc/railhead/fabric.json: " + said),
+              std::string::npos)
+        << output.err;
+    EXPECT_EQ(temp_.Read("/opt/cni/bin/railhead"), before);
+    EXPECT_EQ(Run({"cli", "--to", "/opt/cni/bin"}).status, 0) << "operators need it to see why";
+  }
+  EXPECT_EQ(Run({"cni", "--config", "/config/none"}).status, 3);
+  EXPECT_EQ(Run({"cni", "--config", "/config"}).status, 0) << "the next one is valid";
+  EXPECT_NE(temp_.Read("/opt/cni/bin/railhead"), before);
+}
+
 TEST_F(InstallCommandTest, ANewerProgramIsNotReplaced) {
   const std::string newer = "#!/bin/sh\necho railhead 99.0.0\n";
   temp_.Write("/opt/cni/bin/railhead", newer, true);
