@@ -7,8 +7,8 @@
 # README's first command comes first: tests/demo.sh, in the tree as it is. With ctest options it is left out.
 # As soon as it has built its programs, the other builds go on beside its guests.
 # Unit and namespace tests run with AddressSanitizer and UndefinedBehaviorSanitizer
-# (preset "debug"); guests run the static release binaries beside them. The first failure
-# ends the run.
+# (preset "debug"), fast tests first; guests run the static release binaries beside them
+# and after them. The first failure ends the run.
 # Before ctest's summary stands what was skipped, and where the time went.
 # exit status: ctest's; 1 when setting up, the demo or a build failed, or when the run has left something behind.
 set -euo pipefail
@@ -71,6 +71,6 @@ fi
 step "running the tests"
 echo "        random ones with RAILHEAD_TEST_SEED=${RAILHEAD_TEST_SEED:-1}"
 # ctest starts the longest tests first once it knows them; without that memory it keeps
-# the order of tests/CMakeLists.txt. Four at once: two guests, and beside them tests that mostly wait.
+# the order of tests/CMakeLists.txt. Three at once: on two cores, one of them mostly waits for a guest.
 rm -f build/debug/Testing/Temporary/CTestCostData.txt
-ctest --test-dir build/debug -j4 --resource-spec-file "$repo/tests/guests.json" --output-on-failure --stop-on-failure --no-tests=error "$@" | tests/summary.py build/debug build/steps ${RAILHEAD_TESTS_ALL:+--all}
+ctest --test-dir build/debug -j3 --output-on-failure --stop-on-failure --no-tests=error "$@" | tests/summary.py build/debug build/steps ${RAILHEAD_TESTS_ALL:+--all}
