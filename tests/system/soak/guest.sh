@@ -65,7 +65,7 @@ mapfile -t slots < <(jq -r '.devices | sort | .[]' /tmp/slots)
 # What a program died of is kept beside the logs.
 ulimit -c unlimited
 echo "$OUT/core.%e.%p" >/proc/sys/kernel/core_pattern
-config='"cniVersion": "1.1.0", "name": "soak", "type": "railhead", "linkTimeoutSeconds": 200, "previousDelTimeoutSeconds": 5, "conflictProbeMs": 0'
+config='"cniVersion": "1.1.0", "name": "soak", "type": "railhead", "linkTimeoutSeconds": 60, "previousDelTimeoutSeconds": 5, "conflictProbeMs": 0'
 status=0
 soak --programs "$bin" --netns /run/netns --hardware --reuse-delay "$REUSE_DELAY" --config "{ $config, SETTINGS\"deviceID\": \"DEVICE\" }" \
     --daemon "${daemon[*]}" --log "$log" --device "${devices[@]}" --slot "${slots[@]}" "$@" || status=$?

@@ -13,6 +13,7 @@ using std::chrono::milliseconds;
 
 constexpr std::chrono::seconds kNameLimit{1};
 constexpr int kTryAgainLater = 11;  // CNI specification, "Error codes"
+constexpr int kCarrierTries = 3;
 constexpr const char* kDriver = "/sys/bus/pci/drivers/igbvf/";
 
 std::string Replaced(std::string text, const std::string& what, const std::string& by) {
@@ -252,14 +253,19 @@ void Come(Node& node, Slot& slot, int number, std::uint64_t seed) {
 }
 
 // Like kubelet, it tries again after a temporary refusal: soon after its start railheadd may not have
-// finished its first checks.
+// finished its first checks. And an emulated VF may miss for minutes that its PF is up again, until it is
+// attached anew.
 void Add(Node& node, Slot& slot, const Weather& weather) {
   Answer answer;
-  const bool tried_again = slot.late && !weather.late_adds_may_fail;
-  (void)Await([&] {
+  const bool late_waits = slot.late && !weather.late_adds_may_fail;
+  int without_carrier = 0;
+  const auto is_last = [&] {
     answer = node.Call("ADD", slot);
-    return answer.succeeded || !tried_again || answer.code != kTryAgainLater;
-  });
+    if (answer.succeeded || answer.code != kTryAgainLater || weather.adds_may_fail) return true;
+    if (answer.output.find("has no carrier after") == std::string::npos) return !late_waits;
+    return ++without_carrier == kCarrierTries;
+  };
+  (void)Await(is_last, kCarrierTries * kCallLimit);
   if (answer.succeeded) {
     slot.attached = true;
     slot.result = answer.output;
