@@ -52,7 +52,7 @@ void Rules(const std::string& text) {
   const auto document = JsonDocument::Parse(text, "fabric.json");
   if (!document) return CheckRefusal(document.error());
   JsonReader reader = document->Root();
-  const health::HealthRules rules = health::ReadHealthRules(reader, UnknownFields::kRefuse);
+  const health::HealthRules rules = health::ReadHealthRules(reader);
   if (const auto read = reader.status(); !read) return CheckRefusal(read.error());
   Require(rules.interval.count() > 0 && rules.vf_interval.count() > 0 && rules.counter_interval.count() > 0,
           "a timer never spins");

@@ -91,7 +91,7 @@ class Parser {
     header.time = time.value_or(system_clock::time_point{});
     header.t = milliseconds(line->Int("t", 0, kMostMillis).value_or(0));
     header.continues = line->Bool("continues").value_or(false);
-    header.rules = ReadHealthRules(*line, UnknownFields::kPassOver);
+    header.rules = ReadRecordedRules(*line);
     for (JsonReader& device : line->Objects("devices"))
       header.devices.push_back(ReadRecord<DeviceHealth>(device));
     if (header.devices.size() > kMaxRecordedDevices) line->Fail("devices", "are too many");
@@ -156,7 +156,7 @@ class Parser {
     RecordedRound* round = RoundAt(line, t);
     if (round == nullptr) return;
     if (line->Has("health")) {
-      round->rules = {ReadHealthRules(*line, UnknownFields::kPassOver)};
+      round->rules = {ReadRecordedRules(*line)};
     } else if (line->Has("device")) {
       Device(line, round);
     }

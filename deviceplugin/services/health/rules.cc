@@ -136,9 +136,15 @@ std::array<RuleSettings, kHealthRuleCount> DefaultRules() {
   return rules;
 }
 
-HealthRules ReadHealthRules(JsonReader& parent, UnknownFields unknown) {
+HealthRules ReadRecordedRules(JsonReader& parent) {
+  RulesInRecording rules;
+  record::ReadField(parent, "health", rules, {}, true);
+  return rules;
+}
+
+HealthRules ReadHealthRules(JsonReader& parent) {
   HealthRules rules;
-  record::ReadField(parent, "health", rules, {}, unknown == UnknownFields::kRefuse);
+  record::ReadField(parent, "health", rules, {}, true);
   return rules;
 }
 

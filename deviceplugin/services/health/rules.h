@@ -18,7 +18,6 @@
 
 #include "netns/json/json_reader.h"
 #include "netns/json/record.h"
-#include "netns/json/record_io.h"
 
 namespace railhead::health {
 
@@ -106,9 +105,11 @@ struct HealthRules {
   bool operator==(const HealthRules&) const = default;
 };
 
-// Reads the object `health` of `parent`: its fields are in rules_shape.h. Wrong values make `parent`'s
-// document fail, and so do unknown keys of what people write.
-HealthRules ReadHealthRules(JsonReader& parent, UnknownFields unknown);
+// Reads the object `health` of `parent`: its fields are in rules_shape.h. Wrong values and unknown keys make
+// `parent`'s document fail.
+HealthRules ReadHealthRules(JsonReader& parent);
+// The same of a recording, which may have rules that are gone.
+HealthRules ReadRecordedRules(JsonReader& parent);
 
 // Of Fabric::health, "" for the defaults; `what` names the fabric's file in errors. `all` gets all errors,
 // the result has the first.

@@ -38,6 +38,9 @@ nlohmann::ordered_json CountersSchema(HealthRule rule);
 void CheckRule(const RuleSettings& rule, const std::vector<std::string>& reporters,
                const record::Complain& complain);
 
+// As a recording has them: also one of a version whose rules judged by probes.
+struct RulesInRecording : HealthRules {};
+
 // What may be said of one rule.
 template <HealthRule kRule>
 struct RuleFields : RuleSettings {
@@ -115,6 +118,11 @@ struct railhead::Shape<railhead::health::HealthRules> {
     for (const health::HealthRule rule : health::AllHealthRules()) rules.Of(rule).enabled = IsAlwaysOn(rule);
   }
   static void List(auto& f) {
+    ListRules(f);
+    f.Gone("unreachable", health::kProbesReport);
+    f.Gone("impaired", health::kProbesReport);
+  }
+  static void ListRules(auto& f) {
     f("intervalSeconds", &T::interval, health::kUpToAnHour);
     f("vfSeconds", &T::vf_interval, health::kUpToAnHour);
     f("counterSeconds", &T::counter_interval, health::kUpToAnHour);
@@ -122,13 +130,22 @@ struct railhead::Shape<railhead::health::HealthRules> {
       (ListRule<static_cast<health::HealthRule>(i)>(f), ...);
     }
     (std::make_index_sequence<health::kHealthRuleCount>{});
-    f.Gone("unreachable", health::kProbesReport);
-    f.Gone("impaired", health::kProbesReport);
   }
 
  private:
   template <health::HealthRule kRule>
   static void ListRule(auto& f) {
     if constexpr (!IsAlwaysOn(kRule)) f.Form(NameOf(kRule).data(), health::RuleForm<kRule>{});
+  }
+};
+
+template <>
+struct railhead::Shape<railhead::health::RulesInRecording> {
+  using Rules = Shape<health::HealthRules>;
+  static void Switch(health::RulesInRecording& rules, bool on) { Rules::Switch(rules, on); }
+  static void List(auto& f) {
+    Rules::ListRules(f);
+    f.Foreign("unreachable");
+    f.Foreign("impaired");
   }
 };

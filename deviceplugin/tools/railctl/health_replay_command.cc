@@ -79,7 +79,7 @@ Result<health::HealthRules> ReadRules(const std::string& value) {
   JsonReader reader = document.Root();
   RH_TRY(reader.status());
   if (!reader.Has("health") && !reader.Has("version")) return health::ParseHealthRules(*text, value);
-  health::HealthRules rules = health::ReadHealthRules(reader, UnknownFields::kRefuse);
+  health::HealthRules rules = health::ReadHealthRules(reader);
   RH_TRY(reader.status());
   return rules;
 }

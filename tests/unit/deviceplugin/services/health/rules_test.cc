@@ -12,7 +12,7 @@ using std::chrono::seconds;
 Result<health::HealthRules> Parse(const std::string& text) {
   const auto document = RH_TRY(JsonDocument::Parse(text, "config"));
   JsonReader reader = document.Root();
-  health::HealthRules rules = health::ReadHealthRules(reader, UnknownFields::kRefuse);
+  health::HealthRules rules = health::ReadHealthRules(reader);
   reader.Close();
   RH_TRY(reader.status());
   return rules;
