@@ -14,7 +14,7 @@ if [ "${PACKAGE_TEST_WORK:-}" = '' ]; then
     # The upper layer of an overlay has to be of a file system that can be one.
     work=$(mktemp -d -p /dev/shm)
     trap 'rm -rf "$work"' EXIT
-    PACKAGE_TEST_WORK=$work unshare --mount --propagation private "$here/package.sh" "$build"
+    PACKAGE_TEST_WORK=$work unshare --mount --propagation private --pid --fork --kill-child "$here/package.sh" "$build"
     exit
 fi
 work=$PACKAGE_TEST_WORK
@@ -109,10 +109,11 @@ mkdir -p "${entry%/*}" && echo '{}' >"$entry"
 kept '1 attachments of running pods need them'
 [ -e "$entry" ] || fail "purging took the journal"
 removed_then_used
-exec 9<"$machine/${state[0]}"
-flock --nonblock 9
+# Of a DaemonSet: a process of that name.
+cp /bin/sleep "$work/railheadd"
+"$work/railheadd" infinity &
 kept "a railheadd that is not this package's uses them"
-exec 9<&-
+kill "$!" && { wait "$!" || true; }
 removed_then_used
 mkdir -p "${entry%/*}" && echo '{}' >"$entry"
 touch "$machine/run/railhead/remove-anyway"
