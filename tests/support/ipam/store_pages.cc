@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 #include <lmdb.h>
 
+#include <fstream>
 #include <memory>
 #include <utility>
 
@@ -16,6 +17,12 @@ std::size_t CountedPages(const std::string& path) {
   MDB_envinfo info{};
   EXPECT_EQ(mdb_env_info(raw, &info), 0);
   return info.me_last_pgno + 1;
+}
+
+std::string StoreBytes(const std::string& path) {
+  std::string bytes(CountedPages(path) * kPageSize, '\0');
+  std::ifstream(path, std::ios::binary).read(bytes.data(), static_cast<std::streamsize>(bytes.size()));
+  return bytes;
 }
 
 Result<std::vector<ipam::KeyValue>> StoreEntries(const std::string& path) {

@@ -17,6 +17,9 @@ inline constexpr std::size_t kPageSize = 4096;
 // How many pages the newest transaction counts. Some of the last ones may never have been written.
 std::size_t CountedPages(const std::string& path);
 
+// Those pages. Behind them the file, of 256 MiB, is a hole.
+std::string StoreBytes(const std::string& path);
+
 // All entries of the store, by key.
 Result<std::vector<ipam::KeyValue>> StoreEntries(const std::string& path);
 

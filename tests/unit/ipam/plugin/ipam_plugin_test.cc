@@ -3,8 +3,6 @@
 
 #include <algorithm>
 #include <filesystem>
-#include <fstream>
-#include <iterator>
 #include <nlohmann/json.hpp>
 #include <set>
 #include <string>
@@ -12,6 +10,7 @@
 
 #include "ipam/store/allocate.h"
 #include "tests/support/ipam/run_ipam.h"
+#include "tests/support/ipam/store_pages.h"
 #include "tests/support/ipam/support.h"
 
 namespace railhead::testing {
@@ -195,10 +194,6 @@ class StatusTest : public ::testing::Test {
     const Answer added = RunIpam(scratch_.path(), {"ADD", container, Config(ipam).dump()});
     ASSERT_EQ(added.status, 0) << added.out;
   }
-  std::string Bytes() {
-    std::ifstream file(scratch_.StorePath(), std::ios::binary);
-    return {std::istreambuf_iterator<char>(file), {}};
-  }
 
   ScratchRoot scratch_;
   const json two_{{"subnet", "10.0.0.0/30"}, {"reuseDelaySeconds", 100}};
@@ -208,18 +203,18 @@ TEST_F(StatusTest, SoundWithoutAStoreAndWithOne) {
   EXPECT_EQ(Status(two_), "");
   EXPECT_TRUE(std::filesystem::is_empty(scratch_.path())) << "STATUS made something";
   Add("a", two_);
-  const std::string before = Bytes();
+  const std::string before = StoreBytes(scratch_.StorePath());
   EXPECT_EQ(Status(two_), "");
-  EXPECT_EQ(Bytes(), before);
+  EXPECT_EQ(StoreBytes(scratch_.StorePath()), before);
 }
 
 // The runtime would report the whole node as not ready. ADD says which pool is exhausted.
 TEST_F(StatusTest, PassesForAFullPool) {
   Add("a", two_);
   Add("b", two_);
-  const std::string before = Bytes();
+  const std::string before = StoreBytes(scratch_.StorePath());
   EXPECT_EQ(Status(two_), "");
-  EXPECT_EQ(Bytes(), before);
+  EXPECT_EQ(StoreBytes(scratch_.StorePath()), before);
   ASSERT_EQ(RunIpam(scratch_.path(), {"ADD", "c", Config(two_).dump()}).status, 1) << "it is full";
   ASSERT_EQ(RunIpam(scratch_.path(), {"DEL", "a", Config(two_).dump()}).status, 0);
   EXPECT_EQ(Status(two_), "") << "the released address cools down";

@@ -28,6 +28,7 @@ using testing::NodeHistory;
 using testing::OwnerNumber;
 using testing::ScratchRoot;
 using testing::StoreAt;
+using testing::StoreBytes;
 using testing::StoreEntries;
 
 constexpr std::size_t kLarge = 200;  // pages
@@ -35,12 +36,6 @@ constexpr int kCrowd = 12'000;
 
 std::uint64_t Below(std::mt19937_64& random, std::uint64_t limit) {
   return random() % limit;
-}
-
-std::string ReadBytes(const std::string& path, std::size_t size) {
-  std::string bytes(size, '\0');
-  std::ifstream(path, std::ios::binary).read(bytes.data(), static_cast<std::streamsize>(size));
-  return bytes;
 }
 
 std::uint64_t DiskUse(const std::string& path) {
@@ -106,7 +101,7 @@ TEST_F(StoreFile, ACutIsHealthyOrRefused) {
     if (i > 0) MakeHistory(scratch);
     if (HasFatalFailure()) return;
     const std::size_t counted = CountedPages(scratch.StorePath());
-    const std::string whole = ReadBytes(scratch.StorePath(), counted * kPageSize);
+    const std::string whole = StoreBytes(scratch.StorePath());
     const auto content = StoreEntries(scratch.StorePath());
     ASSERT_TRUE(content) << Describe(content.error());
     // All of a small store, and the end of a large one.

@@ -2,12 +2,11 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <fstream>
-#include <iterator>
 #include <string>
 #include <vector>
 
 #include "ipam/store/store.h"
+#include "tests/support/ipam/store_pages.h"
 #include "tests/support/ipam/support.h"
 
 namespace railhead::ipam {
@@ -18,6 +17,7 @@ using testing::MakePool;
 using testing::OwnerNumber;
 using testing::ScratchRoot;
 using testing::StoreAt;
+using testing::StoreBytes;
 
 class RequestsTest : public ::testing::Test {
  protected:
@@ -48,10 +48,6 @@ class RequestsTest : public ::testing::Test {
     std::erase_if(*records, [](const auto& record) { return record.state != AddressState::kHeld; });
     return Text(records);
   }
-  std::string Bytes() {
-    std::ifstream file(scratch_.StorePath(), std::ios::binary);
-    return {std::istreambuf_iterator<char>(file), {}};
-  }
   void ExpectSound() { EXPECT_EQ(Open().Verify().value(), std::vector<std::string>{}); }
 
   ScratchRoot scratch_;
@@ -65,9 +61,9 @@ TEST_F(RequestsTest, OneOfEachInOrderAndTheSameAgain) {
   const std::string wanted =
       "container-1 net1/rail0 10.0.1.1\ncontainer-1 net1/rail1 10.0.0.1\ncontainer-1 net1/rail2 10.0.2.1\n";
   EXPECT_EQ(Text(Open().Allocate(requests, At(0))), wanted);
-  const std::string before = Bytes();
+  const std::string before = StoreBytes(scratch_.StorePath());
   EXPECT_EQ(Text(Open().Allocate(requests, At(5))), wanted);
-  EXPECT_EQ(Bytes(), before) << "the second time there was nothing to write";
+  EXPECT_EQ(StoreBytes(scratch_.StorePath()), before) << "the second time there was nothing to write";
   ExpectSound();
 }
 
@@ -112,12 +108,12 @@ TEST_F(RequestsTest, NamesThatAreTooLongTakeNothing) {
 TEST_F(RequestsTest, TryingGivesAndWritesNothing) {
   ASSERT_TRUE(Open().Allocate(OwnerNumber(1), a_, At(0)));
   ASSERT_EQ(Open().Release(OwnerNumber(1), At(1)).value(), 1U);
-  const std::string before = Bytes();
+  const std::string before = StoreBytes(scratch_.StorePath());
   EXPECT_TRUE(Open().TryAllocate(Requests(OwnerNumber(2), {a_, b_, tiny_}), At(1000)));
   EXPECT_TRUE(Open().TryAllocate({}, At(1000)));
   EXPECT_EQ(Open().TryAllocate(Requests(OwnerNumber(2), {a_, tiny_, tiny_}), At(1000)).error().code,
             ErrorCode::kExhausted);
-  EXPECT_EQ(Bytes(), before);
+  EXPECT_EQ(StoreBytes(scratch_.StorePath()), before);
 }
 
 // With one cooling down, one more is free only once its reuse delay is over.
@@ -163,9 +159,9 @@ TEST_F(RequestsTest, ReleaseWhereTellsWhatItReleased) {
       << "only what is held is asked about";
   EXPECT_EQ(Held(), "container-2 net1 10.0.0.3\n");
   ExpectSound();
-  const std::string before = Bytes();
+  const std::string before = StoreBytes(scratch_.StorePath());
   EXPECT_EQ(Text(Open().ReleaseWhere([](const AddressRecord&) { return false; }, At(3))), "");
-  EXPECT_EQ(Bytes(), before);
+  EXPECT_EQ(StoreBytes(scratch_.StorePath()), before);
 }
 
 class QuarantineTest : public RequestsTest {
@@ -251,7 +247,7 @@ TEST_F(RequestsTest, AQuarterOfAPoolIsInQuarantineAtMost) {
 }
 
 TEST_F(QuarantineTest, OnlyWhatTheOwnerHolds) {
-  const std::string before = Bytes();
+  const std::string before = StoreBytes(scratch_.StorePath());
   for (const char* address : {"10.0.1.1", "10.0.0.2"}) {
     const auto again = Open().Quarantine(OwnerNumber(1), testing::Ip(address), At(11));
     ASSERT_FALSE(again);
@@ -259,7 +255,7 @@ TEST_F(QuarantineTest, OnlyWhatTheOwnerHolds) {
   }
   EXPECT_EQ(Open().Quarantine(OwnerNumber(7), testing::Ip("10.0.0.1"), At(11)).error().code,
             ErrorCode::kNotFound);
-  EXPECT_EQ(Bytes(), before);
+  EXPECT_EQ(StoreBytes(scratch_.StorePath()), before);
 }
 
 // The most that a node holds: one transaction, and nothing for those that come after it.

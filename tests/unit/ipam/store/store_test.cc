@@ -4,12 +4,11 @@
 #include <sys/stat.h>
 
 #include <filesystem>
-#include <fstream>
-#include <iterator>
 #include <string>
 #include <vector>
 
 #include "ipam/store/lmdb.h"
+#include "tests/support/ipam/store_pages.h"
 #include "tests/support/ipam/support.h"
 
 namespace railhead::ipam {
@@ -21,6 +20,7 @@ using testing::MakePool;
 using testing::OwnerNumber;
 using testing::ScratchRoot;
 using testing::StoreAt;
+using testing::StoreBytes;
 
 class StoreTest : public ::testing::Test {
  protected:
@@ -44,10 +44,6 @@ class StoreTest : public ::testing::Test {
     const auto findings = store->Verify();
     ASSERT_TRUE(findings);
     EXPECT_EQ(*findings, std::vector<std::string>{});
-  }
-  std::string Bytes() {
-    std::ifstream file(scratch_.StorePath(), std::ios::binary);
-    return {std::istreambuf_iterator<char>(file), {}};
   }
   std::string OpenError() {
     const auto store = StoreAt::Open(scratch_.root());
@@ -102,14 +98,14 @@ TEST_F(StoreTest, AnErrorChangesNothing) {
 
 TEST_F(StoreTest, ReleaseOfTheUnknownIsNoErrorAndWritesNothing) {
   Add(1, small_, 0);
-  const std::string before = Bytes();
+  const std::string before = StoreBytes(scratch_.StorePath());
   EXPECT_EQ(Del(99, 5), "0");
-  EXPECT_EQ(Bytes(), before);
+  EXPECT_EQ(StoreBytes(scratch_.StorePath()), before);
   EXPECT_EQ(Del(1, 5), "1");
-  const std::string after = Bytes();
+  const std::string after = StoreBytes(scratch_.StorePath());
   EXPECT_NE(after, before);
   EXPECT_EQ(Del(1, 6), "0");
-  EXPECT_EQ(Bytes(), after);
+  EXPECT_EQ(StoreBytes(scratch_.StorePath()), after);
   ExpectSound();
 }
 
