@@ -22,7 +22,7 @@ RAILHEAD_PACKAGES=(
     libboost-dev libssl-dev libyaml-cpp-dev libtomlplusplus-dev libvalijson-dev
     # tests, guests, demo
     containernetworking-plugins kmod cpio xz-utils zstd tcpdump iproute2 iputils-ping jq shellcheck
-    strace python3 python3-yaml python3-jsonschema util-linux openssl busybox-static rpm etcd-server prometheus ucx-utils openmpi-bin help2man zsh fish file lldpd
+    strace python3 python3-yaml python3-jsonschema util-linux openssl busybox-static rpm prometheus ucx-utils openmpi-bin help2man zsh fish file lldpd
 )
 RAILHEAD_QEMU=qemu-system-x86
 RAILHEAD_QEMU_MIN=1:8
@@ -138,7 +138,7 @@ railhead_backports() {
     railhead_die "$mirror does not give bookworm-backports, which has QEMU 8"
 }
 
-# railhead_no_services PACKAGE...: tests start etcd, Prometheus and lldpd themselves; the services that
+# railhead_no_services PACKAGE...: tests start Prometheus and lldpd themselves; the services that
 # Debian's packages enable and start are not for a machine that did not ask for them.
 railhead_no_services() {
     local as_root package
@@ -146,11 +146,11 @@ railhead_no_services() {
     railhead_as_root 'services are to be stopped' || return
     for package; do
         case $package in
-            etcd-server | lldpd | prometheus) ;;
+            lldpd | prometheus) ;;
             *) continue ;;
         esac
-        "${as_root[@]}" systemctl --quiet disable --now "${package%-server}.service" ||
-            echo "setup: ${package%-server}.service is left running" >&2
+        "${as_root[@]}" systemctl --quiet disable --now "$package.service" ||
+            echo "setup: $package.service is left running" >&2
     done
 }
 

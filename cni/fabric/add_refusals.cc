@@ -27,7 +27,7 @@ Error WithoutIndex(const Fabric& fabric, const std::string& node) {
   if (!fabric.nodes.empty())
     return {ErrorCode::kInvalid, "'nodes' does not list '" + node + "'", hint + kNodesName, 0};
   return {ErrorCode::kInvalid,
-          "nodes have no index: the fabric has neither 'nodes' nor a store of type kubernetes", hint, 0};
+          "nodes have no index: the fabric has neither 'nodes' nor addresses.index.from kubernetes", hint, 0};
 }
 
 bool IsNumber(std::string_view text) {
@@ -51,8 +51,8 @@ std::string NameFault(const Fabric& fabric, const std::string& name) {
 
 }  // namespace
 
-bool DividesNothing(const Fabric& fabric, const Rail& rail) {
-  return rail.subnet && !fabric.Leases(rail) && rail.node_ranges.empty() && !rail.node_block;
+bool DividesNothing(const Rail& rail) {
+  return rail.subnet && rail.node_ranges.empty() && !rail.node_block;
 }
 
 Error WhyNoRange(const Fabric& fabric, const Rail& rail, const std::string& node, std::optional<int> index) {
@@ -66,8 +66,8 @@ Error WhyNoRange(const Fabric& fabric, const Rail& rail, const std::string& node
   }
   return {
       ErrorCode::kInvalid, "nothing divides its subnet among the nodes",
-      "give the rail a nodeBlock and each node its index in nodes; or nodeRanges; or set a cluster store in "
-      "addresses.store",
+      "give the rail a nodeBlock, and each node its index in nodes or by addresses.index.from kubernetes; or "
+      "nodeRanges",
       0};
 }
 

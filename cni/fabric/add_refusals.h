@@ -15,7 +15,7 @@
 namespace railhead {
 
 // Whether the rail has a subnet of which no node gets a part.
-bool DividesNothing(const Fabric& fabric, const Rail& rail);
+bool DividesNothing(const Rail& rail);
 
 // Of a node for which rail.RangesOf() is empty.
 Error WhyNoRange(const Fabric& fabric, const Rail& rail, const std::string& node, std::optional<int> index);

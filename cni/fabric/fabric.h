@@ -252,24 +252,18 @@ struct Fabric {
   NcclConfigOptions nccl_config_options;
   std::vector<Pool> pools;  // never empty when there are rails
   NetworkPolicy policy;
-  // addresses.store: JSON as it stands there, railheadd's to read; "": not given.
-  std::string address_store;
-  bool leases_blocks = false;  // its type is another than "node"
-  bool keeps_indices = false;  // its type is "kubernetes"
-  std::string health;          // JSON as it stands there, railheadd's to read; "": not given
-  std::string provision;       // likewise; railctl's too
-  std::string reachability;    // likewise
-  std::string node_status;     // as health
+  // addresses.index: JSON as it stands there, railheadd's to read; "": not given.
+  std::string address_index;
+  bool index_from_kubernetes = false;
+  std::string health;        // JSON as it stands there, railheadd's to read; "": not given
+  std::string provision;     // likewise; railctl's too
+  std::string reachability;  // likewise
+  std::string node_status;   // as health
 
-  // Whether this node leases blocks for the rail: it has a cluster store, and the rail gives nodes no ranges
-  // of their own.
-  [[nodiscard]] bool Leases(const Rail& rail) const {
-    return leases_blocks && rail.subnet && rail.node_ranges.empty() && !rail.node_block;
-  }
   // Whether a rail gives nodes addresses by their index.
   [[nodiscard]] bool UsesIndices() const;
-  // Whether nodes claim their index in the store, because `nodes` gives none (node_index.h).
-  [[nodiscard]] bool ClaimsIndices() const { return keeps_indices && nodes.empty() && UsesIndices(); }
+  // Whether nodes claim their index, because `nodes` gives none (node_index.h).
+  [[nodiscard]] bool ClaimsIndices() const { return index_from_kubernetes && nodes.empty() && UsesIndices(); }
   // Of all nodes, by name.
   [[nodiscard]] std::map<std::string, IpAddress> ProbeAddressesOf(const Rail& rail) const;
   [[nodiscard]] const Rail* FindRail(const std::string& name) const;

@@ -200,7 +200,7 @@ void CheckRailAmongOthers(const Fabric& fabric, std::size_t i, const Complain& c
       complain(at + "/nodeRanges", "node '" + name + "' has a range by name and one by its index");
   }
   if (!rail.probe_range) return;
-  if (fabric.nodes.empty() && fabric.keeps_indices) {
+  if (fabric.nodes.empty() && fabric.index_from_kubernetes) {
     return complain(
         at + "/probeAddresses",
         "a range needs `nodes`: a node that claims its index reads no other node's claim, and so "
@@ -274,14 +274,13 @@ Json ProbeAddressesForm::Schema() {
             {{"type", "object"}, {"additionalProperties", {{"type", {"string", "null"}}}}}}}};
 }
 
-void AddressStoreForm::Read(const JsonValue& json, Fabric& fabric) {
-  auto store = json.Object();
-  if (!store) return;
-  const std::string type = store->String("type").value_or("node");
-  if (type != "node" && type != "etcd" && type != "kubernetes")
-    store->Fail("type", "'" + type + "' is not known", "node, etcd or kubernetes");
-  fabric.leases_blocks = type != "node";
-  fabric.keeps_indices = type == "kubernetes";
+void AddressIndexForm::Read(const JsonValue& json, Fabric& fabric) {
+  auto index = json.Object();
+  if (!index) return;
+  const std::string from = index->String("from").value_or("nodes");
+  if (from != "nodes" && from != "kubernetes")
+    index->Fail("from", "'" + from + "' is not known", "nodes or kubernetes");
+  fabric.index_from_kubernetes = from == "kubernetes";
   RawForm::Read(json, fabric);
 }
 
@@ -347,13 +346,6 @@ void Shape<Fabric>::Check(const Fabric& fabric, const Complain& complain) {
   }
   for (std::size_t i = 0; i < fabric.rails.size(); ++i) CheckRailAmongOthers(fabric, i, complain);
   for (std::size_t i = 0; i < fabric.pools.size(); ++i) CheckPool(fabric, i, complain);
-  if (fabric.address_policy != AddressPolicy::kDeterministic) return;
-  for (const Rail& rail : fabric.rails) {
-    if (!fabric.Leases(rail)) continue;
-    complain("addresses/policy",
-             "rail '" + rail.name + "' has leased blocks, which cannot keep an address for a VF",
-             "give it nodeRanges or nodeBlock");
-  }
 }
 
 Result<Fabric> ParseFabric(const std::string& text, const std::string& what, std::vector<Error>* all) {

@@ -32,12 +32,15 @@ struct ProbeAddressesForm {
   static nlohmann::ordered_json Schema();
 };
 
-// `addresses.store`: only its `type` is read here. The code of that store reads the rest.
-struct AddressStoreForm : record::RawForm<&Fabric::address_store> {
+// `addresses.index`: only its `from` is read here. railheadd reads the rest
+// (deviceplugin/services/node_index/index_config.h).
+struct AddressIndexForm : record::RawForm<&Fabric::address_index> {
   static void Read(const JsonValue& json, Fabric& fabric);
 };
 
 inline constexpr FieldRules kPrefixField{.hint = "for example 10.100.0.0/24"};
+inline constexpr const char* kStoreIsGone =
+    R"(nodes lease no blocks any more: give the rail a nodeBlock, and write "index": {"from": "kubernetes"} or list the nodes in nodes)";
 inline constexpr int kMaxConflictProbeMs = 10'000;  // RFC 5227's own times come to 9 s
 
 template <>
@@ -141,7 +144,8 @@ struct Shape<Fabric> {
       addresses("minReuseDelaySeconds", &Fabric::min_reuse_delay_seconds,
                 {.min = 0, .max = kMaxReuseDelaySeconds});
       addresses("conflictProbeMs", &Fabric::conflict_probe_ms, {.min = 0, .max = kMaxConflictProbeMs});
-      addresses.Form("store", AddressStoreForm{});
+      addresses.Form("index", AddressIndexForm{});
+      addresses.Gone("store", kStoreIsGone);
     });
     f("rdmaMode", &Fabric::rdma_exclusive, {.no = "shared", .yes = "exclusive"});
     f.Group("ncclConfig", [](auto& config) {

@@ -83,12 +83,11 @@ std::vector<NodeIndexProblem> NodeIndex::Problems(const std::string& name, const
           "kubectl get nodeindices -o yaml; remove it when no node uses its index", 0}});
   }
   if (!reclaim_problem.empty()) {
-    problems.push_back(
-        {Kind::kReclaim,
-         {ErrorCode::kUnavailable, reclaim_problem,
-          "check the role and admission of manifests/components/kubernetes-store, and finalizers "
-          "of the NodeIndex",
-          0}});
+    problems.push_back({Kind::kReclaim,
+                        {ErrorCode::kUnavailable, reclaim_problem,
+                         "check the role and admission of manifests/components/node-index, and finalizers "
+                         "of the NodeIndex",
+                         0}});
   }
   return problems;
 }

@@ -1,12 +1,12 @@
 // This node's index: which part of each rail's subnet is its own.
 //
-// fabric.json's `nodes` gives it. With a store of type kubernetes and without `nodes`, railheadd claims an
-// index there (deviceplugin/services/address_leasing/index_claim.h) and keeps it in
+// fabric.json's `nodes` gives it. With `addresses.index.from` kubernetes and without `nodes`, railheadd
+// claims an index in the API (deviceplugin/services/node_index/index_claim.h) and keeps it in
 // /var/lib/railhead/node-index.json. The file outlives reboots, so a node keeps its index.
 //
 // The claimed index is used once the API has confirmed the claim in this boot, and for `fence` after the last
 // such answer. Other nodes free a claim only after a longer time, and only by their own clock since boot
-// (deviceplugin/services/address_leasing/index_reclaim.h). The age is the larger one of two clocks.
+// (deviceplugin/services/node_index/index_reclaim.h). The age is the larger one of two clocks.
 // CLOCK_BOOTTIME cannot be set, and counts a suspend; it stands still while a virtual machine is paused. The
 // wall clock counts that. One that was set forward costs one answer of the API, one that was set back changes
 // nothing within a boot. Over a boot only the wall clock could tell the age, and a wrong one would hide that
@@ -58,7 +58,7 @@ struct NodeIndex {
   std::uint64_t boottime_ms = 0;
   std::chrono::system_clock::time_point wall;
   std::chrono::seconds fence{0};
-  // Of the last check of other nodes' claims (deviceplugin/services/address_leasing/index_reclaim.h).
+  // Of the last check of other nodes' claims (deviceplugin/services/node_index/index_reclaim.h).
   std::vector<std::string> unreadable;  // claims that nobody can read, as sentences
   std::string reclaim_problem;          // why it failed; "": it did not
 
@@ -73,7 +73,7 @@ struct NodeIndex {
 inline constexpr StateFile<NodeIndex> kNodeIndexFile{
     .path = "/var/lib/railhead/node-index.json",
     .what = "saving the node's index",
-    .writer = "railheadd writes it with a store of type kubernetes",
+    .writer = "railheadd writes it where addresses.index.from is kubernetes",
 };
 
 // nullopt: neither `nodes` nor a claim gives node `name` of this machine an index.

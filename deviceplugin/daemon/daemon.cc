@@ -45,7 +45,7 @@ std::set<std::string> WithheldAtFirst(const Root& root, const resources::Plan& p
 }
 
 // Addresses come from the fabric, whatever configures the devices.
-std::string LeasedFabricOf(const resources::Plan& plan) {
+std::string AddressFabricOf(const resources::Plan& plan) {
   return plan.of_fabric ? plan.config_path : kFabricPath;
 }
 
@@ -95,13 +95,9 @@ Result<std::unique_ptr<Daemon>> Daemon::Start(const Root& root, Kernel& kernel, 
     daemon->reach_->Update(plan.inventory, fabric);
     daemon->features_.SetPlan(plan);
     daemon->node_status_.SetPlan(plan);
-    daemon->leasing_.Update(LeasedFabricOf(plan), kubernetes);
-    daemon->index_.Update(LeasedFabricOf(plan), kubernetes);
+    daemon->index_.Update(AddressFabricOf(plan), kubernetes);
   };
-  const auto leasing = daemon->leasing_.Follow(LeasedFabricOf(node.plan), kubernetes);
-  if (!leasing && node.plan.of_fabric) return Fail(leasing.error());
-  if (!leasing) log->Warning("leasing addresses failed", leasing.error());
-  const auto claiming = daemon->index_.Follow(LeasedFabricOf(node.plan), kubernetes);
+  const auto claiming = daemon->index_.Follow(AddressFabricOf(node.plan), kubernetes);
   if (!claiming && node.plan.of_fabric) return Fail(claiming.error());
   if (!claiming) log->Warning("claiming the node's index failed", claiming.error());
   daemon->node_watcher_ =
@@ -150,7 +146,6 @@ Daemon::Daemon(const Root& root, Kernel& kernel, const CommandLine& line,
       binder_(root, [this] { return pod_resources_.List(kAddWaits); }),
       features_(root, line.nfd_features, line.resync_interval, log),
       node_status_(root, log),
-      leasing_(root, log),
       index_(root, log),
       follower_(std::move(interfaces.follower)),
       pages_(std::move(interfaces.pages)) {
@@ -215,11 +210,10 @@ http::HttpResponse Daemon::AnswerHttp(const http::HttpRequest& request) {
   http::HttpResponse response;
   const ExpositionFormat format = FormatAccepted(request.accept);
   if (request.path == "/metrics") {
-    const auto leasing = leasing_.loop();
     response.content_type = ContentTypeOf(format);
     response.body = MetricsPage(
-        {root_, &activity_, registrar_.Activities(), node_watcher_->Health(), leasing.get(), follower_.get(),
-         &attaches_, lldp_->Report(), reach_->Report(), &node_status_, index_.running() != nullptr},
+        {root_, &activity_, registrar_.Activities(), node_watcher_->Health(), follower_.get(), &attaches_,
+         lldp_->Report(), reach_->Report(), &node_status_, index_.running() != nullptr},
         format);
     return response;
   }
@@ -279,10 +273,10 @@ int Daemon::AwaitSignal(const sigset_t& signals) {
 
 bool Daemon::Ended() {
   return (!reconciling_ || reconciling_->AwaitEnd(kLastStep)) &&
-         (!watching_ || watching_->AwaitEnd(kLastStep)) && leasing_.AwaitEnd(kLastStep) &&
-         index_.AwaitEnd(kLastStep) && (!follower_ || follower_->AwaitEnd(kLastStep)) &&
-         (!lldp_ || lldp_->AwaitEnd(kLastStep)) && (!reach_ || reach_->AwaitEnd(kLastStep)) &&
-         node_status_.AwaitEnd(kLastStep) && pages_->AwaitEnd(kLastStep);
+         (!watching_ || watching_->AwaitEnd(kLastStep)) && index_.AwaitEnd(kLastStep) &&
+         (!follower_ || follower_->AwaitEnd(kLastStep)) && (!lldp_ || lldp_->AwaitEnd(kLastStep)) &&
+         (!reach_ || reach_->AwaitEnd(kLastStep)) && node_status_.AwaitEnd(kLastStep) &&
+         pages_->AwaitEnd(kLastStep);
 }
 
 void Daemon::Stop() {
@@ -291,7 +285,6 @@ void Daemon::Stop() {
   bind_server_->Stop();
   if (reconciling_) reconciling_->Stop();
   if (watching_) watching_->Stop();
-  leasing_.Stop();
   index_.Stop();
   if (follower_) follower_->Stop();
   if (lldp_) lldp_->Stop();

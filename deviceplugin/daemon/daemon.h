@@ -7,7 +7,6 @@
 //   DriftWatch         Compares pods with their NCCL configurations, by passes.
 //   LldpWatch          Finds the switch port of each rail.
 //   ReachabilityWatch  Probes what the node and its pods reach on the rails.
-//   Leasing            Leases addresses from a cluster store, if there is one.
 //   IndexClaiming      Claims the node's index in the Kubernetes API, if nodes need one.
 //   Follower           Takes a changed fabric over, if an option names its directory.
 //   NodeStatusService  Reports the node's rails to the cluster, if fabric.json requests it.
@@ -30,8 +29,6 @@
 #include "deviceplugin/daemon/railheadd.h"
 #include "deviceplugin/daemon/systemd.h"
 #include "deviceplugin/node/resources/advertised.h"
-#include "deviceplugin/services/address_leasing/index_service.h"
-#include "deviceplugin/services/address_leasing/leasing_service.h"
 #include "deviceplugin/services/fabric_follow/follower.h"
 #include "deviceplugin/services/health/observation.h"
 #include "deviceplugin/services/kubelet/advertisement.h"
@@ -44,6 +41,7 @@
 #include "deviceplugin/services/lldp/node_labels.h"
 #include "deviceplugin/services/nic_metrics/collector.h"
 #include "deviceplugin/services/nic_metrics/nic_page.h"
+#include "deviceplugin/services/node_index/index_service.h"
 #include "deviceplugin/services/node_status/node_status_service.h"
 #include "deviceplugin/services/reachability/reachability_report.h"
 #include "deviceplugin/services/reachability/reachability_service.h"
@@ -129,8 +127,7 @@ class Daemon {
   std::unique_ptr<lldp::LldpWatch> lldp_;
   reachability::RailVerdicts rails_;
   std::unique_ptr<reachability::ReachabilityWatch> reach_;
-  address_leasing::Leasing leasing_;
-  address_leasing::IndexClaiming index_;
+  node_index::IndexClaiming index_;
   std::unique_ptr<NodeWatcher> node_watcher_;
   std::unique_ptr<fabric_follow::Follower> follower_;
   std::unique_ptr<Pages> pages_;  // last: they show all the others
@@ -146,8 +143,7 @@ struct MetricsSources {
   const Activity* activity;
   std::vector<std::shared_ptr<const kubelet::ResourceActivity>> resources;
   std::vector<health::DeviceHealth> health;
-  const address_leasing::LeasingLoop* leasing = nullptr;  // null: addresses are not leased
-  const fabric_follow::Follower* follower = nullptr;      // null: no fabric is followed
+  const fabric_follow::Follower* follower = nullptr;  // null: no fabric is followed
   AttachCounts* attaches = nullptr;
   lldp::LldpReport lldp_report;
   reachability::ReachabilityReport reach;

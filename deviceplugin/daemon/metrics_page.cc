@@ -276,8 +276,7 @@ std::string MetricsPage(const MetricsSources& sources, ExpositionFormat format) 
   AppendNcclConfigs(&page, *sources.activity);
   AppendAddresses(&page, *sources.activity);
   AppendHealth(&page, sources);
-  AppendLeasing(&page, sources.leasing);
-  address_leasing::AppendNodeIndex(&page, sources.root, sources.claims_index);
+  node_index::AppendNodeIndex(&page, sources.root, sources.claims_index);
   AppendLldpMetrics(&page, sources.lldp_report);
   AppendReachability(&page, sources.reach);
   if (sources.node_status_service != nullptr) sources.node_status_service->Append(&page);

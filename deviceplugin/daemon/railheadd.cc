@@ -22,8 +22,8 @@
 #include "deviceplugin/daemon/pages.h"
 #include "deviceplugin/daemon/systemd.h"
 #include "deviceplugin/node/resources/allocate.h"
-#include "deviceplugin/services/address_leasing/leasing_service.h"
 #include "deviceplugin/services/fabric_follow/follower.h"
+#include "deviceplugin/services/node_index/index_config.h"
 #include "deviceplugin/services/node_status/rail_states.h"
 #include "deviceplugin/services/provision/provisioner.h"
 #include "deviceplugin/services/provision/report.h"
@@ -281,7 +281,7 @@ Result<NodePlan> PlanNode(const Root& root, Kernel& kernel, const resources::Con
   // Other parts apply these, some at start only; but report a mistake now.
   if (plan.of_fabric) {
     RH_TRY(provision::ReadProvision(root, plan.config_path));
-    RH_TRY(address_leasing::CheckLeasing(root, plan.config_path));
+    RH_TRY(node_index::CheckIndexConfig(root, plan.config_path));
     RH_TRY(reachability::ReadReachabilitySettings(root, plan.config_path));
     RH_TRY(CheckNodeStatusSettings(root, plan.config_path));
   }

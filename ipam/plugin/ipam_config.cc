@@ -132,12 +132,10 @@ Result<AddressPlan> PlanByRail(const PoolFields& fields, bool listed, FabricSour
   const Rail& rail = *RH_TRY(FindRail(fabric, fields, source.path()));
   const std::string where = source.path() + ": rail '" + rail.name + "'";
   if (!rail.subnet) return Fail(ErrorCode::kInvalid, where + " has no subnet", "add 'subnet' to the rail");
-  const bool leased = fabric.Leases(rail);
   RangeSpec spec;
   spec.subnet = *rail.subnet;
   spec.gateway = fields.gateway ? fields.gateway : rail.gateway;
-  // The store knows which part of the subnet this node leases.
-  if (!leased) spec.ranges = RH_TRY(RangesOfNode(fabric, rail, where, source));
+  spec.ranges = RH_TRY(RangesOfNode(fabric, rail, where, source));
   spec.exclusions = ExclusionsFor(spec.subnet, fields);
   const auto excluded = rail.Excluded();
   spec.exclusions.insert(spec.exclusions.end(), excluded.begin(), excluded.end());
@@ -155,7 +153,6 @@ Result<AddressPlan> PlanByRail(const PoolFields& fields, bool listed, FabricSour
   if (plan.deterministic && fields.vf) {
     plan.fixed_address = RH_TRY(AddressOfVf(choice.pool.ranges, *fields.vf, where));
   }
-  choice.pool.leased = leased;
   plan.choices.push_back(std::move(choice));
   return plan;
 }
@@ -323,8 +320,7 @@ Result<IpRange> WithinSlice(const RangeFields& range, const IpRange& given, cons
   if (!length) {
     return Fail(ErrorCode::kInvalid,
                 range.where + ": all nodes would give the same addresses of " + range.subnet.ToString(),
-                "give node_slice_size, or make it a rail of the fabric with nodeBlock, nodeRanges or a "
-                "cluster store");
+                "give node_slice_size, or make it a rail of the fabric with nodeBlock or nodeRanges");
   }
   for (const IpRange& own : Slice(range.subnet, *length, *index)) {
     const IpRange both{std::max(given.first, own.first), std::min(given.last, own.last)};

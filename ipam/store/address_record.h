@@ -12,7 +12,7 @@
 //   owner             'O' network NUL container NUL ifname NUL pool -> address, which is held or
 //                                                           was released by a reboot
 //   counters, events  'Q' ..., 'E' ...                   -> ipam/store/events.h
-//   blocks            'B' ...                            -> ipam/store/node_blocks.h
+//   blocks            'B' ...                            of earlier versions: ipam/store/former_blocks.h
 //
 // A pool is named by its subnet ("10.100.0.0/24"): networks that share a physical subnet share its addresses.
 // Time is store time (see StoreHeader): milliseconds that neither a change of the wall clock nor a reboot

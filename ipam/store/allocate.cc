@@ -58,12 +58,12 @@ Result<AddressRecord> AllocateFixed(AddressLedger& ledger, const AddressRequest&
     RH_TRY(ledger.FreeExpired(pool, kFreeLimit));
     return ledger.AllocateSpecific(pool, request.owner, address);
   }
-  // Where the pool is leased, blocks come and go; elsewhere the configuration was checked.
+  // The configuration was checked; a claimed index may have changed since.
   return Fail(ErrorCode::kBusy,
               "address " + address.ToString() +
                   " is outside of the ranges that this node may allocate from: " +
                   request.pools.front().ranges.ToString() + " of " + request.pools.front().name,
-              "request another address, or run the pod on the node that leases its block");
+              "request another address, or run the pod on the node whose part has it");
 }
 
 Result<std::optional<AddressRecord>> AllocateNextOf(AddressLedger& ledger, const AddressPool& pool,
@@ -293,9 +293,7 @@ Result<Error> ExplainExhausted(const LmdbTxn& txn, const AddressPool& pool, std:
                   std::to_string(size - std::min(size, cooling_down + quarantined)) + ", cooling down " +
                   std::to_string(cooling_down);
   if (quarantined != 0) error.message += ", in quarantine " + std::to_string(quarantined);
-  if (pool.leased) {
-    error.hint = "try again later: railheadd leases another block by itself while the cluster store answers";
-  } else if (cooling_down == 0) {
+  if (cooling_down == 0) {
     error.hint = "delete pods or widen the range";
   } else {
     const std::uint64_t wait_ms = first_ms > store_ms ? first_ms - store_ms : 0;

@@ -11,7 +11,6 @@
 
 #include "ipam/store/allocate.h"
 #include "ipam/store/ledger.h"
-#include "ipam/store/node_blocks.h"
 #include "netns/base/files.h"
 #include "netns/base/node.h"
 #include "netns/base/state_folder.h"
@@ -65,17 +64,6 @@ Result<LmdbEnv> Create(const Root& root, const std::string& path, const ClockSou
   if (::rename(temporary.c_str(), path.c_str()) != 0) return FailSys(errno, "renaming to " + path);
   RH_TRY(SyncPath(root));
   return LmdbEnv::Open(path, LmdbEnv::Mode::kExisting);
-}
-
-// The requests; the ranges of leased pools are those that this node may use now.
-Result<std::vector<AddressRequest>> OnlyLeased(const LmdbTxn& txn, std::vector<AddressRequest> requests,
-                                               const ClockReading& now) {
-  for (AddressRequest& request : requests) {
-    for (AddressPool& pool : request.pools) {
-      if (pool.leased) pool.ranges = RH_TRY(LeasedRanges(txn, pool, now));
-    }
-  }
-  return requests;
 }
 
 Result<void> NoteExhausted(const LmdbEnv& env, const AddressRequest& refused, const ClockReading& now) {
@@ -181,14 +169,7 @@ Result<bool> AddressStore::QuarantineWithin(const AddressPool& pool, const Addre
     const ClockReading now = RH_TRY(clocks_());
     LmdbTxn txn = RH_TRY(LmdbTxn::Begin(env_, LmdbTxn::Mode::kRead));
     const AddressLedger ledger = RH_TRY(AddressLedger::Open(txn, now));
-    AddressPool usable = pool;
-    // While no address of a leased pool may be allocated, its size is unknown.
-    if (pool.leased) {
-      auto leased = LeasedRanges(txn, pool, now);
-      if (!leased) return false;
-      usable.ranges = *std::move(leased);
-    }
-    if (!RH_TRY(ledger.MayQuarantine(usable))) return false;
+    if (!RH_TRY(ledger.MayQuarantine(pool))) return false;
   }
   RH_TRY(Quarantine(owner, address, time));
   return true;
@@ -199,9 +180,8 @@ Result<std::vector<AddressRecord>> AddressStore::Allocate(const std::vector<Addr
   RH_TRY(ReleaseIfNewBoot(env_, now));
   LmdbTxn txn = RH_TRY(LmdbTxn::Begin(env_, LmdbTxn::Mode::kWrite));
   AddressLedger ledger = RH_TRY(AddressLedger::Open(txn, now));
-  const auto usable = RH_TRY(OnlyLeased(txn, requests, now));
   const AddressRequest* refused = nullptr;
-  auto result = AllocateAll(ledger, usable, &refused);
+  auto result = AllocateAll(ledger, requests, &refused);
   if (!result) {
     // Only the event is kept. The caller gets the reason even if that cannot be written.
     txn.Abort();
@@ -226,8 +206,7 @@ Result<void> AddressStore::TryAllocate(const std::vector<AddressRequest>& reques
   AddressLedger ledger = RH_TRY(AddressLedger::Open(txn, now));
   const StoreHeader header = RH_TRY(ReadHeader(txn));
   if (header.boot_id != now.boot_id) RH_TRY(ledger.ReleaseEarlierBoots());
-  const auto usable = RH_TRY(OnlyLeased(txn, requests, now));
-  RH_TRY(AllocateAll(ledger, usable, nullptr));
+  RH_TRY(AllocateAll(ledger, requests, nullptr));
   return {};
 }
 

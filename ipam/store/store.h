@@ -45,7 +45,6 @@ struct AddressPool {
   std::chrono::seconds reuse_delay{0};
   // After so long a released address is reused if the pool has no other; nullopt: never.
   std::optional<std::chrono::seconds> min_reuse_delay = {};
-  bool leased = false;  // only what is in this node's usable blocks: ipam/store/node_blocks.h
 };
 
 // One address for `owner`.

@@ -41,7 +41,7 @@ class JsonDocument {
   static constexpr std::size_t kMaxSize = std::size_t{1} << 20;
   static constexpr int kMaxDepth = 32;
 
-  // `what` names the text in messages. `pointer`: its place in `what`, if it is a part ("/addresses/store").
+  // `what` names the text in messages. `pointer`: its place in `what`, if it is a part ("/addresses/index").
   static Result<JsonDocument> Parse(std::string_view text, std::string what, std::size_t max_size = kMaxSize,
                                     std::string pointer = {});
 

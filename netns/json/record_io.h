@@ -70,7 +70,7 @@ Result<T> ParseRecord(std::string_view text, const std::string& what,
 }
 
 // A section that people write and that was kept as text (record::RawForm). `pointer`: its place in `what`
-// ("/addresses/store"). "": the section is absent, and everything has its default.
+// ("/addresses/index"). "": the section is absent, and everything has its default.
 // `check`: as Shape::Check(), for conditions that only the caller knows. `all` gets all errors, the result
 // has the first.
 template <typename T>

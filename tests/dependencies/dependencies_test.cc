@@ -26,7 +26,7 @@ const std::vector<std::vector<std::string>>& Chains() {
       {"netns/base", "netns/gid", "netns/verbs", "cni/state"},
       {"netns/base", "netns/ns", "netns/packet", "netns", "cni/state"},
       {"netns/base", "netns/sys", "netns", "cni/state"},
-      {"netns/json", "ipam/store", "ipam/lease", "deviceplugin/services/address_leasing"},
+      {"netns/json", "ipam/store", "deviceplugin/services/node_index"},
       {"cni/fabric", "ipam/plugin", "deviceplugin/tools/migrate", "tests"},
       {"ipam/store", "ipam/plugin", "tests"},
       {"netns", "deviceplugin/support/http", "deviceplugin/support/kubernetes",

@@ -24,7 +24,7 @@ Paths Node(const Paths& others) {
 // Only the plugins use their verbs; every service may use their libraries.
 Paths Service(const Paths& others) {
   return Joined({"netns/", "cni/protocol/", "cni/fabric/", "cni/state/", "cni/nccl/", "cni/attachment/",
-                 "ipam/store/", "ipam/lease/", "deviceplugin/support/", "deviceplugin/node/"},
+                 "ipam/store/", "deviceplugin/support/", "deviceplugin/node/"},
                 others);
 }
 
@@ -52,7 +52,6 @@ const std::vector<Part>& Parts() {
       {"cni/attachment/", {"netns/", "cni/protocol/", "cni/fabric/", "cni/state/", "cni/nccl/"}},
       {"cni/plugin/", {"netns/", "cni/"}},
       {"ipam/store/", {"netns/base/", "netns/json/"}},
-      {"ipam/lease/", {"netns/base/", "netns/json/", "ipam/store/"}},
       {"ipam/plugin/", {"netns/base/", "netns/json/", "cni/protocol/", "cni/fabric/", "ipam/store/"}},
       {"deviceplugin/support/help/", {"netns/"}},
       {"deviceplugin/support/http/", {"netns/"}},
@@ -67,10 +66,9 @@ const std::vector<Part>& Parts() {
       {"deviceplugin/node/inventory/", Node({})},
       {"deviceplugin/node/resources/", Node({"deviceplugin/node/inventory/"})},
       {"deviceplugin/node/topology/", Node({"deviceplugin/node/inventory/"})},
-      {"deviceplugin/services/address_leasing/", Service({})},
       // A fabric is valid if all who read an object of it say so.
       {"deviceplugin/services/fabric_follow/",
-       Service({"deviceplugin/services/address_leasing/", "deviceplugin/services/health/",
+       Service({"deviceplugin/services/health/", "deviceplugin/services/node_index/",
                 "deviceplugin/services/node_status/", "deviceplugin/services/provision/",
                 "deviceplugin/services/reachability/"})},
       {"deviceplugin/services/health/", Service({})},
@@ -79,6 +77,7 @@ const std::vector<Part>& Parts() {
       {"deviceplugin/services/lldp/", Service({})},
       {"deviceplugin/services/nic_metrics/",
        Service({"deviceplugin/services/kubelet/", "deviceplugin/services/health/"})},
+      {"deviceplugin/services/node_index/", Service({})},
       {"deviceplugin/services/node_status/", Service({"deviceplugin/services/health/"})},
       {"deviceplugin/services/provision/", Service({})},
       {"deviceplugin/services/reachability/", Service({})},
@@ -87,8 +86,9 @@ const std::vector<Part>& Parts() {
       // railctl prints the schema of a whole network configuration.
       {"deviceplugin/tools/",
        Service({"deviceplugin/services/", "deviceplugin/tools/migrate/", "ipam/plugin/fields_shape.h"})},
-      // The plugin's own reader checks what migrate has translated.
-      {"deviceplugin/tools/migrate/", Service({"ipam/plugin/"})},
+      // The plugin's own reader checks what migrate has translated. The blocks of nodes are those of
+      // node_index.
+      {"deviceplugin/tools/migrate/", Service({"ipam/plugin/", "deviceplugin/services/node_index/"})},
       {"bench/", {"netns/", "cni/", "ipam/", "deviceplugin/", "tests/"}},
       {"tests/", {"netns/", "cni/", "ipam/", "deviceplugin/", "bench/"}},
   };

@@ -2,7 +2,7 @@
 //
 //   netns/{base, json, sys, ns, nl, gid, packet, verbs}
 //     <- cni/{protocol <- fabric <- state <- nccl <- attachment <- plugin}
-//     <- ipam/{store <- lease, store <- plugin}
+//     <- ipam/{store <- plugin}
 //     <- deviceplugin/{support, node}
 //     <- deviceplugin/services/*
 //     <- deviceplugin/{daemon, tools}

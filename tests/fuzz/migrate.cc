@@ -41,7 +41,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     fuzz::Require(fuzz::IsSafeName(network.name), "a network's name can be part of a file's");
   migrate::Options options;
   options.resource_prefix = "intel.com";
-  options.lease_blocks = (data[0] & 1U) != 0;
+  options.nodes = (data[0] & 1U) != 0 ? 100 : 0;
   if ((data[0] & 2U) != 0) options.node = "node-1";
   if (const auto outcome = migrate::Migrate(documents, options)) fuzz::CheckOutcome(*outcome);
   return 0;

@@ -7,13 +7,12 @@
 #include "cni/state/displaced_names.h"
 #include "cni/state/journal_shape.h"
 #include "cni/state/tenants.h"
-#include "deviceplugin/services/address_leasing/index_store.h"
 #include "deviceplugin/services/fabric_follow/follower.h"
 #include "deviceplugin/services/health/state_file.h"
 #include "deviceplugin/services/lldp/lldp_report.h"
+#include "deviceplugin/services/node_index/index_store.h"
 #include "deviceplugin/services/reachability/reachability_report.h"
 #include "deviceplugin/tools/fabric_suggest/observe.h"
-#include "ipam/lease/cluster_store.h"
 #include "tests/support/record_test.h"
 
 namespace railhead::testing {
@@ -21,10 +20,9 @@ namespace {
 
 using Records =
     ::testing::Types<AllocationRecord, AttachTiming, BindRequest, JournalEntry, OwnNames, ConflictRecord,
-                     NodeIndex, Tenant, AttachedDevice, BindAnswer, address_leasing::IndexRecord,
+                     NodeIndex, Tenant, AttachedDevice, BindAnswer, node_index::IndexRecord,
                      fabric_follow::FollowState, fabric_suggest::NodeObservation, health::DeviceHealth,
-                     health::Drains, health::HealthState, ipam::BlockRecord, ipam::LayoutRecord,
-                     ipam::NodeRecord, lldp::LldpReport, reachability::ReachabilityReport>;
+                     health::Drains, health::HealthState, lldp::LldpReport, reachability::ReachabilityReport>;
 INSTANTIATE_TYPED_TEST_SUITE_P(Of, RecordTest, Records);
 
 }  // namespace

@@ -68,7 +68,7 @@ constexpr const char* kFabric = R"({
      "probeAddresses": "10.101.0.240-10.101.0.250", "expectedSwitches": "x"},
     {"name": "rail2", "pf": 2}],
   "addresses": {"policy": "increment", "reuseDelaySeconds": 60, "minReuseDelaySeconds": 5, "conflictProbeMs": 100,
-                "store": {"type": "node"}},
+                "index": {"from": "nodes"}},
   "rdmaMode": "shared",
   "ncclConfig": {"mode": "required", "topology": "needed", "stacks": ["ucx"],
               "nccl": {"timeout": 22, "adaptiveRouting": true, "gdrLevel": "PXB"}, "env": {"NCCL_DEBUG": "INFO"}},
@@ -93,13 +93,10 @@ constexpr const char* kSections = R"({
   "nodeStatus": {"nodeCondition": true, "taint": {"effect": "PreferNoSchedule", "whenRailsBelow": 2}, "events": true,
                 "kubernetes": {"kubeconfig": "/k", "context": "c", "timeoutSeconds": 5}}})";
 
-// A store of that type, whose settings are an object of the same name.
-std::string WithStore(const std::string& type, const std::string& settings) {
-  return R"({"version": 1, "rails": [{"name": "rail0", "pf": 0}], "addresses": {"store": {"type": ")" + type +
-         R"(", "blockSize": 64, "lowWater": 1, "renewSeconds": 60, "fenceSeconds": 43200,
-             "reclaimSeconds": 86400, ")" +
-         type + "\": " + settings + "}}}";
-}
+constexpr const char* kClaims = R"({
+  "version": 1, "rails": [{"name": "rail0", "pf": 0}],
+  "addresses": {"index": {"from": "kubernetes", "fenceSeconds": 43200, "reclaimSeconds": 86400,
+                          "kubernetes": {"kubeconfig": "/k", "context": "c", "timeoutSeconds": 5}}}})";
 
 constexpr const char* kNetwork = R"({
   "cniVersion": "1.1.0", "name": "net", "type": "railhead", "cni.dev/x": 1, "dns": {},
@@ -130,10 +127,7 @@ const std::vector<Subject>& Subjects() {
   static const std::vector<Subject> subjects = {
       {"fabric",
        ParseWholeFabric,
-       {kFabric, kSections,
-        WithStore("etcd", R"({"endpoints": ["http://h:1"], "prefix": "/p", "caFile": "/a", "certFile": "/c",
-                              "keyFile": "/k", "userFile": "/u", "passwordFile": "/w", "timeoutSeconds": 5})"),
-        WithStore("kubernetes", R"({"kubeconfig": "/k", "context": "c", "timeoutSeconds": 5})")},
+       {kFabric, kSections, kClaims},
        {"/rails: must not be empty",
         ".*: is not an integer but a fraction",
         "/rails/\\d+/name: holds a blank",
@@ -159,17 +153,12 @@ const std::vector<Subject>& Subjects() {
         "/pools/\\d+/ncclConfig: 'off' cannot serve slots",
         "/pools/\\d+/deviceNodes: 'mount' cannot serve",
         "/pools/\\d+/device: 'pf' cannot serve rail",
-        "/addresses/policy: rail '.*' has leased blocks",
         "/ncclConfig/env/.*: (is not a variable name|must be one line|is also set by|differs between pods)",
         "/policy/networks/\\d+/allow: .* is not a key that needs a permission",
         "/policy/networks/\\d+/(fabrics|resolvConf): .* is not an absolute path",
-        "/addresses/store/blockSize: \\d+ is not a power of two",
-        "/addresses/store/fenceSeconds: is less than 4 times renewSeconds",
-        "/addresses/store/reclaimSeconds: is (less than twice fenceSeconds|not more than reuseDelaySeconds)",
-        "/addresses/store/etcd/endpoints/\\d+: .* is not an endpoint",
-        "/addresses/store/etcd/.*File: (is missing|is required with https|.* is not an absolute path)",
-        "/(addresses/store|nodeStatus)/kubernetes/kubeconfig: .* is not an absolute path",
-        "/(addresses/store|nodeStatus)/kubernetes/context: is of use with a kubeconfig only",
+        "/addresses/index/reclaimSeconds: is (less than twice fenceSeconds|not more than reuseDelaySeconds)",
+        "/(addresses/index|nodeStatus)/kubernetes/kubeconfig: .* is not an absolute path",
+        "/(addresses/index|nodeStatus)/kubernetes/context: is of use with a kubeconfig only",
         "/health/.*/counters/.*: is not a valid counter name",
         "/health/.*/counters/.*/seconds: is required for a counter that has no default",
         "/health/devlink/reporters: .* is not a valid name of a health reporter",

@@ -41,11 +41,11 @@ bool IsWritten(const Json& object, const char* key) {
   return found != object.end() && !found->is_null();
 }
 
-// Only new pods and railheadd itself follow them.
+// Only new pods and railheadd itself follow them. By another nodeBlock the pods' addresses may be another
+// node's.
 bool IsForNewPodsOnly(const std::string& key) {
-  return Contains(
-      std::vector<std::string>{"exclude", "expectedSwitches", "nodeBlock", "nodeRanges", "probeAddresses"},
-      key);
+  return Contains(std::vector<std::string>{"exclude", "expectedSwitches", "nodeRanges", "probeAddresses"},
+                  key);
 }
 
 bool IsKeyChanged(const Json& before, const Json& after, const std::string& key) {

@@ -7,8 +7,8 @@
 #include "cni/fabric/fabric.h"
 #include "deviceplugin/node/inventory/inventory.h"
 #include "deviceplugin/node/resources/advertised.h"
-#include "deviceplugin/services/address_leasing/leasing_service.h"
 #include "deviceplugin/services/health/rules.h"
+#include "deviceplugin/services/node_index/index_config.h"
 #include "deviceplugin/services/node_status/rail_states.h"
 #include "deviceplugin/services/provision/pf_plan.h"
 #include "deviceplugin/services/reachability/reachability_settings.h"
@@ -48,7 +48,7 @@ std::vector<Error> ErrorsInFabric(const std::string& text, const std::string& wh
     return node_status::ParseNodeStatusSettings(fabric->node_status, file, fabric->rails.size(), all);
   });
   (void)look([&](const std::string& file, std::vector<Error>* all) {
-    return address_leasing::CheckLeasing(*fabric, file, all);
+    return node_index::IndexConfigOf(*fabric, file, all);
   });
   // What railheadd cannot do is so on a node without NICs, too.
   if (const auto resources = resources::ResourcesOfFabric(*fabric, inventory::Inventory{}); !resources)

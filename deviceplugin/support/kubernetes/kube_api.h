@@ -26,7 +26,7 @@ namespace railhead {
 
 // How to reach the Kubernetes API, and as which client.
 //
-// The object `kubernetes` of a cluster store's configuration:
+// An object `kubernetes` of fabric.json, such as that of `addresses.index`:
 //
 //   `{"kubeconfig": PATH, "context": NAME, "timeoutSeconds": 5}`
 //
@@ -91,8 +91,8 @@ struct KubeAnswer {
 
 // The manifests that the cluster needs for the calls. Hints of refusals name them.
 struct KubeNeeds {
-  std::string component = "manifests/components/kubernetes-store";
-  std::string role = "railhead-leasing";
+  std::string component = "manifests/components/node-index";
+  std::string role = "railhead-node-index";
 };
 
 class KubeApi {

@@ -6,7 +6,7 @@
 #include <string_view>
 
 #include "cni/fabric/add_refusals.h"
-#include "deviceplugin/services/address_leasing/node_addresses.h"
+#include "deviceplugin/services/node_index/node_addresses.h"
 #include "deviceplugin/tools/doctor/checks.h"
 #include "netns/base/text.h"
 
@@ -102,10 +102,10 @@ void FindRailsWithoutAddresses(const NodeFacts& facts, std::optional<int> listed
   for (const Rail& rail : fabric.rails) {
     if (facts.pfs_unknown.empty() && !Contains(facts.pfs, rail.name, &PfFacts::rail)) continue;
     if (!listed && NeedsIndex(facts, rail)) continue;
-    const auto why = address_leasing::WhyNoAddress(fabric, rail, facts.node, listed);
+    const auto why = node_index::WhyNoAddress(fabric, rail, facts.node, listed);
     if (!why) continue;
     const std::string text = rail.name + ": pods get no address: " + why->message;
-    if (DividesNothing(fabric, rail) && MayBringAddresses(fabric.policy)) {
+    if (DividesNothing(rail) && MayBringAddresses(fabric.policy)) {
       verdict.Note(text, why->hint + ", unless networks bring addresses of their own");
     } else {
       verdict.Fail(text, why->hint);
@@ -127,7 +127,8 @@ Verdict CheckIndex(const NodeFacts& facts) {
   if (!listed && !fabric.ClaimsIndices()) {
     return verdict.Fail(
         "`nodes` of fabric.json gives this node no index",
-        "list " + facts.node + " there with an unused index; or a store of type kubernetes, and no `nodes`");
+        "list " + facts.node +
+            " there with an unused index; or addresses.index.from kubernetes, and no `nodes`");
   }
   if (!facts.index_problems) return verdict.Skip(facts.index_problems.why());
   for (const NodeIndexProblem& problem : *facts.index_problems) {

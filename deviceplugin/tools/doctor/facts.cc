@@ -57,7 +57,7 @@ void ReadTheFabric(const Root& root, NodeFacts* facts) {
 
 Result<std::vector<NodeIndexProblem>> ReadIndexProblems(const Root& root, const NodeFacts& facts) {
   if (!facts.fabric) return Fail(ErrorCode::kNotFound, facts.fabric.why());
-  const bool claims = facts.fabric->keeps_indices && facts.fabric->UsesIndices();
+  const bool claims = facts.fabric->index_from_kubernetes && facts.fabric->UsesIndices();
   if (!claims || (!facts.fabric->nodes.empty() && !facts.fabric->IndexOf(facts.node)))
     return std::vector<NodeIndexProblem>{};
   const NodeIndex index = RH_TRY(kNodeIndexFile.Read(root)).value_or(NodeIndex{});

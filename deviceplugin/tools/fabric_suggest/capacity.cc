@@ -1,9 +1,11 @@
 #include "deviceplugin/tools/fabric_suggest/capacity.h"
 
+#include <algorithm>
 #include <cstdint>
 #include <set>
 #include <utility>
 
+#include "deviceplugin/services/node_index/node_addresses.h"
 #include "deviceplugin/services/reachability/reachability_settings.h"
 #include "deviceplugin/tools/fabric_suggest/rail_fields.h"
 #include "ipam/store/range.h"
@@ -14,9 +16,6 @@ namespace {
 
 constexpr const char* kPfResource = "railhead.io/roce-pf";
 constexpr int kUsualVfs = 8;
-constexpr int kSmallestBlock = 16;  // addresses
-// A subnet has two addresses that no host can have, and perhaps a gateway.
-constexpr int kNoHosts = 3;
 constexpr int kMostBlockBits = 24;  // blocks that are tried for the nodes
 
 // The VFs that the rail's PFs have, or could have; nullopt: none of them has SR-IOV.
@@ -157,21 +156,6 @@ void NameRailsInNoPool(const Draft& draft, Findings* findings) {
   }
 }
 
-// Prefix length of a node's block. A block has two addresses for each VF, since a released address stays
-// unused for some time. The subnet has room for twice as many nodes. Both are less in a small subnet.
-// nullopt: a block has not even one address for each VF.
-std::optional<int> BlockLength(const IpPrefix& subnet, std::size_t nodes, int vfs) {
-  const int bits = subnet.address.Bits();
-  const int host = bits - subnet.length;
-  const int wanted = BitsFor(static_cast<std::size_t>(std::max(kSmallestBlock, 2 * vfs)));
-  for (const std::size_t count : {2 * nodes, nodes}) {
-    if (host - BitsFor(count) >= wanted) return bits - wanted;
-  }
-  const int left = host - BitsFor(nodes);
-  if (left < BitsFor(static_cast<std::size_t>(vfs) + kNoHosts)) return std::nullopt;
-  return bits - left;
-}
-
 // How many devices of the rail a node has.
 int DevicesOf(const Draft& draft, const Rail& rail) {
   const auto own = draft.own.find(rail.name);
@@ -236,9 +220,9 @@ void SetBlocks(const Nodes& nodes, Draft* draft, Findings* findings) {
   bool any = draft->kept > 0 && draft->fabric.UsesIndices() && !draft->fabric.ClaimsIndices();
   for (std::size_t i = draft->kept; i < draft->fabric.rails.size(); ++i) {
     Rail& rail = draft->fabric.rails[i];
-    if (!rail.subnet || draft->fabric.leases_blocks) continue;
+    if (!rail.subnet) continue;
     const int vfs = DevicesOf(*draft, rail);
-    rail.node_block = BlockLength(*rail.subnet, nodes.size(), vfs);
+    rail.node_block = node_index::BlockLength(*rail.subnet, nodes.size(), vfs);
     if (!rail.node_block) {
       findings->Contradict(rail.name, "subnet", "",
                            rail.subnet->ToString() + " is too small for " + std::to_string(nodes.size()) +

@@ -3,8 +3,6 @@
 // Ownership: borrows all for the call. Threads: pure functions.
 #pragma once
 
-#include <algorithm>
-#include <bit>
 #include <cstddef>
 #include <map>
 #include <optional>
@@ -24,11 +22,6 @@ struct Draft {
   // So many rails, the pools, the nodes' numbers and the VFs are those of a present fabric, and stay.
   std::size_t kept = 0;
 };
-
-// How many bits number `count` things.
-inline int BitsFor(std::size_t count) {
-  return static_cast<int>(std::bit_width(std::max<std::size_t>(count, 1) - 1));
-}
 
 // The draft has the rails, with their subnets.
 void SetCapacity(const std::vector<AlignedRail>& aligned, const Nodes& nodes, Draft* draft,

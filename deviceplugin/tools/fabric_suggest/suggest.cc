@@ -1,6 +1,7 @@
 #include "deviceplugin/tools/fabric_suggest/suggest.h"
 
 #include <algorithm>
+#include <bit>
 #include <map>
 #include <nlohmann/json.hpp>
 #include <set>
@@ -148,7 +149,8 @@ std::vector<IpPrefix> SubnetsIn(const SuggestOptions& options, const Draft& draf
   std::vector<IpPrefix> subnets;
   if (!options.supernet) return subnets;
   const IpPrefix& all = *options.supernet;
-  const int length = options.rail_prefix.value_or(all.length + BitsFor(draft.fabric.rails.size()));
+  const auto bits = static_cast<int>(std::bit_width(std::max<std::size_t>(draft.fabric.rails.size(), 1) - 1));
+  const int length = options.rail_prefix.value_or(all.length + bits);
   if (length > all.address.Bits() - 2) return subnets;
   for (IpPrefix next{all.First(), length}; subnets.size() < count && all.Contains(next);) {
     const auto taken = std::ranges::find_if(

@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "deviceplugin/services/node_index/node_addresses.h"
 #include "deviceplugin/tools/migrate/network.h"
 #include "ipam/plugin/fields.h"
 #include "ipam/store/range.h"
@@ -47,7 +48,7 @@ constexpr Word kWithoutEffect[] = {
 
 constexpr const char* kWholeCluster =
     "whereabouts gives each address once in the cluster, a node of Railhead what is its own: give the rail "
-    "nodeBlock (with nodes) or nodeRanges, or let nodes lease blocks (--store kubernetes)";
+    "nodeBlock and each node an index in nodes, or nodeRanges; or have nodes claim indices (--nodes)";
 
 bool IsEmptyText(const nlohmann::json& value) {
   return value.is_string() && value.get_ref<const std::string&>().empty();
@@ -122,12 +123,22 @@ std::optional<RailAddresses> ForRail(const ipam::IpamFields& read, const Options
   }
   if (range.of_cluster) {
     ExcludeOthers(range, &fields);
-    if (pool.node_slice && !options.lease_blocks) fields["nodeBlock"] = *pool.node_slice;
+    auto block = pool.node_slice;
+    if (!block && options.nodes != 0)
+      block = node_index::BlockLength(range.subnet, options.nodes, options.vfs);
+    if (block) fields["nodeBlock"] = *block;
   } else {
     const IpRange all{range.first.value_or(range.subnet.First()), range.last.value_or(range.subnet.Last())};
     fields["nodeRanges"][options.node] = all.ToString();
   }
   return RailAddresses{std::move(fields)};
+}
+
+std::string TooSmall(const Network& network, const Options& options) {
+  const IpPrefix& subnet = network.subnets.front();
+  const int bits = std::min(subnet.address.Bits() - subnet.length, 62);
+  return std::to_string(std::uint64_t{1} << static_cast<unsigned>(bits)) + " addresses for " +
+         std::to_string(options.nodes) + " nodes with " + std::to_string(options.vfs) + " VFs each";
 }
 
 Result<void> TranslateOwn(const DocumentSection& ipam, OrderedJson own, const Options& options,
@@ -199,16 +210,24 @@ void MoveAddressesToRail(const std::string& rail, const Options& options, Networ
   for (const char* key : {"gateway", "routes"}) move(key, key);
   if (of_cluster) {
     move("exclude", "exclude");
-    move("range", "subnet", options.lease_blocks ? ", of which nodes lease blocks" : "");
+    move("range", "subnet");
     for (const char* key : {"range_start", "range_end"})
       move(key, "exclude", ", which has the rest of the subnet");
-    if (options.lease_blocks) {
-      set("node_slice_size", KeyOutcome::kDropped, "because nodes lease blocks");
-    } else if (network->addresses->fields.contains("nodeBlock")) {
+    const std::string subnet = "to " + rail + "/subnet of fabric.json";
+    const auto block = network->addresses->fields.find("nodeBlock");
+    const bool has_block = block != network->addresses->fields.end();
+    if (options.nodes != 0 && !has_block) {
+      set("range", KeyOutcome::kNeedsDecision,
+          subnet + ", which is too small: " + TooSmall(*network, options));
+    } else if (options.nodes != 0) {
+      set("range", KeyOutcome::kChanged,
+          subnet + ", of which each node has a block (" + rail + "/nodeBlock: " + block->dump() + ")");
+      move("node_slice_size", "nodeBlock");
+    } else if (has_block) {
       set("node_slice_size", KeyOutcome::kNeedsDecision,
           "to " + rail + "/nodeBlock of fabric.json; list the nodes with their indices in nodes");
     } else {
-      set("range", KeyOutcome::kNeedsDecision, "to " + rail + "/subnet of fabric.json; " + kWholeCluster);
+      set("range", KeyOutcome::kNeedsDecision, subnet + "; " + kWholeCluster);
     }
   } else {
     move("subnet", "subnet");

@@ -312,7 +312,7 @@ bool HaveTheSameAddresses(const std::vector<Network*>& users) {
 }  // namespace
 
 void MoveToRails(const Options& options, OrderedJson* fabric, std::vector<Network>* networks) {
-  bool leases = false;
+  bool claims = false;
   auto& rails = (*fabric)["rails"];
   for (std::size_t i = 0; i < rails.size(); ++i) {
     OrderedJson& rail = rails[i];
@@ -323,10 +323,10 @@ void MoveToRails(const Options& options, OrderedJson* fabric, std::vector<Networ
     if (KeepUnchanged(users, "mtu")) Move(users, "mtu", place, &rail);
     if (!HaveTheSameAddresses(users)) continue;
     rail.update(users.front()->addresses->fields);
-    leases = leases || (options.lease_blocks && users.front()->ipam_type == "whereabouts");
+    claims = claims || (options.nodes != 0 && rail.contains("nodeBlock"));
     for (Network* network : users) MoveAddressesToRail(place, options, network);
   }
-  if (leases) (*fabric)["addresses"]["store"]["type"] = "kubernetes";
+  if (claims) (*fabric)["addresses"]["index"]["from"] = "kubernetes";
   const bool exclusive = std::ranges::any_of(*networks, &Network::exclusive_rdma);
   if (exclusive) (*fabric)["rdmaMode"] = "exclusive";
 }

@@ -6,6 +6,7 @@
 // the document, when railhead or railhead-ipam would not accept the result.
 #pragma once
 
+#include <cstddef>
 #include <map>
 #include <nlohmann/json.hpp>
 #include <optional>
@@ -23,7 +24,10 @@ using OrderedJson = nlohmann::ordered_json;
 struct Options {
   std::string node;             // the node with these states and ranges; "": unknown
   std::string resource_prefix;  // of resources without one of their own
-  bool lease_blocks = false;    // nodes lease blocks of addresses through the Kubernetes API
+  // Of whereabouts' ranges each node gets a block, by an index that it claims in the Kubernetes API. 0: nodes
+  // get none.
+  std::size_t nodes = 0;  // that the subnets are to carry
+  int vfs = 8;            // of a node, on each rail
 };
 
 // The settings of addresses that a rail can have.

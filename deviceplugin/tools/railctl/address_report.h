@@ -1,5 +1,4 @@
-// AddressReport: the addresses of this node's store, and what the node knows of their holders. LeaseReport:
-// the blocks that the node leases.
+// AddressReport: the addresses of this node's store, and what the node knows of their holders.
 //
 // Ownership: values. Threads: any. Errors: those of the store, the journal and the runtimes' directories.
 #pragma once
@@ -12,7 +11,6 @@
 #include <string_view>
 #include <vector>
 
-#include "ipam/store/node_blocks.h"
 #include "ipam/store/store.h"
 #include "netns/base/files.h"
 #include "netns/base/result.h"
@@ -74,39 +72,5 @@ struct AddressReport {
 
 // nullopt: the node has no store.
 Result<std::optional<AddressReport>> ReportAddresses(const Root& root);
-
-struct BlockLine {
-  ipam::NodeBlock block;
-  std::size_t in_use = 0;  // addresses that are not free
-
-  static void List(auto& f) {
-    f.Part(&BlockLine::block, [](auto& part) {
-      using Block = ipam::NodeBlock;
-      part.Column("BLOCK", [](const Block& it) { return it.range.ToString(); });
-      part("pool", &Block::pool, {.column = "POOL"});
-      part("number", &Block::index, {.column = "NUMBER"});
-      part.Output("first", [](const Block& it) { return it.range.first; });
-      part.Output("last", [](const Block& it) { return it.range.last; });
-      part.Output("state", [](const Block& it) { return NameOf(it.state); }, {.column = "STATE"});
-    });
-    f("inUse", &BlockLine::in_use, {.column = "IN USE"});
-  }
-};
-
-// The blocks that this node leases.
-struct LeaseReport {
-  std::optional<std::string> node;  // nullopt: it leases nothing
-  std::vector<BlockLine> blocks;
-  std::string invalid;  // why no address is allocated from them; empty: addresses are
-
-  static void List(auto& f) {
-    f("blocks", &LeaseReport::blocks);
-    f.Output("usable", [](const LeaseReport& report) { return report.node && report.invalid.empty(); });
-    f("node", &LeaseReport::node);
-    f("because", &LeaseReport::invalid, kSparseField);
-  }
-};
-
-Result<LeaseReport> ReadLease(const Root& root);
 
 }  // namespace railhead::railctl

@@ -60,9 +60,8 @@ void AddHealthReplayCommand(CLI::App* health, const Root& root, int* status);
 // install cli, cni, config, seccomp, check-removal
 void AddInstallCommand(CLI::App* app, const Root& root, int* status);
 void AddInstallRemovalCommand(CLI::App* install, const Root& root, int* status);
-// ipam list, show, check, events, blocks, release, export
+// ipam list, show, check, events, release, export
 void AddIpamCommand(CLI::App* app, const Root& root, int* status);
-void AddIpamBlocksCommand(CLI::App* ipam, const Root& root, int* status);
 // ipam import host-local, whereabouts
 void AddIpamImportCommand(CLI::App* ipam, const Root& root, int* status);
 // journal list, show, restore

@@ -12,6 +12,7 @@
 #include "deviceplugin/node/resources/advertised.h"
 #include "deviceplugin/node/resources/sriovdp_config.h"
 #include "deviceplugin/services/fabric_follow/fabric_errors.h"
+#include "deviceplugin/services/node_index/node_addresses.h"
 #include "deviceplugin/support/help/help.h"
 #include "deviceplugin/tools/railctl/commands.h"
 #include "deviceplugin/tools/railctl/config_sections.h"
@@ -26,12 +27,22 @@ namespace {
 // A configuration of which nothing is wrong.
 struct Checked {
   resources::Plan plan;
+  std::vector<node_index::RailCapacity> capacities;
 
   static void List(auto& f) {
     f.Output("ok", [](const Checked&) { return true; });
     f("plan", &Checked::plan);
+    f("capacities", &Checked::capacities);
   }
 };
+
+std::string TextOf(const node_index::RailCapacity& rail) {
+  std::string text = "rail " + rail.rail + ": " + std::to_string(rail.nodes) + " nodes with ";
+  if (rail.least != rail.most) text += std::to_string(rail.least) + " to ";
+  text += std::to_string(rail.most) + " addresses each";
+  if (rail.nodes != rail.blocks) text += "; blocks without one: " + std::to_string(rail.blocks - rail.nodes);
+  return text + "\n";
+}
 
 // "error" is the first of "errors", for scripts that know of no more.
 struct Refused {
@@ -63,11 +74,14 @@ std::vector<Error> ErrorsIn(const Root& root, const resources::ConfigSource& sou
   return fabric_follow::ErrorsInFabric(**text, path);
 }
 
-void AddWarnings(const Root& root, const resources::ConfigSource& source, resources::Plan* plan) {
+void AddFindings(const Root& root, const resources::ConfigSource& source, Checked* checked) {
   if (!source.fabric) return;
   const auto fabric = ReadFabric(root, *source.fabric);
   if (!fabric || !*fabric) return;
-  std::ranges::move(WarningsOf(**fabric, *source.fabric), std::back_inserter(plan->warnings));
+  std::ranges::move(WarningsOf(**fabric, *source.fabric), std::back_inserter(checked->plan.warnings));
+  for (const Rail& rail : (*fabric)->rails) {
+    if (auto capacity = node_index::CapacityOf(rail)) checked->capacities.push_back(*std::move(capacity));
+  }
 }
 
 int CheckConfig(const Root& root, const ConfigArguments& arguments) {
@@ -77,11 +91,14 @@ int CheckConfig(const Root& root, const ConfigArguments& arguments) {
     return Refuse(errors, arguments.output, kBadConfig);
   auto plan = PlanOnThisNode(root, *source);
   if (!plan) return Refuse({plan.error()}, arguments.output, kBadConfig);
-  AddWarnings(root, *source, &*plan);
-  arguments.output.Print(Checked{*plan}, [](const Checked& checked) {
+  Checked found{*std::move(plan), {}};
+  AddFindings(root, *source, &found);
+  arguments.output.Print(found, [](const Checked& checked) {
     for (const Error& warning : checked.plan.warnings)
       (void)std::fprintf(stderr, "warning: %s\n", Describe(warning).c_str());
-    return "ok\n" + PlanAsText(checked.plan);
+    std::string text = "ok\n" + PlanAsText(checked.plan);
+    for (const node_index::RailCapacity& rail : checked.capacities) text += TextOf(rail);
+    return text;
   });
   return kDone;
 }

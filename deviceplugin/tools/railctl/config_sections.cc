@@ -5,10 +5,9 @@
 #include "cni/attachment/plugin_config_shape.h"
 #include "cni/fabric/fabric_shape.h"
 #include "deviceplugin/node/topology/topology_shape.h"
-#include "deviceplugin/services/address_leasing/etcd_store.h"
-#include "deviceplugin/services/address_leasing/leasing_service.h"
 #include "deviceplugin/services/health/rules.h"
 #include "deviceplugin/services/health/rules_shape.h"
+#include "deviceplugin/services/node_index/index_config.h"
 #include "deviceplugin/services/node_status/rail_states.h"
 #include "deviceplugin/services/provision/pf_plan.h"
 #include "deviceplugin/services/reachability/reachability_settings.h"
@@ -30,13 +29,6 @@ Json OfType(const char* type, const Json& then) {
           {"then", then}};
 }
 
-// `settings` is the object `type` of a store of that type; of another one nobody reads it.
-Json OfStoreType(const char* type, const Json& settings, bool required) {
-  Json then{{"properties", {{type, settings}}}};
-  if (required) then["required"] = Json::array({type});
-  return OfType(type, then);
-}
-
 Json FabricSchema() {
   Json schema = SchemaOf<Fabric>("Railhead: fabric.json");
   Json& properties = schema["properties"];
@@ -44,10 +36,7 @@ Json FabricSchema() {
   properties["provision"] = SectionSchemaOf<provision::ProvisionSettings>();
   properties["reachability"] = SectionSchemaOf<reachability::ReachabilitySettings>();
   properties["nodeStatus"] = SectionSchemaOf<node_status::NodeStatusSettings>();
-  Json& store = properties["addresses"]["properties"]["store"] = SectionSchemaOf<ipam::LeaseStoreConfig>();
-  store["allOf"] =
-      Json::array({OfStoreType("etcd", record::ObjectSchema(address_leasing::EtcdConfig{}), true),
-                   OfStoreType("kubernetes", SectionSchemaOf<KubeConfig>(), false)});
+  properties["addresses"]["properties"]["index"] = SectionSchemaOf<node_index::IndexConfig>();
   return schema;
 }
 

@@ -6,7 +6,7 @@
 #include <utility>
 
 #include "cni/fabric/add_refusals.h"
-#include "deviceplugin/services/address_leasing/node_addresses.h"
+#include "deviceplugin/services/node_index/node_addresses.h"
 #include "netns/base/text.h"
 #include "netns/json/json_reader.h"
 
@@ -16,12 +16,12 @@ namespace {
 using Warnings = std::vector<Error>;
 
 void WarnOfMissingIndices(const Fabric& fabric, const std::string& what, Warnings& warnings) {
-  if (!fabric.UsesIndices() || !fabric.nodes.empty() || fabric.keeps_indices) return;
+  if (!fabric.UsesIndices() || !fabric.nodes.empty() || fabric.index_from_kubernetes) return;
   warnings.push_back(
       {ErrorCode::kInvalid,
        what + ": /nodes: rails give addresses by the nodes' indices, but no node has one: 'nodes' "
-              "and a store of type kubernetes are missing",
-       "list the nodes in 'nodes', or set addresses.store.type to kubernetes", 0});
+              "and addresses.index.from kubernetes are missing",
+       "list the nodes in 'nodes', or set addresses.index.from to kubernetes", 0});
 }
 
 void WarnOfUndividedSubnets(const Fabric& fabric, const std::string& what, Warnings& warnings) {
@@ -30,7 +30,7 @@ void WarnOfUndividedSubnets(const Fabric& fabric, const std::string& what, Warni
   std::optional<Error> why;
   for (std::size_t i = 0; i < fabric.rails.size(); ++i) {
     const Rail& rail = fabric.rails[i];
-    if (!DividesNothing(fabric, rail)) continue;
+    if (!DividesNothing(rail)) continue;
     if (rails.empty()) pointer = "/rails/" + std::to_string(i) + "/subnet";
     if (rails.empty()) why = WhyNoRange(fabric, rail, {}, std::nullopt);
     rails.push_back(rail.name);
@@ -55,8 +55,8 @@ void WarnOfNodesWithoutAddresses(const Fabric& fabric, const std::string& what, 
     std::vector<std::string> rails;
     std::optional<Error> first;
     for (const Rail& rail : fabric.rails) {
-      if (DividesNothing(fabric, rail)) continue;
-      auto why = address_leasing::WhyNoAddress(fabric, rail, node, index);
+      if (DividesNothing(rail)) continue;
+      auto why = node_index::WhyNoAddress(fabric, rail, node, index);
       if (!why) continue;
       if (!first) first = std::move(why);
       rails.push_back(rail.name);

@@ -212,17 +212,6 @@ void AddRail(const NodeRecords& records, const Rail& rail, const std::string& no
   }
 }
 
-// What a lease says of an address in no range of fabric.json.
-Result<void> AddBlock(const Root& root, DescribedAddress* described) {
-  const LeaseReport lease = RH_TRY(ReadLease(root));
-  for (const BlockLine& line : lease.blocks) {
-    if (!line.block.range.Contains(described->address)) continue;
-    described->range = line.block.range.ToString();
-    if (described->state == "other node's") described->state = "free";
-  }
-  return {};
-}
-
 Result<void> AddEvents(const Root& root, DescribedAddress* described) {
   const auto facts = RH_TRY(reconcile::ReadAddressFacts(root, 0));
   for (const ipam::AddressEvent& event : facts.events) {
@@ -244,9 +233,8 @@ Result<DescribedAddress> AddressOf(const Root& root, const NodeRecords& records,
                 address.ToString() + " is in no subnet of this node's rails, and no pod has it",
                 subnets.empty() ? "fabric.json has no subnets" : "the subnets are " + Join(subnets, ", "));
   }
-  for (const auto& added : {AddBlock(root, &*described), AddEvents(root, &*described)}) {
-    if (!added) notes->push_back("not all of the address store could be read: " + added.error().message);
-  }
+  if (const auto added = AddEvents(root, &*described); !added)
+    notes->push_back("not all of the address store could be read: " + added.error().message);
   notes->emplace_back(kAddressHistory);
   return *std::move(described);
 }

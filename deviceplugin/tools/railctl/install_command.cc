@@ -1,5 +1,6 @@
 // railctl install cli, cni, config and seccomp; check-removal is in install_removal_command.cc.
 #include <algorithm>
+#include <chrono>
 #include <cstdio>
 #include <memory>
 #include <optional>
@@ -7,14 +8,19 @@
 #include <utility>
 #include <vector>
 
+#include "cni/fabric/fabric.h"
 #include "deviceplugin/services/fabric_follow/fabric_errors.h"
 #include "deviceplugin/services/fabric_follow/install_config.h"
+#include "deviceplugin/services/node_index/index_config.h"
 #include "deviceplugin/support/help/help.h"
 #include "deviceplugin/tools/install/install.h"
 #include "deviceplugin/tools/install/seccomp_profile.h"
 #include "deviceplugin/tools/railctl/commands.h"
 #include "deviceplugin/tools/railctl/output.h"
+#include "ipam/store/former_blocks.h"
+#include "ipam/store/store.h"
 #include "netns/base/files.h"
+#include "netns/base/text.h"
 
 namespace railhead::railctl {
 namespace {
@@ -72,10 +78,30 @@ std::vector<Error> ErrorsInNextFabric(const Root& root, const std::string& comin
   return errors;
 }
 
+std::chrono::seconds ReuseDelayOf(const Root& root, const std::string& coming) {
+  for (const std::string& path : {coming + "/" + fabric_follow::kFabricName, std::string(kFabricPath)}) {
+    if (const auto fabric = ReadFabric(root, path); fabric && *fabric)
+      return node_index::ReuseDelayOf(**fabric);
+  }
+  return std::chrono::seconds(kDefaultReuseDelaySeconds);
+}
+
+// By the new programs, another node may have the same addresses.
+Result<void> CheckFormerBlocks(const Root& root, std::chrono::seconds reuse_delay) {
+  auto store = RH_TRY(ipam::AddressStore::OpenExisting(root));
+  if (!store) return {};
+  const auto pools = RH_TRY(ipam::FormerBlocksInUse(*store, reuse_delay));
+  if (pools.empty()) return {};
+  return Fail(ErrorCode::kBusy, "addresses of leased blocks are in use or cool down, of " + Join(pools, ", "),
+              "drain the node's pods with NICs, and try again after reuseDelaySeconds");
+}
+
 int InstallProgramsOf(const Root& root, const ProgramArguments& arguments) {
   if (arguments.are_plugins) {
     const auto errors = ErrorsInNextFabric(root, arguments.config);
     if (!errors.empty()) return Refuse(errors, arguments.output, kBadConfig);
+    if (const auto checked = CheckFormerBlocks(root, ReuseDelayOf(root, arguments.config)); !checked)
+      return Refuse({Wrap(checked.error(), "the present programs stay")}, arguments.output, kFailed);
   }
   install::ProgramOrder order;
   order.names = arguments.programs;
@@ -241,7 +267,9 @@ void AddCni(CLI::App* install, const Root& root, int* status) {
                      "for Debian's containerd, in any case"}},
        .columns = ColumnsOf<install::InstalledProgram>(),
        .statuses = {{kDone, "both are there"},
-                    {kFailed, "they are not: the directory is missing, or a newer version is there"},
+                    {kFailed,
+                     "they are not: the directory is missing, a newer version is there, or pods have "
+                     "addresses of leased blocks"},
                     {kBadConfig, "they are not: fabric.json is invalid"}}});
 }
 

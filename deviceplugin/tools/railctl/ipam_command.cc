@@ -15,7 +15,6 @@
 #include "deviceplugin/tools/railctl/output.h"
 #include "deviceplugin/tools/railctl/rail_filter.h"
 #include "deviceplugin/tools/railctl/subject.h"
-#include "ipam/store/node_blocks.h"
 #include "ipam/store/store.h"
 #include "netns/base/node.h"
 #include "netns/base/text.h"
@@ -210,7 +209,6 @@ void AddIpamCommand(CLI::App* app, const Root& root, int* status) {
   output->AddTo(events);
   AddIpamHelp(list.first, show.first, check.first, all.first, events);
   events->callback([output, &root, status] { *status = Events(root, *output); });
-  AddIpamBlocksCommand(ipam, root, status);
   AddIpamImportCommand(ipam, root, status);
   const auto release = add("release", "Release a held address; its reuse delay begins",
                            [](const Root& of, const AddressReport& report, const IpamOptions& options) {
@@ -283,70 +281,6 @@ Result<std::optional<AddressReport>> ReportAddresses(const Root& root) {
     return std::tie(a.record.pool, a.record.address) < std::tie(b.record.pool, b.record.address);
   });
   return report;
-}
-
-// railctl ipam blocks: the blocks that this node leases.
-
-namespace {
-
-std::size_t InUse(const ipam::NodeBlock& block, const std::vector<ipam::AddressRecord>& records) {
-  std::size_t count = 0;
-  for (const ipam::AddressRecord& record : records) {
-    if (record.pool == block.pool && block.range.Contains(record.address)) ++count;
-  }
-  return count;
-}
-
-}  // namespace
-
-Result<LeaseReport> ReadLease(const Root& root) {
-  LeaseReport report;
-  auto store = RH_TRY(ipam::AddressStore::OpenExisting(root));
-  if (!store) return report;
-  std::vector<ipam::NodeBlock> blocks;
-  const auto read = store->Transact([&](ipam::LmdbTxn& txn, const ipam::ClockReading& now) -> Result<bool> {
-    if (const auto node = RH_TRY(ReadNodeLease(txn))) {
-      report.node = node->node;
-      if (const auto valid = node->CheckValid(now); !valid) report.invalid = valid.error().message;
-    }
-    blocks = RH_TRY(ReadAllNodeBlocks(txn));
-    return false;  // nothing to write
-  });
-  if (!read) return Fail(read.error());
-  const auto records = RH_TRY(store->List());
-  for (const ipam::NodeBlock& block : blocks) report.blocks.push_back({block, InUse(block, records)});
-  return report;
-}
-
-namespace {
-
-int RunBlocks(const Root& root, const Output& output) {
-  const auto lease = ReadLease(root);
-  if (!lease) return Complain(lease.error(), kFailed);
-  if (lease->node || !output.is_text()) {
-    output.PrintTableOf(*lease, &LeaseReport::blocks);
-  } else {
-    (void)std::printf(
-        "this node leases no blocks: its rails have ranges of their own, or railheadd has not run yet\n");
-  }
-  if (output.is_text() && !lease->invalid.empty())
-    (void)std::printf("no address is allocated from them: %s\n", lease->invalid.c_str());
-  return lease->invalid.empty() ? kDone : kFailed;
-}
-
-}  // namespace
-
-void AddIpamBlocksCommand(CLI::App* ipam, const Root& root, int* status) {
-  auto output = std::make_shared<Output>();
-  CLI::App* blocks = ipam->add_subcommand("blocks", "List the blocks that this node leases");
-  output->AddTo(blocks);
-  output->AddWatchTo(blocks);
-  help::Set(blocks, {.examples = {{"railctl ipam blocks", "the state of each block, and how full it is"},
-                                  {"railctl ipam blocks -w", "as pods take addresses"}},
-                     .columns = ColumnsOf<BlockLine>(),
-                     .statuses = {{kFailed, "no address may be allocated from the blocks now"}}});
-  blocks->callback(
-      [output, &root, status] { *status = output->Watched([&] { return RunBlocks(root, *output); }); });
 }
 
 }  // namespace railhead::railctl

@@ -22,7 +22,6 @@ constexpr mode_t kOutputMode = 0644;
 struct MigrateArguments {
   std::vector<std::string> from;
   std::string to;
-  std::string store;
   migrate::Options options;
   bool force = false;
   Output output;
@@ -114,10 +113,16 @@ void AddMigrateCommand(CLI::App* app, const Root& root, int* status) {
       "Directory for fabric.json, the networks and the report; without it nothing is written");
   command->add_option("--node", arguments->options.node,
                       "The node that host-local's ranges are for, and whose entry of a ConfigMap counts");
-  command
-      ->add_option("--store", arguments->store,
-                   "Have nodes lease blocks of whereabouts' ranges, by this store")
-      ->check(CLI::IsMember({"kubernetes"}));
+  CLI::Option* nodes =
+      command
+          ->add_option(
+              "--nodes", arguments->options.nodes,
+              "Give each of so many nodes a block of whereabouts' ranges, by an index that it claims")
+          ->check(CLI::Range(1, 65536));
+  command->add_option("--vfs", arguments->options.vfs, "VFs of a node on each rail, for --nodes")
+      ->needs(nodes)
+      ->check(CLI::Range(1, 1024))
+      ->capture_default_str();
   command
       ->add_option("--resource-prefix", arguments->options.resource_prefix,
                    "Prefix of resources without resourcePrefix")
@@ -131,10 +136,7 @@ void AddMigrateCommand(CLI::App* app, const Root& root, int* status) {
                           {kFailed, "it could not be written"},
                           {kBadConfig, "a document is missing or wrong, and nothing was written"},
                           {kChangesNeeded, "something needs a decision"}}});
-  command->callback([&root, status, arguments] {
-    arguments->options.lease_blocks = !arguments->store.empty();
-    *status = RunMigrate(root, *arguments);
-  });
+  command->callback([&root, status, arguments] { *status = RunMigrate(root, *arguments); });
 }
 
 }  // namespace railhead::railctl

@@ -92,23 +92,6 @@ SummaryFinding CheckDevices(const Root& root, const Result<resources::Plan>& pla
   return finding;
 }
 
-// Blocks that this node leases, where fabric.json has a cluster store.
-SummaryFinding CheckBlocks(const Root& root, const Fabric& fabric) {
-  SummaryFinding finding{"blocks", Severity::kFine, {}, ""};
-  const auto lease = ReadLease(root);
-  if (!lease) {
-    finding.Add(Severity::kUnknown, lease.error().message, "railctl ipam blocks");
-  } else if (!lease->node) {
-    const bool leases =
-        std::ranges::any_of(fabric.rails, [&](const Rail& rail) { return fabric.Leases(rail); });
-    if (leases) finding.Add(Severity::kUnknown, "this node has leased no blocks yet", "railctl ipam blocks");
-  } else if (!lease->invalid.empty()) {
-    finding.Add(Severity::kBroken, "no address is allocated from its blocks: " + lease->invalid,
-                "railctl ipam blocks");
-  }
-  return finding;
-}
-
 SummaryFinding CheckRefusals(const Root& root, Wall::time_point now) {
   SummaryFinding finding{"allocations", Severity::kFine, {}, ""};
   const auto facts = reconcile::ReadAddressFacts(root, 0);
@@ -145,7 +128,6 @@ void AddFabricFindings(const Root& root, const NodeRecords& records, NodeSummary
       preflight::CheckReachability(reachability::ReadReachabilityReport(root), now), "railctl reachability"));
   if (!records.fabric) return;
   findings.push_back(CheckRanges(*records.fabric, summary->node, records.index, records.addresses));
-  findings.push_back(CheckBlocks(root, *records.fabric));
 }
 
 int RunStatus(const Root& root, const StatusArguments& arguments) {

@@ -70,7 +70,7 @@ class Sources:
     @functools.cache
     def crd_fields(self):
         """{kind: {field: description of its type}}"""
-        file = self.root / "manifests/components/kubernetes-store/crds.yaml"
+        file = self.root / "manifests/components/node-index/crds.yaml"
         kinds = {}
         for crd in yaml.safe_load_all(file.read_text(encoding="utf-8")):
             schema = crd["spec"]["versions"][0]["schema"]["openAPIV3Schema"]

@@ -8,10 +8,10 @@
 
 #include "deviceplugin/services/node_status/rail_states.h"
 #include "tests/namespace/reachability/fake_switch.h"
-#include "tests/support/cluster_store/kube_server.h"
 #include "tests/support/daemon/daemon_process.h"
 #include "tests/support/eventually.h"
 #include "tests/support/kubelet/device_manager.h"
+#include "tests/support/kubernetes/kube_server.h"
 #include "tests/support/process.h"
 
 namespace railhead::testing {

@@ -66,25 +66,6 @@ token_checks() {
     check '... nor condition' refused 'own node' condition ours theirs RailsReady
     check 'a token without a node changes none' refused 'does not name' condition '' ours RailsReady
 }
-lease_checks() {
-    local block=v4-10-100-0-0-16-000000000000000 record='{"instance":"i","counter":1,"blocks":{"10.100.0.0/16":[1]}}'
-    check 'railheadd allocates a block for its node' put ours create AddressBlock ${block}1 '{"node":"ours","state":"leased"}'
-    check '... not for another' refused 'own node' put ours create AddressBlock ${block}2 '{"node":"theirs","state":"leased"}'
-    check '... the other does' put theirs create AddressBlock ${block}2 '{"node":"theirs","state":"leased"}'
-    check '... whose block it cannot take' refused 'another node' change ours addressblock ${block}2 '.spec.node = "ours"'
-    check '... nor give away its own' refused 'own node' change ours addressblock ${block}1 '.spec.node = "theirs"'
-    check '... nor make it a pool'\''s record' refused 'another node' change ours addressblock ${block}2 '.spec = { blockSize: 64 }'
-    check 'it writes its own record' put ours create NodeAddresses ours "$record"
-    check '... again' change ours nodeaddresses ours '.spec.counter = 2'
-    check '... no other'\''s' refused 'its own node' put ours create NodeAddresses theirs "$record"
-    check '... the other does' put theirs create NodeAddresses theirs "$record"
-    check '... not its counter' refused 'reclaimedBy' change ours nodeaddresses theirs '.spec += { counter: 9, reclaimedBy: "ours" }'
-    check '... does not remove it' refused 'reclaimedBy' by ours delete nodeaddresses theirs
-    check '... marks it as reclaimed, as of a dead node' change ours nodeaddresses theirs '.spec.reclaimedBy = "ours"'
-    check '... not as reclaimed by a third' refused 'reclaimedBy' change ours nodeaddresses theirs '.spec.reclaimedBy = "third"'
-    check '... and removes it then' by ours delete nodeaddresses theirs
-    check '... as it does its own' by ours delete nodeaddresses ours
-}
 index_checks() {
     check 'railheadd claims an index for its node' put ours create NodeIndex node-0 '{"node":"ours","uid":"u"}'
     check '... again, for a new Node' change ours nodeindex node-0 '.spec.uid = "v"'
@@ -99,6 +80,9 @@ index_checks() {
     check '... not for a third' refused 'reclaimedBy' change ours nodeindex node-1 '.spec.reclaimedBy = "third"'
     check '... and remove it then' by ours delete nodeindex node-1
     check '... as it does its own' by ours delete nodeindex node-0
+    check 'the highest index' put ours create NodeIndex node-65535 '{"node":"ours","uid":"u"}'
+    deny '... none above it' put ours create NodeIndex node-65536 '{"node":"ours","uid":"u"}'
+    check '... and is free again' by ours delete nodeindex node-65535
 }
 network_checks() {
     local config
@@ -117,11 +101,10 @@ network_checks() {
 admission_checks() {
     check 'the namespaces of two teams' eval 'kubectl create namespace team && kubectl create namespace trusted && kubectl label namespace trusted railhead.io/networks=any'
     check '... two nodes' two_nodes
-    check '... rights and policies' eval 'overlay 1 early kubernetes-store node-conditions networks && apply'
+    check '... rights and policies' eval 'overlay 1 early node-index node-conditions networks && apply'
     check '... are in force' within "$LIMIT" in_force
     token_checks
-    lease_checks
     index_checks
     network_checks
-    check 'all of it goes' eval 'kubectl delete addressblocks --all && apply_gone && kubectl delete node ours theirs && kubectl delete namespace team trusted'
+    check 'all of it goes' eval 'apply_gone && kubectl delete node ours theirs && kubectl delete namespace team trusted'
 }

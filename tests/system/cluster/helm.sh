@@ -7,10 +7,10 @@
 helm() { "$BIN/helm" "$@"; }
 # release install|upgrade NAMESPACE [OPTION...]
 release() {
-    helm "$1" railhead "$repo/manifests/helm/railhead" -n "$2" -f "$repo/manifests/helm/railhead/examples/kubernetes-store.yaml" "${@:3}"
+    helm "$1" railhead "$repo/manifests/helm/railhead" -n "$2" -f "$repo/manifests/helm/railhead/examples/node-index.yaml" "${@:3}"
 }
 removed() { helm uninstall railhead -n "$1" --no-hooks; } # NAMESPACE
-kinds() { kubectl get crd {addressblocks,nodeaddresses,nodeindices}.railhead.io; }
+kind_kept() { kubectl get crd nodeindices.railhead.io; }
 # daemonset GENERATION TAG
 daemonset() {
     kubectl -n railhead get daemonset railheadd -o json | jq -e --argjson generation "$1" --arg tag "$2" '
@@ -36,15 +36,15 @@ helm_checks() {
     check '... brings the former image' daemonset 3 "$tag"
     check '... and the former fabric' reuse_delay 900
     check 'helm uninstall' removed railhead
-    check '... keeps the kinds' kinds
+    check '... keeps the kind NodeIndex' kind_kept
     deny '... which a release of another namespace does not take' release install railhead-system --create-namespace
     check '... but with --take-ownership' release install railhead-system --create-namespace --take-ownership
     check '... and goes' removed railhead-system
-    check 'what kubectl apply -k made' eval 'overlay 1 early kubernetes-store networks && apply'
+    check 'what kubectl apply -k made' eval 'overlay 1 early node-index networks && apply'
     deny '... helm install does not take' release install railhead
     check '... but with --take-ownership --force-conflicts' release install railhead --take-ownership --force-conflicts
     check '... as the chart has it' daemonset 2 "$tag"
-    check 'all of it goes' eval 'removed railhead && kubectl delete namespace railhead railhead-system && kubectl delete crd {addressblocks,nodeaddresses,nodeindices}.railhead.io'
+    check 'all of it goes' eval 'removed railhead && kubectl delete namespace railhead railhead-system && kubectl delete crd nodeindices.railhead.io'
 }
 
 # ---- a release whose pods have NICs --------------------------------------------------------
@@ -82,7 +82,7 @@ helm_running_checks() {
 install_without_fabric() {
     # The label first: the DaemonSet controller of 1.36 may miss one that comes while it makes the DaemonSet's first status.
     kubectl label nodes --all railhead.io/nics=true && helm install railhead "$repo/manifests/helm/railhead" -n railhead --create-namespace \
-        --set image.registry=railhead.test --set fabricConfigMap=railhead-fabric --set addressStore.type=none --set nodeConditions=false
+        --set image.registry=railhead.test --set fabricConfigMap=railhead-fabric --set addressIndex=nodes --set nodeConditions=false
 }
 suggested() { plugin fabric suggest -- --supernet 10.104.0.0/13 --rail-prefix 16 >"$work/fabric.json"; }
 offers_some() { kubectl get nodes -o json | jq -e 'all(.items[]; .status.allocatable["railhead.io/roce"] | tonumber > 0)'; }

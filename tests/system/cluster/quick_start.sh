@@ -5,8 +5,8 @@
 # This is other than on the page:
 #   oci://YOUR-REGISTRY/charts/railhead   the chart of this repository; without helm in DIR, its rendering
 #   YOUR-REGISTRY                         railhead.test; its images are on the node already
-#   editor                                writes the node, soft RoCE, VFs and the fabric's prefix of a pool; of two nodes none, and a store by which
-#                                         they claim their indices
+#   editor                                writes the node, soft RoCE, VFs and the fabric's prefix of a pool; of two nodes none, since they claim
+#                                         their indices
 #                                         and for slow guests more time for the check before helm uninstall, less than Helm's own 5 minutes
 #   ib_write_bw                           gently, as vm/lib.sh has it: little in flight
 #   pods on two nodes                     on one node, unless there are two; their VFs are of one PF
@@ -53,7 +53,7 @@ page_prepare() {
     if [ ${#nodes[@]} = 1 ]; then
         sed -i '/^  affinity:/,/labelSelector/d' "$two_pods" || return
     else
-        named='s/"nodes": {.*},/"addresses": { "store": { "type": "kubernetes", "kubernetes": {} } },/'
+        named='s/"nodes": {.*},/"addresses": { "index": { "from": "kubernetes" } },/'
     fi
     cat >"$work/page/bin/editor" <<END
 #!/bin/sh

@@ -4,8 +4,8 @@
 #
 # usage: run.sh DIR [-a | -q | -2] [-o DIR]
 #   DIR      has Kubernetes' kube-apiserver, kube-controller-manager, kube-scheduler, kubelet and kubectl, all static
-#            or of this machine's libraries (kubelet: static); multus, if pods are to get NICs by it, too; and helm 4, if
-#            the chart is to be installed
+#            or of this machine's libraries (kubelet: static); etcd, if this machine has none; multus, if pods are to get
+#            NICs by it, too; and helm 4, if the chart is to be installed
 #   -a       admission and chart alone: what needs the control plane and no node
 #   -q       the commands of docs/start/quick-start.md alone
 #   -2       the same on two nodes, which claim their indices
@@ -32,6 +32,7 @@ done
 for program in kube-apiserver kube-controller-manager kube-scheduler kubelet kubectl; do
     [ -x "$BIN/$program" ] || { echo "run.sh: there is no $BIN/$program" >&2; exit 125; }
 done
+PATH=$BIN:$PATH command -v etcd >/dev/null || { echo "run.sh: there is no $BIN/etcd" >&2; exit 125; }
 if [ -z "${RAILHEAD_CLUSTER_INSIDE:-}" ]; then
     # What wants the network, if it is not there yet.
     "$repo/tests/support/vm/build-guest.sh" >/dev/null && "$repo/tests/system/manifests/tools.sh" >/dev/null || exit 125
@@ -116,7 +117,7 @@ rails_ready() {
         and any(.spec.taints[]?; .key == "railhead.io/rails-not-ready") == ($status == "False")'
 }
 event() { kubectl get events -A -o json | jq -e --arg reason "$1" 'any(.items[]; .reason == $reason)'; }
-leased() { [ "$(kubectl get addressblocks --no-headers | grep -c 'node0 .*leased')" = 2 ]; }
+claimed() { kubectl get nodeindices -o json | jq -e '[.items[].spec.node] == ["node0"]'; }
 # pod NAME NETWORKS [VFS [GPUS]]: two VFs; by Multus, if there are networks.
 pod() {
     jq -n --arg name "$1" --arg networks "$2" --argjson vfs "${3:-2}" --argjson gpus "${4:-0}" '{ apiVersion: "v1", kind: "Pod",
@@ -168,7 +169,7 @@ offer_was() {
 another_image() {
     for release in 2 1 2; do
         watch_offer
-        overlay "$release" early kubernetes-store node-conditions seccomp && apply && rolled_out || { kill "$watcher"; return 1; }
+        overlay "$release" early node-index node-conditions seccomp && apply && rolled_out || { kill "$watcher"; return 1; }
         offer_was 4 && return
     done
     return 1
@@ -186,10 +187,10 @@ overlay() { # RELEASE early|late [COMPONENT...]
     # No emulated GPU has a class that is known for one.
     echo '{ "accelerators": { "vendors": ["1234:0380"] } }' >"$into/topology.json"
     jq -n --arg binding "$binding" '{ version: 1, pools: [ { resource: "railhead.io/roce", binding: $binding } ],
-        addresses: { conflictProbeMs: 50, reuseDelaySeconds: 0, store: { type: "kubernetes", kubernetes: {}, renewSeconds: 10 } },
+        addresses: { conflictProbeMs: 50, reuseDelaySeconds: 0, index: { from: "kubernetes" } },
         provision: { vfs: 2 }, nodeStatus: { nodeCondition: true, taint: { whenRailsBelow: 2 }, events: true },
         rails: [ range(2) | { name: "rail\(.)", pf: "pf\(.)", vlan: (100 + .), softRoce: true, subnet: "10.20\(.).0.0/16",
-                              gateway: "10.20\(.).255.254", routes: ["10.200.0.0/13"] } ] }' >"$into/fabric.json"
+                              gateway: "10.20\(.).255.254", routes: ["10.200.0.0/13"], nodeBlock: 26 } ] }' >"$into/fabric.json"
 }
 apply() { kubectl apply -k "$work/manifests/overlays/cluster"; }
 apply_gone() { kubectl delete -k "$work/manifests/overlays/cluster" --timeout="${LIMIT}s"; }
@@ -232,12 +233,12 @@ if [ -n "$alone" ]; then
     quick_start_checks
     nodes_end
 fi
-need 'kubectl apply' overlay 1 early kubernetes-store node-conditions seccomp
+need 'kubectl apply' overlay 1 early node-index node-conditions seccomp
 check '...' apply
 check '... and the node'\''s label' kubectl label node node0 railhead.io/nics=true
 check 'the DaemonSet is rolled out' rolled_out
 check '... has made the VFs, and offers them' within "$LIMIT" offers 4
-check '... has leased blocks of addresses in the Kubernetes API' within "$LIMIT" leased
+check '... has claimed its index' within "$LIMIT" claimed
 check '... has reported that the rails are healthy' within "$LIMIT" rails_ready True
 check '... shows the topology' railhead_pod railctl topology
 
@@ -282,7 +283,7 @@ check '... ends' gone second
 
 if [ -x "$BIN/multus" ]; then
     check 'Multus' node 'use_multus'
-    check '... with the networks of components/networks' overlay "$release" early kubernetes-store node-conditions seccomp networks
+    check '... with the networks of components/networks' overlay "$release" early node-index node-conditions seccomp networks
     check '... applied' apply
     check 'a pod that names one network twice' pod third 'roce,roce'
     check '... has a VF of each rail' says third '.interfaces | keys == ["eth0", "lo", "net1", "net2"]'
@@ -298,7 +299,7 @@ fi
 
 check 'a device plugin of GPUs' node gpu_plugin
 check '... offers both' within "$LIMIT" offers 2 example.com/gpu
-check 'late binding' overlay "$release" late kubernetes-store node-conditions seccomp networks
+check 'late binding' overlay "$release" late node-index node-conditions seccomp networks
 check '... applied' apply
 # kubelet updates the mounted file within some 90 seconds.
 check '... is in force, without a rollout' within "$LIMIT" node 'grep -q late /etc/railhead/fabric.json'

@@ -38,7 +38,7 @@ items:
     containers:
     - name: railheadd
       env:
-      - name: ETCD_PASSWORD
+      - name: MIRROR_PASSWORD
         value: $PLANTED
       - name: HARMLESS
         value: shown

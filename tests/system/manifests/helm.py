@@ -118,15 +118,15 @@ def of_rollout(chart):
 
 
 def of_existing_fabric(chart):
-    values = {'fabricConfigMap': 'my-fabric', 'addressStore': {'type': 'kubernetes'}, 'nodeConditions': True,
+    values = {'fabricConfigMap': 'my-fabric', 'addressIndex': 'kubernetes', 'nodeConditions': True,
               'networks': [{'namespace': 'team-a', 'kind': 'per-rail', 'rails': ['rail0', 'rail1']}]}
     documents = chart.objects([], values)
     kinds = [d['kind'] for d in documents]
     volumes = next(d for d in documents if d['kind'] == 'DaemonSet')['spec']['template']['spec']['volumes']
-    if 'ConfigMap' in kinds or kinds.count('CustomResourceDefinition') != 3 or volumes[0]['configMap']['name'] != 'my-fabric':
+    if 'ConfigMap' in kinds or kinds.count('CustomResourceDefinition') != 1 or volumes[0]['configMap']['name'] != 'my-fabric':
         yield f'fabricConfigMap: {sorted(kinds)}, {volumes[0]}'
     kept = [d for d in documents if d['metadata'].get('annotations', {}).get('helm.sh/resource-policy') == 'keep']
-    if [d['kind'] for d in kept] != ['CustomResourceDefinition'] * 3:
+    if [d['kind'] for d in kept] != ['CustomResourceDefinition']:
         yield f'helm uninstall keeps {[d["metadata"]["name"] for d in kept]}'
     networks = {d['metadata']['name']: d['metadata'].get('annotations', {}).get('k8s.v1.cni.cncf.io/resourceName')
                 for d in documents if d['kind'] == 'NetworkAttachmentDefinition'}
@@ -144,8 +144,8 @@ def leaves(value, path=''):
 
 def of_namespace(chart):
     """Nothing points to the default namespace when the release is elsewhere, and nothing else has changed with it."""
-    everything = {'addressStore': {'type': 'auto'}, 'labels': {'team': 'net'}, 'annotations': {'note': 'ours'}}
-    examples, other = ['kubernetes-store', 'node-status', 'monitored', 'confined', 'openshift'], 'gpu-net'
+    everything = {'addressIndex': 'auto', 'labels': {'team': 'net'}, 'annotations': {'note': 'ours'}}
+    examples, other = ['node-index', 'node-status', 'monitored', 'confined', 'openshift'], 'gpu-net'
     changed = 0
     for ours, document in zip(chart.objects(examples, everything), chart.objects(examples, everything, other), strict=True):
         where = f'{document["kind"]} {document["metadata"]["name"]}'
@@ -215,7 +215,7 @@ def images_of(documents):
 
 def of_removal(chart):
     """The check before `helm uninstall`: in the release's image, with the resources of the fabric. unit.install.removal has what it finds."""
-    existing = {'image': {'registry': 'a.example'}, 'fabricConfigMap': 'mine', 'addressStore': {'type': 'none'}, 'nodeConditions': False}
+    existing = {'image': {'registry': 'a.example'}, 'fabricConfigMap': 'mine', 'addressIndex': 'nodes', 'nodeConditions': False}
     check = ['railctl', 'install', 'check-removal', '--fabric=/config/fabric.json']
     for examples, values, fabric in ((['multus'], {}, 'railhead-fabric'), ([], existing, 'mine')):
         documents = chart.objects(examples, values)
@@ -247,7 +247,7 @@ def of_admission(chart):
     rails = ['gpu-a', 'storage.1', 'rail0']
     fabric = {'rails': [{'name': name, 'pf': number} for number, name in enumerate(rails)],
               'pools': [{'resource': f'railhead.io/{name}', 'rails': [name]} for name in rails]}
-    existing = {'fabricConfigMap': 'mine', 'addressStore': {'type': 'none'}, 'nodeConditions': False}
+    existing = {'fabricConfigMap': 'mine', 'addressIndex': 'nodes', 'nodeConditions': False}
     named = [{'namespace': 'team-a', 'kind': 'per-rail', 'rails': rails}]
     for examples, values in ((['multus'], {'fabric': fabric, 'networks': [{'namespace': 'default', 'kind': 'per-rail'}]}), (['multus'], {}),
                              ([], {**existing, 'networks': named})):
@@ -262,7 +262,7 @@ def of_admission(chart):
 
 def of_openshift(chart):
     """A volume of a kind that the SecurityContextConstraints do not name keeps every pod from being made."""
-    made = {d['kind']: d for d in chart.objects(['kubernetes-store', 'openshift'], {})}
+    made = {d['kind']: d for d in chart.objects(['node-index', 'openshift'], {})}
     kinds = {kind for volume in made['DaemonSet']['spec']['template']['spec']['volumes'] for kind in volume if kind != 'name'}
     if set(made['SecurityContextConstraints']['volumes']) != kinds:
         yield f'SecurityContextConstraints: volumes are not those of the DaemonSet: {sorted(kinds)}'
@@ -290,8 +290,8 @@ PLANTED = [    # set, file, what is replaced, by what, a word of what is said
     ('k3s', 'templates/_helpers.tpl', '"/var/lib/rancher/k3s/data/cni"', '"/opt/cni/bin"', '/hostPath/path'),
     ('openshift', 'templates/_helpers.tpl', '"/var/lib/cni/bin"', '"/opt/cni/bin"', '/hostPath/path'),
     ('confined', 'templates/daemonset.yaml', 'railhead/railheadd.json', 'railheadd.json', 'localhostProfile'),
-    ('kubernetes-store', 'templates/kubernetes-store.yaml', 'role.yaml', 'none.yaml', 'lacks files/kubernetes-store/none.yaml'),
-    ('node-status', 'templates/node-conditions.yaml', 'files/node-conditions/role.yaml', 'files/kubernetes-store/role.yaml', 'only kustomize'),
+    ('node-index', 'templates/node-index.yaml', 'role.yaml', 'none.yaml', 'lacks files/node-index/none.yaml'),
+    ('node-status', 'templates/node-conditions.yaml', 'files/node-conditions/role.yaml', 'files/node-index/role.yaml', 'only kustomize'),
     ('multus', 'templates/networks.yaml', '"roce-all" ""', '"roce-every" ""', 'only the chart'),
     ('multus', 'templates/fabric.yaml', 'fabricData" .', 'fabricDatum" .', 'fabricDatum'),
     ('multus', 'examples/multus.yaml', '"mtu": 4200', '"mtu": 9000', 'fabric.json'),

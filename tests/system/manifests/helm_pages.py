@@ -7,12 +7,11 @@ import subprocess
 import yaml
 
 from helm_compare import LOADER, REPO, Problem, fabric_and_daemonset, load
-from references import EXTERNAL, Rendering
+from references import Rendering
 
 MANIFESTS = REPO / 'manifests/README.md'
 RUNTIMES = REPO / 'docs/reference/kubernetes.md'
 QUICK_START = REPO / 'docs/start/quick-start.md'
-STORES = REPO / 'docs/operate/cluster-stores.md'
 
 
 def of_notes(chart):
@@ -24,7 +23,6 @@ def of_notes(chart):
         (['multus', 'chained'], {}, 'railhead', ['No networks were made']),
         (['multus'], {'removalCheck': {'enabled': False}}, 'railhead', ['helm uninstall does not check']),
         (['multus'], {'networks': [{'namespace': 'team-a'}]}, 'gpu-net', ['kubectl label namespace gpu-net', 'namespace: team-a']),
-        (['kubernetes-store', 'etcd-store'], {}, 'railhead', ['create secret generic railhead-etcd']),
     ]
     for examples, values, namespace, words in wanted:
         said = chart.notes(examples, values, namespace)
@@ -119,21 +117,6 @@ def of_pairs(chart, railctl):
             yield f'README.md: {cell}: the comment of {names[-1]} says otherwise'
 
 
-def of_etcd(chart):
-    """The page's paths are those that its Secret has, where the DaemonSet mounts it."""
-    text = STORES.read_text(encoding='utf-8')
-    paths = re.findall(r'"(?:\w+File)": "([^"]+)"', text)
-    secret = re.search(r'^ *kubectl -n railhead create secret generic (\S+)((?:.*\\\n)*.*)', text, re.M)
-    keys = set(re.findall(r'--from-file=(\S+)', secret[2])) if secret else set()
-    daemonset = fabric_and_daemonset(chart.objects(['kubernetes-store', 'etcd-store'], {}))[1]['spec']['template']['spec']
-    volume = next(one for one in daemonset['volumes'] if one['name'] == 'etcd')
-    mount = next(one['mountPath'] for one in daemonset['containers'][0]['volumeMounts'] if one['name'] == 'etcd')
-    if not secret or volume['secret']['secretName'] != secret[1] or sorted(paths) != sorted(f'{mount}/{key}' for key in keys):
-        yield f'{STORES.name}: names {paths}; the Secret has {sorted(keys)}, and is at {mount}'
-    if not EXTERNAL['Secret', 'railhead-etcd'] <= keys:
-        yield f'{STORES.name}: the Secret lacks keys of examples/etcd-store.yaml'
-
-
 def of_runtimes(chart, text=None):
     """The page's table of directories, which names the upstream sources, and what the chart makes of each runtime."""
     text = text or RUNTIMES.read_text(encoding='utf-8')
@@ -156,7 +139,6 @@ def problems(chart, railctl):
     yield from of_upgrades()
     yield from of_pasted(chart)
     yield from of_pairs(chart, railctl)
-    yield from of_etcd(chart)
     yield from of_runtimes(chart)
     if len([*of_runtimes(chart, RUNTIMES.read_text(encoding='utf-8').replace('k3s/data/cni', 'k3s/data/bin'))]) != 1:
         yield 'a wrong directory of k3s in the table of runtimes is not found'

@@ -68,8 +68,7 @@ def of_examples():
     """Each example of the chart that kustomize has a counterpart of."""
     yield from (Set(name, [name], overlay=name) for name in ('minimal', 'multus'))
     yield Set('soft-roce', ['soft-roce'], components=['networks'])
-    yield Set('kubernetes-store', ['kubernetes-store'], components=['networks', 'kubernetes-store'])
-    yield Set('etcd-store', ['kubernetes-store', 'etcd-store'], components=['networks', 'etcd-store'])
+    yield Set('node-index', ['node-index'], components=['networks', 'node-index'])
     yield Set('chained', ['multus', 'chained'])
     yield Set('multus-per-rail', ['multus', 'multus-per-rail'], components=['networks-per-rail'])
     yield from (Set(name, ['multus', name], components=['networks']) for name in ('late-binding', 'exclusive'))
@@ -98,14 +97,13 @@ def of_directories():
 
 
 def of_mixtures():
-    yield Set('store-status-confined', ['kubernetes-store', 'node-status', 'confined'],
-              components=['networks', 'kubernetes-store', 'node-conditions', 'seccomp'])
+    yield Set('index-status-confined', ['node-index', 'node-status', 'confined'],
+              components=['networks', 'node-index', 'node-conditions', 'seccomp'])
     yield Set('monitored-labelled-confined', ['multus', 'monitored', 'labelled', 'confined'],
               values={'monitoring': {'rules': {'runbookUrl': RUNBOOKS}}}, components=['networks', 'monitoring', 'node-features', 'seccomp'],
               kustomization=runbooks())
-    yield Set('etcd-monitored', ['kubernetes-store', 'etcd-store', 'monitored'], components=['networks', 'monitoring', 'etcd-store'])
-    yield Set('claimed-indices', ['minimal'], components=['networks', 'kubernetes-store'],
-              values={'fabric': {'nodes': None, 'addresses': {'store': {'type': 'kubernetes', 'kubernetes': {}}}}})
+    yield Set('index-of-listed-nodes', ['minimal'], components=['networks', 'node-index'],
+              values={'addressIndex': 'kubernetes', 'fabric': {'addresses': {'index': {'from': 'kubernetes'}}}})
     yield Set('topology', ['multus'], values={'topology': TOPOLOGY}, components=['networks'])
     yield Set('namespaces', ['multus'], components=['networks'],
               values={'networks': [{'namespace': 'default'}, {'namespace': 'team-a', 'kind': 'all', 'resource': 'railhead.io/roce'}]},
@@ -121,14 +119,13 @@ def of_mixtures():
     yield Set('tuned', ['minimal'], components=['networks'],
               values={'updateStrategy': {'rollingUpdate': {'maxSurge': '20%'}}, 'minReadySeconds': 15, 'resources': {'railheadd': amounts},
                       'tolerations': [toleration], 'nodeSelector': {'railhead.io/nics': None, 'pool': 'gpu'},
-                      'dnsPolicy': 'ClusterFirstWithHostNet', 'priorityClassName': 'system-cluster-critical', 'podLabels': {'team': 'net'}, 'podAnnotations': {'note': '1'},
+                      'priorityClassName': 'system-cluster-critical', 'podLabels': {'team': 'net'}, 'podAnnotations': {'note': '1'},
                       'cniInstall': {'allowDowngrade': True, 'dacOverride': True}, 'extraArgs': ['--log-level=debug'],
                       'monitoring': {'listenAddress': '[::1]', 'port': 9000}},
               patch=[replace('/spec/updateStrategy/rollingUpdate/maxSurge', '20%'), replace('/spec/minReadySeconds', 15),
                      replace(f'{FIRST}/resources', amounts), replace('/spec/template/spec/tolerations', [toleration]),
                      replace('/spec/template/spec/nodeSelector', {'pool': 'gpu'}),
                      replace('/spec/template/spec/priorityClassName', 'system-cluster-critical'),
-                     add('/spec/template/spec/dnsPolicy', 'ClusterFirstWithHostNet'),
                      add('/spec/template/metadata/labels/team', 'net'), add('/spec/template/metadata/annotations', {'note': '1'}),
                      replace(f'{INIT}/0/command', ['railctl', 'install', 'cni', '--allow-downgrade', '--config', '/config', '--to', '/host/opt/cni/bin']),
                      add(f'{INIT}/0/securityContext/capabilities/add', ['DAC_OVERRIDE']),
@@ -148,8 +145,8 @@ REFUSED = [
     ({'global': {'registry': 'oci://a.example'}}, 'registry'),
     ({'image': {'registry': 'https://a.example/gpu'}}, 'registry'),
     ({'image': {'registry': '/gpu'}}, 'registry'),
-    ({'dnsPolicy': 'None'}, 'dnsPolicy'),
     ({'runtime': 'docker'}, 'runtime'),
+    ({'addressIndex': 'etcd'}, 'addressIndex'),
     ({'directories': {'cniBin': 'opt/cni/bin'}}, 'cniBin'),
     ({'directories': {'cdi': '/etc/cdi'}}, 'cdi'),
     ({'networks': ['default']}, 'networks'),
@@ -170,7 +167,8 @@ REFUSED = [
     ({'topology': {'path': []}}, 'path'),
     # What a schema cannot say: the templates do.
     ({'fabricConfigMap': 'mine'}, 'exclude each other'),
-    ({'addressStore': {'type': 'kubernetes'}}, 'addresses.store of the fabric says none'),
+    ({'addressIndex': 'kubernetes'}, 'addresses.index of the fabric says nodes'),
+    ({'addressStore': {'type': 'kubernetes'}}, 'set addressIndex in its place'),
     ({'nodeConditions': True}, 'nodeStatus of the fabric says false'),
     ({'networks': [{'namespace': 'a', 'kind': 'per-rail'}]}, 'no pool of one rail'),
     ({'networks': [{'namespace': 'a', 'kind': 'per-rail'}], 'fabric': {'rails': [{'name': 'Rail_A', 'pf': 0}],
@@ -184,8 +182,8 @@ REFUSED = [
 REFUSED_ALONE = [
     ({}, 'set fabric'),
     ({'fabric': {'version': 1}}, 'rails'),
-    ({'fabricConfigMap': 'mine'}, 'set nodeConditions'),
-    ({'fabricConfigMap': 'mine', 'nodeConditions': False}, 'addressStore.type'),
-    ({'fabricConfigMap': 'mine', 'addressStore': {'type': 'none'}}, 'nodeConditions'),
+    ({'fabricConfigMap': 'mine'}, 'set addressIndex'),
+    ({'fabricConfigMap': 'mine', 'nodeConditions': False}, 'set addressIndex'),
+    ({'fabricConfigMap': 'mine', 'addressIndex': 'nodes'}, 'set nodeConditions'),
     ({'fabricConfigMap': 'mine', 'topology': {'paths': []}}, 'exclude each other'),
 ]

@@ -26,7 +26,7 @@ plant() {
         failed=1
     fi
 }
-daemonset=base/daemonset.yaml monitoring=components/monitoring store=components/kubernetes-store networks=components/networks/networks.yaml
+daemonset=base/daemonset.yaml monitoring=components/monitoring index=components/node-index networks=components/networks/networks.yaml
 conditions=components/node-conditions
 
 # Not to be built at all.
@@ -37,7 +37,7 @@ plant minimal $daemonset 's/terminationGracePeriodSeconds/terminationGraceSecond
 plant minimal $daemonset 's/hostPID: true/hostPID: "yes"/' "'yes' is no bool"
 plant minimal $daemonset 's/memory: 128Mi/memory: 128MB/' 'no quantity'
 plant minimal $daemonset 's/^kind: DaemonSet/kind: DemonSet/' 'DemonSet'
-plant kubernetes-store $store/crds.yaml 's/openAPIV3Schema/openAPISchema/' 'no such field'
+plant node-index $index/crds.yaml 's/openAPIV3Schema/openAPISchema/' 'no such field'
 plant minimal $networks 's/^  config:/  configs:/' 'no such field'
 # References.
 plant minimal base/namespace.yaml 's/name: railhead$/name: railheads/; s/enforce: privileged/enforce: baseline/' 'Pod Security does not admit'
@@ -56,12 +56,11 @@ plant minimal $daemonset 's/path: .var.lib.kubelet.device-plugins/path: \/data\/
 plant kubelet-root overlays/kubelet-root/kubelet.yaml 's/"root": .*/"root": "data"/' 'is no /pods of kubelet'
 plant kubelet-root components/kubelet-root/kustomization.yaml 's/name=pod-resources/name=pods/; s/delimiter: .pod-resources/delimiter: \/pods/' 'of several kubelets'
 plant minimal base/kustomization.yaml 's/newTag: .*/newTag: 0.0.1/' 'is not railhead:'
-plant kubernetes-store $store/role.yaml 's/addressblocks, nodeaddresses/addressblocks, nodes/' 'no resource nodes'
-plant kubernetes-store $store/role.yaml 's/kind: ClusterRole, name: railhead-leasing/kind: ClusterRole, name: leasing/' 'no ClusterRole leasing'
-plant kubernetes-store $store/token.yaml 's/key: ca.crt/key: ca.pem/' 'no key ca.pem'
-plant etcd-store components/etcd-store/certificates.yaml 's/railhead-etcd, readOnly/railhead-etc, readOnly/' 'nothing mounts'
+plant node-index $index/role.yaml 's/nodeindices/nodeindexes/' 'no resource nodeindexes'
+plant node-index $index/role.yaml 's/kind: ClusterRole, name: railhead-node-index/kind: ClusterRole, name: node-index/' 'no ClusterRole node-index'
+plant node-index $index/token.yaml 's/key: ca.crt/key: ca.pem/' 'no key ca.pem'
 plant minimal $networks 's/resourceName: railhead.io.roce/resourceName: railhead.io\/rocket/' 'railhead.io/rocket'
-plant kubernetes-store overlays/kubernetes-store/kustomization.yaml '/components.kubernetes-store/d' 'go together'
+plant node-index overlays/node-index/kustomization.yaml '/components.node-index/d' 'go together'
 plant node-status overlays/node-status/kustomization.yaml '/components.node-conditions/d' 'go together'
 # Monitoring.
 plant monitored $monitoring/rules/daemon.yaml '0,/expr:/s/expr:/expression:/' 'no such field'
@@ -78,13 +77,12 @@ plant monitored $monitoring/listen.yaml 's/status.podIP/spec.nodeName/' "POD_IP 
 plant monitored $monitoring/dashboards/railhead-pod.json '0,/,$/s/,$//' 'railhead-pod.json'
 # Rights.
 plant minimal $daemonset 's/allowPrivilegeEscalation: false/allowPrivilegeEscalation: true/' 'more than it needs'
-plant kubernetes-store $store/role.yaml 's/verbs: .*/verbs: ["*"]/' "more than Railhead's own"
+plant node-index $index/role.yaml 's/verbs: .*/verbs: ["*"]/' "more than Railhead's own"
 plant node-status $conditions/role.yaml 's/verbs: \[get, patch\]/verbs: [get, patch, delete]/' "more than Railhead's own"
 # JSON, by itself and for our programs.
 plant minimal overlays/minimal/fabric.json 's/"version": 1,/"version": 1/' 'fabric.json'
 plant minimal overlays/minimal/fabric.json 's/"pf": 0/"pf": 0, "vlam": 1/' 'vlam'
 plant minimal overlays/minimal/fabric.json 's/, "subnet".*26//' 'requires an NCCL configuration'
-plant etcd-store overlays/etcd-store/fabric.json 's/"endpoints"/"endpoint"/' 'endpoint'
 plant minimal $networks 's/"type": "railhead"/"type": "railhead", "vlam": 1/' 'vlam'
 # Examples.
 plant minimal examples/cluster.conflist 's/"type": "railhead"/"type": "railhead", "vlam": 1/' 'vlam'

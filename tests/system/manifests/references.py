@@ -4,8 +4,7 @@ import re
 
 # Made by others: the cluster, or the user who applies the manifests.
 EXTERNAL = {('Secret', 'railhead-probe-keys'): {'probe-keys'},  # optional
-            ('ConfigMap', 'kube-root-ca.crt'): {'ca.crt'},
-            ('Secret', 'railhead-etcd'): {'ca.pem', 'client.pem', 'client-key.pem'}}
+            ('ConfigMap', 'kube-root-ca.crt'): {'ca.crt'}}
 PAGES = {'/metrics', '/metrics/nics'}
 PROGRAMS = {'railhead', 'railhead-ipam', 'railheadd', 'railctl'}
 NETWORKS, RESOURCE_NAME = 'k8s.v1.cni.cncf.io/networks', 'k8s.v1.cni.cncf.io/resourceName'
@@ -52,7 +51,7 @@ class Rendering:
         for monitor in self.of_kind('PodMonitor'):
             yield from self.of_monitor(monitor)
         yield from self.of_addresses()
-        yield from self.of_store()
+        yield from self.of_api()
 
     # ---- the DaemonSet -----------------------------------------------------------------
     def of_daemonset(self, daemonset):
@@ -205,23 +204,18 @@ class Rendering:
                 if name in rails and 'subnet' not in rails[name]:
                     yield f'fabric: {name} has no subnet, and its pool requires an NCCL configuration'
 
-    def of_store(self):
-        store = self.fabric().get('addresses', {}).get('store', {})
+    def of_api(self):
         mounts = [mount['mountPath'] for daemonset in self.of_kind('DaemonSet')
                   for mount in daemonset['spec']['template']['spec']['containers'][0]['volumeMounts']]
-        kubernetes = store.get('type') == 'kubernetes'
+        claims = self.fabric().get('addresses', {}).get('index', {}).get('from') == 'kubernetes'
         node_status = self.fabric().get('nodeStatus', {})
         reports = any(node_status.get(key) for key in ('nodeCondition', 'taint', 'events'))
-        if kubernetes != bool(self.of_kind('CustomResourceDefinition')):
-            yield 'fabric: a store of type kubernetes and components/kubernetes-store go together'
+        if claims != bool(self.of_kind('CustomResourceDefinition')):
+            yield 'fabric: addresses.index from kubernetes and components/node-index go together'
         if reports != (('ClusterRole', 'railhead-node-conditions') in self.named):
             yield 'fabric: nodeStatus and components/node-conditions go together'
-        if (kubernetes or reports) != (TOKEN in mounts):
+        if (claims or reports) != (TOKEN in mounts):
             yield 'fabric: a token is mounted where the Kubernetes API is spoken to, and only there'
-        for key, path in store.get('etcd', {}).items():
-            directory, _, name = str(path).rpartition('/')
-            if key.endswith('File') and (directory not in mounts or name not in EXTERNAL['Secret', 'railhead-etcd']):
-                yield f'fabric: nothing mounts {path}'
 
     # ---- pods that use it ------------------------------------------------------------------
     def of_pods(self, pods):

@@ -1,5 +1,5 @@
 // The ports that tests keep for their servers.
-#include "tests/support/cluster_store/server_process.h"
+#include "tests/support/kubernetes/server_process.h"
 
 #include <gtest/gtest.h>
 #include <netinet/in.h>
@@ -8,7 +8,7 @@
 #include <set>
 #include <vector>
 
-#include "tests/support/cluster_store/scripted_server.h"
+#include "tests/support/kubernetes/scripted_server.h"
 
 namespace railhead::testing {
 namespace {

@@ -76,18 +76,19 @@ imagePullPolicy: {{ . }}
 {{- get $fabric "pools" | default (list (dict "resource" "railhead.io/roce")) | toJson -}}
 {{- end -}}
 
-{{- define "railhead.store" -}}
+{{/* Source of the nodes' indices: nodes or kubernetes. */}}
+{{- define "railhead.addressIndex" -}}
+{{- if .Values.addressStore }}{{ fail "addressStore is of an earlier version: set addressIndex in its place (auto, nodes or kubernetes). CHANGELOG.md has the way" }}{{ end -}}
 {{- $_ := include "railhead.fabricConfigMap" . -}}
-{{- $type := .Values.addressStore.type -}}
+{{- $given := .Values.addressIndex | default "auto" -}}
 {{- if .Values.fabric -}}
-  {{- $store := get (get .Values.fabric "addresses" | default dict) "store" | default dict -}}
-  {{- $stated := get $store "type" | default "none" -}}
-  {{- $stated = has $stated (list "kubernetes" "etcd") | ternary $stated "none" -}}
-  {{- if not (has $type (list "auto" $stated)) }}{{ fail (printf "addressStore.type is %s, and addresses.store of the fabric says %s" $type $stated) }}{{ end -}}
+  {{- $index := get (get .Values.fabric "addresses" | default dict) "index" | default dict -}}
+  {{- $stated := get $index "from" | default "nodes" -}}
+  {{- if not (has $given (list "auto" $stated)) }}{{ fail (printf "addressIndex is %s, and addresses.index of the fabric says %s" $given $stated) }}{{ end -}}
   {{- $stated -}}
 {{- else -}}
-  {{- if eq $type "auto" }}{{ fail "with fabricConfigMap set addressStore.type: it is not read from there" }}{{ end -}}
-  {{- $type -}}
+  {{- if eq $given "auto" }}{{ fail "with fabricConfigMap set addressIndex: it is not read from there" }}{{ end -}}
+  {{- $given -}}
 {{- end -}}
 {{- end -}}
 
@@ -108,7 +109,7 @@ imagePullPolicy: {{ . }}
 
 {{/* Not empty: railheadd speaks to the Kubernetes API. */}}
 {{- define "railhead.token" -}}
-{{- if or (eq (include "railhead.store" .) "kubernetes") (include "railhead.nodeConditions" .) }}true{{ end -}}
+{{- if or (eq (include "railhead.addressIndex" .) "kubernetes") (include "railhead.nodeConditions" .) }}true{{ end -}}
 {{- end -}}
 
 {{- define "railhead.listenAddress" -}}

@@ -351,10 +351,43 @@ TEST(FabricTest, AddressPolicy) {
   const auto unknown = with(R"({"policy": "random"})");
   ASSERT_FALSE(unknown);
   EXPECT_NE(unknown.error().message.find("/addresses/policy: 'random' is not known"), std::string::npos);
-  const auto leased = with(R"({"policy": "deterministic", "store": {"type": "etcd"}})");
-  ASSERT_FALSE(leased);
-  EXPECT_NE(leased.error().message.find("/addresses/policy: rail 'rail0' has leased blocks"),
-            std::string::npos);
+}
+
+TEST(FabricTest, WhereIndicesComeFrom) {
+  const auto with = [](const std::string& addresses) {
+    return ParseFabric(
+        R"({"version":1,"rails":[{"name":"r","pf":"p","subnet":"10.0.0.0/24","nodeBlock":26}],"addresses":)" +
+            addresses + "}",
+        "fabric.json");
+  };
+  for (const char* nodes : {"{}", R"({"index": {}})", R"({"index": {"from": "nodes"}})"}) {
+    const auto fabric = with(nodes);
+    ASSERT_TRUE(fabric) << Describe(fabric.error());
+    EXPECT_FALSE(fabric->index_from_kubernetes) << nodes;
+    EXPECT_FALSE(fabric->ClaimsIndices()) << nodes;
+  }
+  const auto claims = with(R"({"index": {"from": "kubernetes", "fenceSeconds": 900}})");
+  ASSERT_TRUE(claims) << Describe(claims.error());
+  EXPECT_TRUE(claims->index_from_kubernetes);
+  EXPECT_TRUE(claims->ClaimsIndices());
+  EXPECT_NE(claims->address_index.find("900"), std::string::npos) << claims->address_index;
+  const auto unknown = with(R"({"index": {"from": "etcd"}})");
+  ASSERT_FALSE(unknown);
+  EXPECT_NE(unknown.error().message.find("/addresses/index/from: 'etcd' is not known"), std::string::npos)
+      << unknown.error().message;
+}
+
+// Nodes with earlier versions have leased blocks by it.
+TEST(FabricTest, TheStoreOfEarlierVersionsIsRefusedWithTheWayOut) {
+  const auto fabric = ParseFabric(
+      R"({"version":1,"rails":[{"name":"r","pf":"p","subnet":"10.0.0.0/24"}],
+          "addresses":{"store":{"type":"kubernetes","blockSize":64}}})",
+      "fabric.json");
+  ASSERT_FALSE(fabric);
+  EXPECT_NE(fabric.error().message.find("/addresses/store"), std::string::npos) << fabric.error().message;
+  const std::string all = Describe(fabric.error());
+  for (const char* word : {"nodeBlock", R"("index": {"from")", "nodes"})
+    EXPECT_NE(all.find(word), std::string::npos) << all;
 }
 
 TEST(FabricTest, SeveralRangesOfANode) {

@@ -88,11 +88,11 @@ TEST(NodeIndexTest, IsOfOneNodeAndClaimed) {
 
 class IndexOfThisNodeTest : public ::testing::Test {
  protected:
-  static Fabric Make(const std::string& store, const std::string& nodes) {
+  static Fabric Make(const std::string& from, const std::string& nodes) {
     auto fabric = ParseFabric(
         R"({"version": 1, "rails": [{"name": "r", "pf": 0, "subnet": "10.0.0.0/24", "nodeBlock": 26}],
-        "addresses": {"store": {"type": ")" +
-            store + "\"}}, \"nodes\": " + nodes + "}",
+        "addresses": {"index": {"from": ")" +
+            from + "\"}}, \"nodes\": " + nodes + "}",
         "fabric.json");
     if (!fabric) ADD_FAILURE() << Describe(fabric.error());
     return *std::move(fabric);
@@ -119,7 +119,7 @@ TEST_F(IndexOfThisNodeTest, NodesComesFirst) {
   EXPECT_EQ(Index(Make("kubernetes", R"({"n1": 1})")).value(), 1);
   EXPECT_EQ(Index(Make("kubernetes", R"({"n2": 1})")).value(), std::nullopt);
   EXPECT_EQ(Index(Make("kubernetes", "{}")).value(), 3);
-  EXPECT_EQ(Index(Make("node", "{}")).value(), std::nullopt);
+  EXPECT_EQ(Index(Make("nodes", "{}")).value(), std::nullopt);
 }
 
 TEST_F(IndexOfThisNodeTest, WithoutAClaimItIsTriedAgainLater) {

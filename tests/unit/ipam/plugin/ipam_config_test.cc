@@ -240,7 +240,7 @@ TEST_F(PeersTest, EachNodeGivesFromItsSlice) {
             "10.2.2.7/16");
   EXPECT_EQ(Add("c", ConfigOf(R"({"range": "10.3.0.0/16"})")).Error(),
             "7: network configuration: /ipam: all nodes would give the same addresses of 10.3.0.0/16; give "
-            "node_slice_size, or make it a rail of the fabric with nodeBlock, nodeRanges or a cluster store");
+            "node_slice_size, or make it a rail of the fabric with nodeBlock or nodeRanges");
   for (const char* ipam : {R"({"range": "10.3.0.0/16", "node_slice_size": "/24", "range_end": "10.3.1.255"})",
                            R"({"range": "10.3.0.0/16", "node_slice_size": "/15"})",
                            R"({"range": "10.3.0.0/24", "node_slice_size": "/24"})"}) {

@@ -98,8 +98,9 @@ TEST_F(RailTest, ByTheIndexThatTheNodeHasClaimed) {
   SetFabric(fabric);
   const std::string neither = Add("a", "rail1").Error();
   EXPECT_EQ(neither.substr(0, 2), "7:") << neither;
-  EXPECT_NE(neither.find("neither 'nodes' nor a store of type kubernetes"), std::string::npos) << neither;
-  fabric["addresses"]["store"] = {{"type", "kubernetes"}};
+  EXPECT_NE(neither.find("neither 'nodes' nor addresses.index.from kubernetes"), std::string::npos)
+      << neither;
+  fabric["addresses"]["index"] = {{"from", "kubernetes"}};
   SetFabric(fabric);
   const std::string early = Add("a", "rail1").Error();
   EXPECT_EQ(early.substr(0, 3), "11:") << early;

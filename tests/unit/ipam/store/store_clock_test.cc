@@ -12,10 +12,8 @@
 #include <thread>
 #include <vector>
 
-#include "ipam/lease/context.h"
 #include "ipam/plugin/ipam_plugin.h"
 #include "ipam/store/ledger.h"
-#include "ipam/store/node_blocks.h"
 #include "ipam/store/store.h"
 #include "tests/support/ipam/support.h"
 #include "tests/support/rapidcheck.h"
@@ -30,8 +28,6 @@ using testing::ScratchRoot;
 using testing::WhileItWaits;
 
 constexpr std::uint64_t kReuseDelayMs = 20'000;
-constexpr std::uint64_t kFenceMs = 15'000;
-constexpr const char* kLeasedSubnet = "10.7.0.0/20";
 
 struct Operation {
   enum class Kind : std::uint8_t {
@@ -41,9 +37,7 @@ struct Operation {
     kReleaseSome,
     kTry,
     kReleaseEarlierBoots,
-    kCountInUse,
-    kRenewLease,
-    kAllocateLeased,
+    kWriteOther,
     kReboot,
     kSetWallClock,
   };
@@ -70,9 +64,7 @@ rc::Gen<Operation> AnyOperation() {
                                                                      {1, Kind::kReleaseSome},
                                                                      {1, Kind::kTry},
                                                                      {1, Kind::kReleaseEarlierBoots},
-                                                                     {2, Kind::kCountInUse},
-                                                                     {2, Kind::kRenewLease},
-                                                                     {4, Kind::kAllocateLeased},
+                                                                     {2, Kind::kWriteOther},
                                                                      {1, Kind::kReboot},
                                                                      {2, Kind::kSetWallClock}})),
       rc::gen::set(&Operation::owner, rc::gen::inRange(0, 6)),
@@ -85,9 +77,7 @@ rc::Gen<Operation> AnyOperation() {
 // The machine: its clocks, the operations on the store, and the answers that the clocks require.
 class Machine {
  public:
-  Machine() : lease_state_(OpenLeaseStateStore(scratch_.root(), std::chrono::seconds(20), Clocks())) {
-    (void)Open();
-  }
+  Machine() { (void)Open(); }
 
   void Do(const Operation& operation) {
     using Kind = Operation::Kind;
@@ -98,11 +88,9 @@ class Machine {
       return;
     }
     Run(operation, [&] { Call(operation); });
-    Judge(operation);
+    Judge();
     Look();
   }
-  [[nodiscard]] int refused_by_fence() const { return refused_by_fence_; }
-  [[nodiscard]] int given_leased() const { return given_leased_; }
   [[nodiscard]] int given() const { return given_; }
 
  private:
@@ -134,10 +122,6 @@ class Machine {
     record_.reset();
     error_.reset();
     released_.clear();
-    if (operation.kind == Kind::kCountInUse) {
-      (void)lease_state_->CountInUse({leased_block_});
-      return;
-    }
     auto store = AddressStore::Open(scratch_.root(), Clocks());
     if (!store) {
       error_ = store.error();
@@ -147,8 +131,6 @@ class Machine {
     switch (operation.kind) {
       case Kind::kAllocate:
         return Keep(store->Allocate(owner, pool_));
-      case Kind::kAllocateLeased:
-        return Keep(store->Allocate(OwnerNumber(1000 + count_++), leased_));
       case Kind::kQuarantine: {
         const auto held = store->Find(owner);
         if (held && !held->empty())
@@ -173,13 +155,8 @@ class Machine {
         error_ = ErrorOf(store->ReleaseEarlierBoots());
         return;
       default:
-        error_ = ErrorOf(store->Transact([&](LmdbTxn& txn, const ClockReading& now) -> Result<bool> {
-          NodeLease lease;
-          lease.boot_id = now.boot_id;
-          lease.renewed_ms = now.boottime_ms;
-          lease.fence_ms = kFenceMs;
-          RH_TRY(WriteNodeLease(txn, lease));
-          RH_TRY(WriteNodeBlock(txn, leased_block_));
+        error_ = ErrorOf(store->Transact([](LmdbTxn& txn, const ClockReading& /*now*/) -> Result<bool> {
+          RH_TRY(txn.Put("?a record of another kind", "x"));
           return true;
         }));
     }
@@ -204,15 +181,8 @@ class Machine {
     }
   }
 
-  void Judge(const Operation& operation) {
-    using Kind = Operation::Kind;
+  void Judge() {
     for (const IpAddress& address : released_) released_at_[address] = {boot_, boottime_ms_};
-    if (operation.kind == Kind::kRenewLease) renewed_ = Moment{boot_, boottime_ms_};
-    if (operation.kind == Kind::kAllocateLeased) {
-      const bool valid = renewed_ && renewed_->boot == boot_ && boottime_ms_ - renewed_->ms < kFenceMs;
-      RC_ASSERT(record_.has_value() == valid);
-      ++(valid ? given_leased_ : refused_by_fence_);
-    }
     if (error_) RC_ASSERT(error_->code == ErrorCode::kExhausted || error_->code == ErrorCode::kBusy);
     if (!record_) return;
     const auto released = released_at_.find(record_->address);
@@ -257,19 +227,10 @@ class Machine {
 
   const ScratchRoot scratch_;
   const AddressPool pool_ = MakePool("10.0.0.0/29", {}, static_cast<int>(kReuseDelayMs / 1000));
-  AddressPool leased_ = [] {
-    AddressPool pool = MakePool(kLeasedSubnet, {}, 0);
-    pool.leased = true;
-    return pool;
-  }();
-  const NodeBlock leased_block_{
-      kLeasedSubnet, 0, testing::Range("10.7.0.0-10.7.7.255"), BlockState::kUsable, "", "", "", 0, 0};
   int boot_ = 1;
   std::atomic<std::uint64_t> boottime_ms_ = 5'000;
   std::int64_t wall_seconds_ = 1'700'000'000;
   std::atomic<bool> read_unlocked_ = false;
-  std::unique_ptr<LeaseStateStore> lease_state_;
-  int count_ = 0;
 
   std::optional<AddressRecord> record_;
   std::optional<Error> error_;
@@ -277,29 +238,20 @@ class Machine {
 
   std::map<IpAddress, Moment> released_at_;
   std::map<IpAddress, std::uint64_t> since_;
-  std::optional<Moment> renewed_;
   std::optional<std::int64_t> ahead_ms_ = -5'000;  // a new store begins at 0
   std::uint64_t changed_ms_ = 0;
   std::uint64_t looked_ms_ = 0;
-  int refused_by_fence_ = 0;
-  int given_leased_ = 0;
   int given_ = 0;
 };
 
 TEST(StoreClock, AdvancesExactlyWithTheBootsTime) {
-  int refused_by_fence = 0;
-  int given_leased = 0;
   int given_again = 0;
   testing::ExpectProperty([&] {
     const auto operations = *rc::gen::container<std::vector<Operation>>(AnyOperation());
     Machine machine;
     for (const Operation& operation : operations) machine.Do(operation);
-    refused_by_fence += machine.refused_by_fence();
-    given_leased += machine.given_leased();
     given_again += machine.given();
   });
-  EXPECT_GT(refused_by_fence, 0);
-  EXPECT_GT(given_leased, 0);
   EXPECT_GT(given_again, 0);
 }
 

@@ -99,7 +99,7 @@ class AnyFabric {
 // The keys of a rail, with or without those that only new pods follow.
 Json KeysOf(const Rail& rail, bool all) {
   Json keys = ToJson(rail);
-  for (const char* key : {"exclude", "expectedSwitches", "nodeBlock", "nodeRanges", "probeAddresses"}) {
+  for (const char* key : {"exclude", "expectedSwitches", "nodeRanges", "probeAddresses"}) {
     if (!all) keys.erase(key);
   }
   return keys;

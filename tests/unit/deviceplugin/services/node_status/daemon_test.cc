@@ -7,10 +7,10 @@
 
 #include "deviceplugin/services/health/drains.h"
 #include "deviceplugin/services/node_status/rail_states.h"
-#include "tests/support/cluster_store/kube_server.h"
 #include "tests/support/daemon/daemon_process.h"
 #include "tests/support/eventually.h"
 #include "tests/support/kubelet/device_manager.h"
+#include "tests/support/kubernetes/kube_server.h"
 
 namespace railhead::testing {
 namespace {

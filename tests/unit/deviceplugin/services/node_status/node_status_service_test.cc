@@ -8,8 +8,8 @@
 
 #include "deviceplugin/services/node_status/node_status_writer.h"
 #include "deviceplugin/services/node_status/rail_states.h"
-#include "tests/support/cluster_store/kube_server.h"
 #include "tests/support/eventually.h"
+#include "tests/support/kubernetes/kube_server.h"
 #include "tests/unit/deviceplugin/services/node_status/support.h"
 
 namespace railhead::testing {

@@ -99,7 +99,7 @@ TEST(ProbeAddressesTest, OfARangeFitTheRailAndItsNodes) {
     return ParseFabric(
         R"({"version": 1, "rails": [{"name": "rail0", "pf": "pf0", "subnet": "10.100.0.0/24", "nodeBlock": 28,
             "probeAddresses": )" +
-            addresses + R"(}], "addresses": {"store": {"type": "kubernetes"}}})",
+            addresses + R"(}], "addresses": {"index": {"from": "kubernetes"}}})",
         "fabric.json");
   };
   const auto claimed = with_claims(R"("10.100.0.200-10.100.0.250")");

@@ -8,9 +8,9 @@
 
 #include "deviceplugin/support/http/http_message.h"
 #include "deviceplugin/support/http/http_server.h"
-#include "tests/support/cluster_store/scripted_server.h"
-#include "tests/support/cluster_store/server_process.h"
 #include "tests/support/eventually.h"
+#include "tests/support/kubernetes/scripted_server.h"
+#include "tests/support/kubernetes/server_process.h"
 #include "tests/support/temp_root.h"
 
 namespace railhead::testing {

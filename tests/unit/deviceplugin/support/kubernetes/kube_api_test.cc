@@ -3,7 +3,6 @@
 
 #include <gtest/gtest.h>
 
-#include "deviceplugin/services/address_leasing/leasing_service.h"
 #include "deviceplugin/support/http/http_message.h"
 #include "tests/support/temp_root.h"
 
@@ -133,33 +132,6 @@ TEST_F(KubeConfigTest, InAPod) {
   auto outside = FindKubeAccess(root_.root(), {}, {});
   ASSERT_FALSE(outside);
   EXPECT_FALSE(outside.error().hint.empty());
-}
-
-TEST_F(KubeConfigTest, TheFactory) {
-  const KubeService service{"10.96.0.1", "443"};
-  for (const auto& [type, settings] :
-       std::vector<std::pair<std::string, std::string>>{{"etcd", R"({"endpoints":["http://127.0.0.1:1"]})"},
-                                                        {"kubernetes", ""},
-                                                        {"kubernetes", R"({"timeoutSeconds":9})"}}) {
-    auto store = address_leasing::MakeClusterStore(root_.root(), type, settings, "store", service);
-    ASSERT_TRUE(store) << Describe(store.error());
-    EXPECT_EQ((*store)->calls(), 0U);
-    EXPECT_TRUE(address_leasing::CheckStoreSettings(type, settings, "store"));
-  }
-  for (const auto& [type, settings, word] : std::vector<std::tuple<std::string, std::string, std::string>>{
-           {"zookeeper", "", "'zookeeper' is not a type"},
-           {"etcd", "", "store: /addresses/store/etcd/endpoints"},
-           {"etcd", R"({"endpoints":["http://a:1"],"kubeconfig":"/x"})",
-            "store: /addresses/store/etcd/kubeconfig: unknown field"},
-           {"kubernetes", R"({"kubeconfig":"x"})", "store: /addresses/store/kubernetes/kubeconfig"},
-           {"kubernetes", R"({"context":"x"})", "store: /addresses/store/kubernetes/context"},
-           {"kubernetes", R"({"timeoutSeconds":61})", "store: /addresses/store/kubernetes/timeoutSeconds"},
-           {"kubernetes", "{", "store: no valid JSON"}}) {
-    auto store = address_leasing::MakeClusterStore(root_.root(), type, settings, "store", service);
-    ASSERT_FALSE(store);
-    EXPECT_NE(store.error().message.find(word), std::string::npos) << store.error().message;
-    EXPECT_FALSE(address_leasing::CheckStoreSettings(type, settings, "store"));
-  }
 }
 
 }  // namespace

@@ -94,7 +94,7 @@ TEST(IndexCheckTest, RailsWithoutAddresses) {
   Expect(check(), Status::kFailure, "no address left to hand out");
   fabric.rails.pop_back();
   fabric.nodes.clear();
-  fabric.keeps_indices = true;
+  fabric.index_from_kubernetes = true;
   EXPECT_EQ(check().status(), Status::kOk) << "railheadd claims an index that has addresses";
 }
 
@@ -107,7 +107,7 @@ TEST(IndexCheckTest, ProblemsOfTheClaim) {
   using Kind = NodeIndexProblem::Kind;
   doctor::NodeFacts node = WithRail([](Rail* rail) { rail->node_block = 26; });
   Fabric fabric = *node.fabric;
-  fabric.keeps_indices = true;
+  fabric.index_from_kubernetes = true;
   node.fabric = fabric;
   EXPECT_EQ(doctor::CheckIndex(node).status(), Status::kSkipped) << "the file cannot be read";
   node.index_problems = std::vector<NodeIndexProblem>{};

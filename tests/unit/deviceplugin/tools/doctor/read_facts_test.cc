@@ -70,7 +70,7 @@ TEST_F(ReadFactsTest, AGoodNode) {
 TEST_F(ReadFactsTest, TheClaimedIndexIsRead) {
   sysfs_.Write("/etc/railhead/fabric.json",
                R"({"version": 1, "rails": [{"name": "r", "pf": 0, "subnet": "10.0.0.0/24", "nodeBlock": 26}],
-                   "addresses": {"store": {"type": "kubernetes"}}})");
+                   "addresses": {"index": {"from": "kubernetes"}}})");
   Expect(Judge("fabric.index"), Status::kFailure, "has not claimed an index");
   sysfs_.Write("/proc/sys/kernel/random/boot_id", "boot\n");
   const auto clock = ReadNodeIndexClock(sysfs_.root());

@@ -12,8 +12,8 @@ for name in railhead railhead-ipam; do
     chmod 755 "$work/from/$name"
 done
 # LeakSanitizer does not work below ptrace.
-ASAN_OPTIONS=detect_leaks=0 strace -y -e trace=fsync,rename -o "$work/trace" \
-    "$railctl" install cni --from "$work/from" --to "$work/to" >/dev/null
+RAILHEAD_ROOT=$work ASAN_OPTIONS=detect_leaks=0 strace -y -e trace=fsync,rename -o "$work/trace" \
+    "$railctl" install cni --from /from --to /to >/dev/null
 calls=$(sed -nE "s|^fsync\([0-9]+<$work/([^>]*)>\) += 0\$|fsync \1|p; s|^rename\(\"[^\"]*\", \"$work/([^\"]*)\"\) += 0\$|rename \1|p" "$work/trace")
 expected='fsync to/railhead.new
 fsync to/railhead-ipam.new
@@ -24,7 +24,7 @@ fsync to'
 
 # As a read-only file system answers, also for a name that is not there.
 readonly_calls=unlink,unlinkat,rename,renameat,renameat2,mkdir,chmod,fchmod
-ASAN_OPTIONS=detect_leaks=0 strace -o "$work/trace" -e trace="$readonly_calls" -e inject="$readonly_calls:error=EROFS" \
-    "$railctl" install cni --from "$work/from" --to "$work/to" >"$work/answer" 2>&1 ||
+RAILHEAD_ROOT=$work ASAN_OPTIONS=detect_leaks=0 strace -o "$work/trace" -e trace="$readonly_calls" -e inject="$readonly_calls:error=EROFS" \
+    "$railctl" install cni --from /from --to /to >"$work/answer" 2>&1 ||
     { printf 'durable.sh: the same programs in a read-only directory:\n%s\n' "$(<"$work/answer")" >&2; exit 1; }
 [ "$(grep -c unchanged "$work/answer")" = 2 ] || { printf 'durable.sh: not unchanged:\n%s\n' "$(<"$work/answer")" >&2; exit 1; }

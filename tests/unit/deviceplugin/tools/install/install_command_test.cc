@@ -1,10 +1,13 @@
 // `railctl install` as a process, with the programs of this build.
 #include <gtest/gtest.h>
 
+#include <chrono>
 #include <filesystem>
 #include <nlohmann/json.hpp>
 
 #include "cni/state/journal.h"
+#include "ipam/store/store.h"
+#include "netns/base/addresses.h"
 #include "netns/base/files.h"
 #include "netns/base/node.h"
 #include "tests/support/process.h"
@@ -76,6 +79,48 @@ TEST_F(InstallCommandTest, WithAFabricThatTheyRefuseThePluginsStay) {
   EXPECT_EQ(Run({"cni", "--config", "/config/none"}).status, 3);
   EXPECT_EQ(Run({"cni", "--config", "/config"}).status, 0) << "the next one is valid";
   EXPECT_NE(temp_.Read("/opt/cni/bin/railhead"), before);
+}
+
+// Nodes of earlier versions have leased blocks by it.
+TEST_F(InstallCommandTest, WithAClusterStoreInTheFabricThePluginsStay) {
+  for (const std::string name : {"railhead", "railhead-ipam"})
+    temp_.Write("/opt/cni/bin/" + name, "#!/bin/sh\necho " + name + " 0.0.1\n", true);
+  const std::string before = temp_.Read("/opt/cni/bin/railhead");
+  temp_.Write("/etc/railhead/fabric.json", R"({"version": 1, "addresses": {"store": {"type": "kubernetes"}},
+      "rails": [{"name": "rail0", "pf": 0, "subnet": "10.1.0.0/24"}]})");
+  const ProcessOutput refused = Run({"cni"});
+  EXPECT_EQ(refused.status, 3) << refused.err;
+  EXPECT_NE(refused.err.find("the present programs stay: /etc/railhead/fabric.json: /addresses/store"),
+            std::string::npos)
+      << refused.err;
+  EXPECT_NE(refused.err.find("nodeBlock"), std::string::npos) << refused.err;
+  EXPECT_EQ(temp_.Read("/opt/cni/bin/railhead"), before);
+}
+
+// Another node may have the same ones by its index.
+TEST_F(InstallCommandTest, WithAddressesOfLeasedBlocksThePluginsStay) {
+  for (const std::string name : {"railhead", "railhead-ipam"})
+    temp_.Write("/opt/cni/bin/" + name, "#!/bin/sh\necho " + name + " 0.0.1\n", true);
+  temp_.Write("/etc/railhead/fabric.json", kFabric);
+  const std::string before = temp_.Read("/opt/cni/bin/railhead");
+  const std::string subnet = "10.1.0.0/24";
+  {
+    auto store = ipam::AddressStore::Open(temp_.root());
+    ASSERT_TRUE(store) << Describe(store.error());
+    const ipam::AddressPool pool{subnet, *ipam::RangeSet::Make({*IpPrefix::Parse(subnet), {}, {}, {}}),
+                                 std::chrono::seconds(0)};
+    ASSERT_TRUE(store->Allocate({"net", "pod", "eth1"}, pool));
+    const std::string key = "B" + subnet + std::string(1 + 7, '\0') + "\3";  // NUL, the block's number
+    ASSERT_TRUE(store->Transact([&](ipam::LmdbTxn& txn, const ipam::ClockReading& /*now*/) -> Result<bool> {
+      RH_TRY(txn.Put(key, "a block"));
+      return true;
+    }));
+  }
+  const ProcessOutput refused = Run({"cni"});
+  EXPECT_EQ(refused.status, 1) << refused.err;
+  EXPECT_NE(refused.err.find(subnet), std::string::npos) << refused.err;
+  EXPECT_NE(refused.err.find("drain the node's pods"), std::string::npos) << refused.err;
+  EXPECT_EQ(temp_.Read("/opt/cni/bin/railhead"), before);
 }
 
 TEST_F(InstallCommandTest, ANewerProgramIsNotReplaced) {

@@ -12,9 +12,9 @@
 #include <vector>
 
 #include "deviceplugin/support/http/http_message.h"
-#include "tests/support/cluster_store/kube_server.h"
-#include "tests/support/cluster_store/scripted_server.h"
-#include "tests/support/cluster_store/server_process.h"
+#include "tests/support/kubernetes/kube_server.h"
+#include "tests/support/kubernetes/scripted_server.h"
+#include "tests/support/kubernetes/server_process.h"
 #include "tests/support/process.h"
 #include "tests/support/temp_root.h"
 

@@ -49,14 +49,27 @@ TEST(Addresses, WhereaboutsRangeBecomesTheRailsSubnet) {
   EXPECT_EQ(OutcomeAt(outcome, "/dns/nameservers"), "kept as it is, of railhead-ipam");
 }
 
-TEST(Addresses, LeasedBlocksTakeTheDecision) {
+TEST(Addresses, BlocksOfNodesThatClaimIndicesTakeTheDecision) {
   migrate::Options options;
-  options.lease_blocks = true;
+  options.nodes = 1000;
   const auto outcome = WithIpam(kWhereabouts, options);
-  EXPECT_EQ(FileOf(outcome, "fabric.json")["addresses"]["store"]["type"], "kubernetes");
-  EXPECT_EQ(OutcomeAt(outcome, "/range"),
-            "changed to /rails/0/subnet of fabric.json, of which nodes lease blocks");
+  EXPECT_EQ(FileOf(outcome, "fabric.json")["addresses"]["index"]["from"], "kubernetes");
+  EXPECT_EQ(AddressesOfRail(outcome)["nodeBlock"], 28);
+  EXPECT_EQ(
+      OutcomeAt(outcome, "/range"),
+      "changed to /rails/0/subnet of fabric.json, of which each node has a block (/rails/0/nodeBlock: 28)");
   EXPECT_FALSE(outcome.report.NeedsDecision());
+}
+
+TEST(Addresses, ASubnetThatIsTooSmallForTheNodesNeedsADecision) {
+  migrate::Options options;
+  options.nodes = 40;
+  const auto outcome = WithIpam(R"({"type": "whereabouts", "range": "10.57.0.0/24"})", options);
+  EXPECT_EQ(AddressesOfRail(outcome), Json::parse(R"({"subnet": "10.57.0.0/24"})"));
+  EXPECT_TRUE(FileOf(outcome, "fabric.json")["addresses"].is_null());
+  EXPECT_EQ(OutcomeAt(outcome, "/range"),
+            "needsDecision to /rails/0/subnet of fabric.json, which is too small: 256 addresses for 40 nodes "
+            "with 8 VFs each");
 }
 
 TEST(Addresses, NodeSlicesAreBlocksOfNodes) {

@@ -62,15 +62,16 @@ TEST_F(MigrateCommandTest, SaysTheSameAsJsonAndWritesNothingWithoutOutput) {
   EXPECT_FALSE(temp_.Exists("/out"));
 }
 
-TEST_F(MigrateCommandTest, NodesLeaseBlocksWithAStore) {
+TEST_F(MigrateCommandTest, NodesClaimIndices) {
   WriteNetwork(R"({"type": "sriov", "vlan": 100, "ipam": {"type": "whereabouts", "range": "10.56.0.0/24"}})");
-  const ProcessOutput output = Run("migrate", {"--to", "/out", "--store", "kubernetes"});
+  const ProcessOutput output = Run("migrate", {"--to", "/out", "--nodes", "4"});
   EXPECT_EQ(output.status, 4) << "no network has host-local's addresses\n" << output.err;
-  EXPECT_NE(output.out.find("to /rails/0/subnet of fabric.json, of which nodes lease blocks"),
+  EXPECT_NE(output.out.find("to /rails/0/subnet of fabric.json, of which each node has a block"),
             std::string::npos)
       << output.out;
   const Json fabric = Json::parse(temp_.Read("/out/fabric.json"), nullptr, false);
-  EXPECT_EQ(fabric["addresses"]["store"]["type"], "kubernetes") << fabric;
+  EXPECT_EQ(fabric["addresses"]["index"]["from"], "kubernetes") << fabric;
+  EXPECT_EQ(fabric["rails"][0]["nodeBlock"], 28) << fabric;
 }
 
 TEST_F(MigrateCommandTest, ADecisionIsAnExitStatus) {
@@ -106,7 +107,9 @@ TEST_F(MigrateCommandTest, WhatIsBrokenWritesNothing) {
 
 TEST_F(MigrateCommandTest, CommandLines) {
   EXPECT_EQ(RunProcess({RAILCTL, "migrate"}, {}, "").status, 2);
-  EXPECT_EQ(Run("migrate", {"--store", "redis"}).status, 2);
+  EXPECT_EQ(Run("migrate", {"--store", "kubernetes"}).status, 2) << "an option of earlier versions";
+  EXPECT_EQ(Run("migrate", {"--nodes", "0"}).status, 2);
+  EXPECT_EQ(Run("migrate", {"--vfs", "8"}).status, 2) << "it goes with --nodes";
   EXPECT_EQ(Run("migrate", {"/nowhere"}).status, 3);
   temp_.Write("/none/x.json", "{}");
   const ProcessOutput none =

@@ -140,7 +140,7 @@ TEST_F(RailctlHelpTest, OptionsThatSeveralCommandsHaveAreTheSame) {
   std::set<std::string> with_rail = reports;
   with_rail.insert({"nccl show", "rdma-test", "vfs apply", "vfs plan"});
   std::set<std::string> with_watch = reports;
-  with_watch.insert({"describe", "ipam blocks", "status"});
+  with_watch.insert({"describe", "status"});
   EXPECT_TRUE(std::ranges::includes(having("--rail"), with_rail));
   EXPECT_TRUE(std::ranges::includes(having("--watch"), with_watch));
 }
@@ -307,7 +307,6 @@ TEST_F(WatchTest, DevicesShowADrain) {
 
 TEST_F(WatchTest, EachReportIsShownUntilTheSignal) {
   for (const std::vector<std::string>& command : {std::vector<std::string>{"describe", "rail0"},
-                                                  {"ipam", "blocks"},
                                                   {"ipam", "list"},
                                                   {"journal", "list"},
                                                   {"lldp"},

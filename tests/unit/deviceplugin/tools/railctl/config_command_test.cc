@@ -54,22 +54,27 @@ TEST_F(ConfigCommandTest, CheckLooksAtTheRulesOfHealthToo) {
 }
 
 // railheadd would not start with any of them.
-TEST_F(ConfigCommandTest, CheckLooksAtTheClusterStoreToo) {
-  const auto check = [&](const std::string& store) {
+TEST_F(ConfigCommandTest, CheckReadsWhereIndicesComeFromToo) {
+  const auto check = [&](const std::string& addresses) {
     sysfs_.Write(
         "/fabric.json",
-        R"({"version": 1, "rails": [{"name": "r", "pf": "pf0", "subnet": "10.0.0.0/16"}], "addresses": {)"
-        R"("store": )" +
-            store + "}}");
+        R"({"version": 1, "rails": [{"name": "r", "pf": "pf0", "subnet": "10.0.0.0/16", "nodeBlock": 26}],
+                     "addresses": )" +
+            addresses + "}");
     return Railctl("config check /fabric.json");
   };
-  EXPECT_EQ(check(R"({"type": "etcd", "etcd": {"endpoints": ["http://etcd:2379"]}})").status, 0);
-  const Ended block = check(R"({"type": "node", "blockLength": 64})");
-  EXPECT_EQ(block.status, 3);
-  EXPECT_NE(block.err.find("blockLength: unknown field"), std::string::npos) << block.err;
-  const Ended etcd = check(R"({"type": "etcd", "etcd": {"endpoint": ["http://etcd:2379"]}})");
-  EXPECT_EQ(etcd.status, 3);
-  EXPECT_NE(etcd.err.find("/addresses/store/etcd"), std::string::npos) << etcd.err;
+  EXPECT_EQ(check(R"({"index": {"from": "kubernetes", "kubernetes": {"timeoutSeconds": 9}}})").status, 0);
+  const Ended unknown = check(R"({"index": {"from": "kubernetes", "renewSeconds": 64}})");
+  EXPECT_EQ(unknown.status, 3);
+  EXPECT_NE(unknown.err.find("/addresses/index/renewSeconds: unknown field"), std::string::npos)
+      << unknown.err;
+  const Ended client = check(R"({"index": {"kubernetes": {"kubeconfig": "x"}}})");
+  EXPECT_EQ(client.status, 3);
+  EXPECT_NE(client.err.find("/addresses/index/kubernetes/kubeconfig"), std::string::npos) << client.err;
+  const Ended former = check(R"({"store": {"type": "etcd", "etcd": {"endpoints": ["http://etcd:2379"]}}})");
+  EXPECT_EQ(former.status, 3);
+  EXPECT_NE(former.err.find("/addresses/store"), std::string::npos) << former.err;
+  EXPECT_NE(former.err.find("nodeBlock"), std::string::npos) << former.err;
 }
 
 TEST_F(ConfigCommandTest, CheckPrintsWhatTheResourcesGet) {
@@ -88,6 +93,23 @@ TEST_F(ConfigCommandTest, CheckPrintsWhatTheResourcesGet) {
   EXPECT_NE(fabric.out.find("railhead.io/roce: 8 devices"), std::string::npos) << fabric.out;
 }
 
+TEST_F(ConfigCommandTest, CheckPrintsHowManyNodesARailCarries) {
+  sysfs_.Write("/fabric.json", R"({"version": 1, "nodes": {"n": 0}, "rails": [
+      {"name": "r", "pf": "pf0", "subnet": "10.0.0.0/24", "nodeBlock": 28, "exclude": ["10.0.0.16/28"]},
+      {"name": "bare", "pf": "pf1"}]})");
+  const Ended text = Railctl("config check /fabric.json");
+  EXPECT_EQ(text.status, 0) << text.err;
+  EXPECT_NE(text.out.find("rail r: 15 nodes with 15 to 16 addresses each; blocks without one: 1\n"),
+            std::string::npos)
+      << text.out;
+  EXPECT_EQ(text.out.find("rail bare"), std::string::npos) << text.out;
+  const Ended json = Railctl("config check /fabric.json -o json");
+  EXPECT_EQ(json.status, 0) << json.err;
+  EXPECT_EQ(Json::parse(json.out)["capacities"], Json::parse(R"([{"rail": "r", "blocks": 16, "nodes": 15,
+      "leastAddresses": 15, "mostAddresses": 16}])"))
+      << json.out;
+}
+
 TEST_F(ConfigCommandTest, CheckWarnsOfIndicesThatNoNodeHas) {
   const auto check = [&](const std::string& more) {
     sysfs_.Write(
@@ -98,9 +120,9 @@ TEST_F(ConfigCommandTest, CheckWarnsOfIndicesThatNoNodeHas) {
   };
   const Ended neither = check("");
   EXPECT_EQ(neither.status, 0) << neither.err;
-  EXPECT_NE(neither.err.find("'nodes' and a store of type kubernetes are missing"), std::string::npos)
+  EXPECT_NE(neither.err.find("'nodes' and addresses.index.from kubernetes are missing"), std::string::npos)
       << neither.err;
-  for (const char* more : {R"(, "nodes": {"n": 0})", R"(, "addresses": {"store": {"type": "kubernetes"}})"}) {
+  for (const char* more : {R"(, "nodes": {"n": 0})", R"(, "addresses": {"index": {"from": "kubernetes"}})"}) {
     const Ended fine = check(more);
     EXPECT_EQ(fine.status, 0) << fine.err;
     EXPECT_EQ(fine.err.find("indices"), std::string::npos) << fine.err;
@@ -123,10 +145,8 @@ const std::vector<Warned>& WarnedFabrics() {
        R"("rails": [{"name": "a", "pf": "pf0"}, {"name": "b", "pf": "pf1", "subnet": "10.0.0.0/16"},
                     {"name": "c", "pf": 0, "subnet": "10.1.0.0/16"}])",
        "/rails/1/subnet: no node gives addresses of b, c: "},
-      {"BlocksOfAStore",
-       R"("addresses": {"store": {"type": "etcd", "etcd": {"endpoints": ["http://e:2379"]}}}, )" + rail +
-           "}]",
-       ""},
+      {"ClaimedIndicesDivideNothing", R"("addresses": {"index": {"from": "kubernetes"}}, )" + rail + "}]",
+       "/rails/0/subnet: no node gives addresses of r: nothing divides its subnet"},
       {"BeyondTheBlocks",
        R"("nodes": {"a": 1023, "n/1": 1024, "o": 9999}, )" + rail + R"(, "nodeBlock": 26}])",
        "/nodes/n~11: pods there get no address of r: index 1024 is beyond the 1024 blocks of 10.0.0.0/16; "

@@ -4,7 +4,6 @@
 #include <nlohmann/json.hpp>
 
 #include "cni/state/journal.h"
-#include "ipam/store/node_blocks.h"
 #include "ipam/store/store.h"
 #include "netns/base/files.h"
 #include "netns/base/node.h"
@@ -142,43 +141,6 @@ TEST_F(IpamCommandTest, ExportsEverything) {
   const auto json = nlohmann::json::parse(Run({"export"}).out, nullptr, false);
   ASSERT_EQ(json["addresses"].size(), 1U);
   EXPECT_EQ(json["addresses"][0]["bootId"], *BootId(temp_.root()));
-}
-
-TEST_F(IpamCommandTest, Blocks) {
-  EXPECT_EQ(Run({"blocks"}).out.rfind("this node leases no blocks", 0), 0U);
-  const ipam::ClockReading now = Now();
-  ipam::NodeBlock block;
-  block.pool = kPool;
-  block.index = 2;
-  block.range = *IpRange::Parse("10.1.0.16-10.1.0.23");
-  block.state = ipam::BlockState::kUsable;
-  ipam::NodeLease lease;
-  lease.node = "node0";
-  lease.boot_id = now.boot_id;
-  lease.renewed_ms = now.boottime_ms;
-  lease.fence_ms = 3'600'000;
-  Give("aaa", now);
-  const auto write = [&] {
-    auto store = ipam::AddressStore::Open(temp_.root());
-    return store->Transact([&](ipam::LmdbTxn& txn, const ipam::ClockReading&) -> Result<bool> {
-      RH_TRY(WriteNodeLease(txn, lease));
-      RH_TRY(WriteNodeBlock(txn, block));
-      return true;
-    });
-  };
-  ASSERT_TRUE(write());
-  const auto json = RunJson({"blocks", "-o", "json"});
-  EXPECT_EQ(json["node"], "node0");
-  EXPECT_EQ(json["usable"], true);
-  ASSERT_EQ(json["blocks"].size(), 1U);
-  EXPECT_EQ(json["blocks"][0]["last"], "10.1.0.23");
-  EXPECT_EQ(json["blocks"][0]["inUse"], 0);
-  EXPECT_EQ(Run({"blocks"}).status, 0);
-  lease.boot_id = "another";
-  ASSERT_TRUE(write());
-  const auto fenced = Run({"blocks"});
-  EXPECT_EQ(fenced.status, 1);
-  EXPECT_NE(fenced.out.find("no address is allocated from them: "), std::string::npos) << fenced.out;
 }
 
 TEST_F(IpamCommandTest, TakesOverFromHostLocal) {

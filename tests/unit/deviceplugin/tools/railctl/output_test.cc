@@ -274,7 +274,6 @@ class FormsTest : public TwoRails {
       {"ipam", "list"},
       {"ipam", "check"},
       {"ipam", "events"},
-      {"ipam", "blocks"},
       {"journal", "list"},
       {"labels"},
       {"lldp"},
