@@ -146,9 +146,14 @@ Result<AddressPlan> PlanByRail(const PoolFields& fields, bool listed, FabricSour
   } else if (!listed) {
     plan.routes = RoutesOf(rail, spec.gateway);
   }
-  const ReuseDelays delays = ReuseDelaysOf(
-      fields, fabric.reuse_delay_seconds.value_or(kDefaultReuseDelaySeconds), fabric.min_reuse_delay_seconds);
+  const int reuse_delay = fabric.reuse_delay_seconds.value_or(kDefaultReuseDelaySeconds);
+  const ReuseDelays delays = ReuseDelaysOf(fields, reuse_delay, fabric.min_reuse_delay_seconds);
   auto choice = RH_TRY(MakeChoice(spec, where, delays));
+  // What this network says by itself is no change of the part, nor is a fabric file that only some networks
+  // name.
+  const bool is_of_node = source.path() == kFabricPath;
+  const auto part = RH_TRY_WRAP(RangeSet::Make({*rail.subnet, spec.ranges, excluded, rail.gateway}), where);
+  if (is_of_node) choice.pool.part = RailPart{rail.name, part.intervals(), std::chrono::seconds(reuse_delay)};
   plan.deterministic = fabric.address_policy == AddressPolicy::kDeterministic;
   if (plan.deterministic && fields.vf) {
     plan.fixed_address = RH_TRY(AddressOfVf(choice.pool.ranges, *fields.vf, where));

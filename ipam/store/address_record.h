@@ -12,6 +12,7 @@
 //   owner             'O' network NUL container NUL ifname NUL pool -> address, which is held or
 //                                                           was released by a reboot
 //   counters, events  'Q' ..., 'E' ...                   -> ipam/store/events.h
+//   part of a rail    'N' ...                            -> ipam/store/rail_part.h
 //   blocks            'B' ...                            of earlier versions: ipam/store/former_blocks.h
 //
 // A pool is named by its subnet ("10.100.0.0/24"): networks that share a physical subnet share its addresses.

@@ -89,6 +89,8 @@ class AddressLedger {
   // Records the event that the request's pools have no address.
   Result<void> NoteExhausted(const AddressRequest& request);
 
+  [[nodiscard]] std::uint64_t store_ms() const { return store_ms_; }
+
   // The header for this moment: before Commit().
   Result<void> Stamp();
 

@@ -37,6 +37,9 @@ class RangeSet {
  public:
   static Result<RangeSet> Make(const RangeSpec& spec);
 
+  // The part of the set in `parts`, which are disjoint and sorted; nullopt: empty.
+  [[nodiscard]] std::optional<RangeSet> Within(const std::vector<IpRange>& parts) const;
+
   [[nodiscard]] const IpPrefix& subnet() const { return subnet_; }
   [[nodiscard]] const std::vector<IpRange>& intervals() const { return intervals_; }
   // How many addresses; saturates at 2^64 - 1.

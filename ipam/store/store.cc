@@ -11,6 +11,7 @@
 
 #include "ipam/store/allocate.h"
 #include "ipam/store/ledger.h"
+#include "ipam/store/rail_part.h"
 #include "netns/base/files.h"
 #include "netns/base/node.h"
 #include "netns/base/state_folder.h"
@@ -64,6 +65,30 @@ Result<LmdbEnv> Create(const Root& root, const std::string& path, const ClockSou
   if (::rename(temporary.c_str(), path.c_str()) != 0) return FailSys(errno, "renaming to " + path);
   RH_TRY(SyncPath(root));
   return LmdbEnv::Open(path, LmdbEnv::Mode::kExisting);
+}
+
+// In a transaction of its own: the time counts although the allocation may fail.
+Result<void> NoteParts(const LmdbEnv& env, const std::vector<AddressRequest>& requests,
+                       const ClockReading& now) {
+  LmdbTxn txn = RH_TRY(LmdbTxn::Begin(env, LmdbTxn::Mode::kWrite));
+  AddressLedger ledger = RH_TRY(AddressLedger::Open(txn, now));
+  bool changed = false;
+  for (const AddressRequest& request : requests) {
+    for (const AddressPool& pool : request.pools)
+      changed = RH_TRY(NotePart(txn, pool, ledger.store_ms())) || changed;
+  }
+  if (!changed) return {};
+  RH_TRY(ledger.Stamp());
+  return txn.Commit();
+}
+
+// The requests, with the addresses that may be given now.
+Result<std::vector<AddressRequest>> OnlySettled(const LmdbTxn& txn, std::vector<AddressRequest> requests,
+                                                std::uint64_t store_ms) {
+  for (AddressRequest& request : requests) {
+    for (AddressPool& pool : request.pools) RH_TRY(KeepToSettled(txn, &pool, store_ms));
+  }
+  return requests;
 }
 
 Result<void> NoteExhausted(const LmdbEnv& env, const AddressRequest& refused, const ClockReading& now) {
@@ -178,10 +203,12 @@ Result<bool> AddressStore::QuarantineWithin(const AddressPool& pool, const Addre
 Result<std::vector<AddressRecord>> AddressStore::Allocate(const std::vector<AddressRequest>& requests) {
   const ClockReading now = RH_TRY(clocks_());
   RH_TRY(ReleaseIfNewBoot(env_, now));
+  RH_TRY(NoteParts(env_, requests, now));
   LmdbTxn txn = RH_TRY(LmdbTxn::Begin(env_, LmdbTxn::Mode::kWrite));
   AddressLedger ledger = RH_TRY(AddressLedger::Open(txn, now));
+  const auto settled = RH_TRY(OnlySettled(txn, requests, ledger.store_ms()));
   const AddressRequest* refused = nullptr;
-  auto result = AllocateAll(ledger, requests, &refused);
+  auto result = AllocateAll(ledger, settled, &refused);
   if (!result) {
     // Only the event is kept. The caller gets the reason even if that cannot be written.
     txn.Abort();
@@ -206,7 +233,8 @@ Result<void> AddressStore::TryAllocate(const std::vector<AddressRequest>& reques
   AddressLedger ledger = RH_TRY(AddressLedger::Open(txn, now));
   const StoreHeader header = RH_TRY(ReadHeader(txn));
   if (header.boot_id != now.boot_id) RH_TRY(ledger.ReleaseEarlierBoots());
-  RH_TRY(AllocateAll(ledger, requests, nullptr));
+  const auto settled = RH_TRY(OnlySettled(txn, requests, ledger.store_ms()));
+  RH_TRY(AllocateAll(ledger, settled, nullptr));
   return {};
 }
 

@@ -39,12 +39,20 @@ Result<ClockReading> ReadClocks(const Root& root);
 // lock could be older than the previous commit's. Tests pass their own.
 using ClockSource = std::function<Result<ClockReading>()>;
 
+// This node's part of a rail: ipam/store/rail_part.h.
+struct RailPart {
+  std::string rail;
+  std::vector<IpRange> ranges;          // sorted and disjoint
+  std::chrono::seconds reuse_delay{0};  // the fabric's
+};
+
 struct AddressPool {
   std::string name;  // the subnet
   RangeSet ranges;
   std::chrono::seconds reuse_delay{0};
   // After so long a released address is reused if the pool has no other; nullopt: never.
   std::optional<std::chrono::seconds> min_reuse_delay = {};
+  std::optional<RailPart> part = {};  // that the ranges are of
 };
 
 // One address for `owner`.
@@ -78,8 +86,9 @@ class AddressStore {
   // For each request: the address that its owner holds in its pools, or the fixed one, or the next one. One
   // transaction allocates all of them, or none. An owner's address outside of the pool's present ranges, or
   // in place of the fixed one, is released first. An owner gets its address of before a reboot again, until
-  // the reuse delay is over. A fixed address that another owner holds, or that cools down: kBusy. Without a
-  // fixed address and with none in any of the pools: kExhausted.
+  // the reuse delay is over. A fixed address that another owner holds, or that cools down: kBusy; likewise
+  // while no address of a changed part may be given. Without a fixed address and with none in any of the
+  // pools: kExhausted.
   Result<std::vector<AddressRecord>> Allocate(const std::vector<AddressRequest>& requests);
   Result<AddressRecord> Allocate(const AddressOwner& owner, const AddressPool& pool);
   // Whether Allocate() would succeed; allocates and writes nothing.

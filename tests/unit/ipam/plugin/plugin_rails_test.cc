@@ -129,6 +129,42 @@ TEST_F(RailTest, TheFabricsReuseDelayHoldsAndTheConfigurationOverridesIt) {
   EXPECT_EQ(Add("d").Address(), "10.100.0.12/24");
 }
 
+// Until just now, pods of another node may have had the addresses of this node's new part.
+TEST_F(RailTest, AnotherPartOfTheRailWaits) {
+  json fabric = Fabric();
+  fabric["addresses"]["reuseDelaySeconds"] = 3600;
+  SetFabric(fabric);
+  EXPECT_EQ(Add("a", "rail1").Address(), "10.101.0.2/24");
+  fabric["nodes"]["alpha"] = 3;
+  SetFabric(fabric);
+  const std::string refused = Add("b", "rail1").Error();
+  EXPECT_EQ(refused.substr(0, 3), "11:") << refused;
+  EXPECT_NE(refused.find("part of rail rail1 has changed, to 10.101.0.48-10.101.0.63"), std::string::npos)
+      << refused;
+  EXPECT_EQ(Add("c", "rail0").Address(), "10.100.0.10/24") << "ranges by name stay";
+  fabric["addresses"]["reuseDelaySeconds"] = 0;
+  SetFabric(fabric);
+  EXPECT_EQ(Add("b", "rail1").Address(), "10.101.0.48/24");
+}
+
+// Two networks, each with a fabric of its own, are no changes of one part.
+TEST_F(RailTest, AFabricThatOnlyANetworkNamesHasNoPart) {
+  json fabric = Fabric();
+  fabric["addresses"]["reuseDelaySeconds"] = 3600;
+  SetFabric(fabric);
+  fabric["rails"][1]["subnet"] = "10.109.0.0/24";
+  fabric["rails"][1]["gateway"] = "10.109.0.1";
+  scratch_.Write("/etc/railhead/other.json", fabric.dump());
+  json other = Config("rail1");
+  other["ipam"]["fabric"] = "/etc/railhead/other.json";
+  for (int i = 0; i < 3; ++i) {
+    const std::string pod = std::to_string(i);
+    EXPECT_EQ(Add("own" + pod, "rail1").Address(), "10.101.0." + std::to_string(2 + i) + "/24");
+    const Answer added = RunIpam(scratch_.path(), {"ADD", "other" + pod, other.dump()});
+    EXPECT_EQ(added.Address(), "10.109.0." + std::to_string(2 + i) + "/24") << added.out;
+  }
+}
+
 TEST_F(RailTest, RailsThatAreNone) {
   EXPECT_EQ(Add("a", "raill0").Error(),
             "7: network configuration: /ipam/rail: /etc/railhead/fabric.json has no rail 'raill0'; did you "

@@ -74,6 +74,17 @@ TEST_F(MigrateCommandTest, NodesClaimIndices) {
   EXPECT_EQ(fabric["rails"][0]["nodeBlock"], 28) << fabric;
 }
 
+TEST_F(MigrateCommandTest, BlocksHaveRoomForTheVfs) {
+  WriteNetwork(R"({"type": "sriov", "vlan": 100, "ipam": {"type": "whereabouts", "range": "10.56.0.0/24"}})");
+  (void)Run("migrate", {"--to", "/out", "--nodes", "4", "--vfs", "30"});
+  const Json fabric = Json::parse(temp_.Read("/out/fabric.json"), nullptr, false);
+  EXPECT_EQ(fabric["rails"][0]["nodeBlock"], 26) << fabric;
+  const ProcessOutput refused = Run("migrate", {"--nodes", "100", "--vfs", "8"});
+  EXPECT_EQ(refused.status, 4);
+  EXPECT_NE(refused.out.find("too small: 256 addresses for 100 nodes with 8 VFs each"), std::string::npos)
+      << refused.out;
+}
+
 TEST_F(MigrateCommandTest, ADecisionIsAnExitStatus) {
   WriteNetwork(R"({"type": "sriov", "vlann": 100})");
   const ProcessOutput output = Run("migrate", {"--to", "/out"});
