@@ -185,7 +185,7 @@ int AskPage(const CommandLine& line) {
   (void)std::signal(SIGPIPE, SIG_IGN);
   // It is less than the time that the probes of manifests/ give.
   constexpr std::chrono::seconds kLongestAnswer{4};
-  http::HttpClient client({.endpoints = {{.host = line.http_socket}}, .timeout = kLongestAnswer});
+  http::HttpClient client({.endpoint = {.host = line.http_socket}, .timeout = kLongestAnswer});
   const auto answer =
       client.Send({.method = "GET", .target = line.ask, .headers = {}, .body = {}, .repeatable = true});
   if (!answer) {

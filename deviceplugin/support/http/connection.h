@@ -43,7 +43,7 @@ struct HttpEndpoint {
   [[nodiscard]] std::string ToString() const;   // https://host:port/path
 };
 
-// "https://etcd0:2379", "http://[::1]:8001/api". Errors: kInvalid.
+// "https://api0:6443", "http://[::1]:8001/api". Errors: kInvalid.
 Result<HttpEndpoint> ParseHttpEndpoint(const std::string& url);
 
 class Connection {

@@ -94,8 +94,7 @@ class AnswerReader {
 HttpClient::HttpClient(HttpClientSettings settings) : settings_(std::move(settings)) {}
 HttpClient::~HttpClient() = default;
 
-Result<HttpAnswer> HttpClient::Exchange(const std::string& request, const HttpEndpoint& endpoint,
-                                        Deadline deadline, bool& sent) {
+Result<HttpAnswer> HttpClient::Exchange(const std::string& request, Deadline deadline, bool& sent) {
   sent_.fetch_add(1, std::memory_order_relaxed);
   // A server does nothing about a request that lacks its end.
   RH_TRY(connection_->Write(request, deadline));
@@ -105,69 +104,40 @@ Result<HttpAnswer> HttpClient::Exchange(const std::string& request, const HttpEn
   while (!reader.IsDone()) {
     const std::size_t got = RH_TRY(connection_->Read(buffer.data(), buffer.size(), deadline));
     if (got == 0 && !reader.End()) {
-      return Fail(ErrorCode::kUnavailable, endpoint.ToString() + " has closed the connection " +
+      return Fail(ErrorCode::kUnavailable, settings_.endpoint.ToString() + " has closed the connection " +
                                                (reader.HasBegun() ? "in the middle of" : "before") +
                                                " its answer");
     }
     if (const auto wrong = reader.Take({buffer.data(), got})) {
-      return Fail(ErrorCode::kMalformed, "the answer of " + endpoint.ToString() + ": " + *wrong,
+      return Fail(ErrorCode::kMalformed, "the answer of " + settings_.endpoint.ToString() + ": " + *wrong,
                   "see that this is the address of the API and not of something else");
     }
   }
   if (!reader.MayStay()) connection_.reset();
   HttpAnswer answer = reader.Release();
-  answer.from = endpoint.ToString();
+  answer.from = settings_.endpoint.ToString();
   return answer;
-}
-
-HttpClient::Attempt HttpClient::Try(const HttpCall& call, const HttpEndpoint& endpoint, Deadline opened_by,
-                                    Deadline answered_by) {
-  Attempt attempt{Fail(ErrorCode::kInternal, "not tried"), false};
-  // The server may just be closing a kept connection: then tries once more with a new one.
-  for (const bool kept : {true, false}) {
-    if (kept && (connection_ == nullptr || !connection_->IsIdle())) continue;
-    if (!kept) {
-      auto opened = Connection::Open(endpoint, settings_.tls, opened_by);
-      if (!opened) {
-        attempt.answer = Fail(std::move(opened.error()));
-        return attempt;
-      }
-      connection_ = std::move(*opened);
-    }
-    attempt.answer = Exchange(FormatRequest(call, endpoint), endpoint, answered_by, attempt.sent);
-    if (attempt.answer) return attempt;
-    connection_.reset();
-    if (attempt.answer.error().code != ErrorCode::kUnavailable) return attempt;
-    if (attempt.sent && !call.repeatable) return attempt;
-  }
-  return attempt;
 }
 
 Result<HttpAnswer> HttpClient::Send(const HttpCall& call) {
   const Deadline deadline = Clock::now() + settings_.timeout;
-  const std::size_t count = settings_.endpoints.size();
-  std::string before;  // why the endpoints before failed
-  for (std::size_t left = count;; --left) {
-    const HttpEndpoint& endpoint = settings_.endpoints[current_];
-    // After a change was sent, no other endpoint may get the call: this endpoint has all of the time.
-    const auto share = Clock::now() + (deadline - Clock::now()) / static_cast<int>(left);
-    Attempt attempt = Try(call, endpoint, share, call.repeatable ? share : deadline);
-    if (attempt.answer && attempt.answer->status < 500) return attempt.answer;
-    connection_.reset();
-    current_ = (current_ + 1) % count;
-    const bool may_go_on = left > 1 && Clock::now() < deadline && (call.repeatable || !attempt.sent);
-    if (attempt.answer && !may_go_on) return attempt.answer;
-    const std::string why = attempt.answer
-                                ? endpoint.ToString() + " answered " + std::to_string(attempt.answer->status)
-                                : attempt.answer.error().message;
-    if (may_go_on) {
-      before += why + "; ";
-      continue;
-    }
-    Error error = std::move(attempt.answer.error());
-    error.message = before + error.message;
-    return Fail(std::move(error));
+  const std::string request = FormatRequest(call, settings_.endpoint);
+  bool sent = false;
+  const auto exchange = [&] {
+    auto answer = Exchange(request, deadline, sent);
+    // What comes late over it would be taken for the next call's answer.
+    if (!answer || answer->status >= 500) connection_.reset();
+    return answer;
+  };
+  // The server may just be closing a kept connection.
+  if (connection_ != nullptr && connection_->IsIdle()) {
+    auto answer = exchange();
+    const bool may_repeat =
+        !answer && answer.error().code == ErrorCode::kUnavailable && (!sent || call.repeatable);
+    if (!may_repeat) return answer;
   }
+  connection_ = RH_TRY(Connection::Open(settings_.endpoint, settings_.tls, deadline));
+  return exchange();
 }
 
 }  // namespace railhead::http

@@ -1,10 +1,9 @@
-// HTTP/1.1 with a deadline for each call, over one kept connection, to the first of several endpoints that
-// answers.
+// HTTP/1.1 with a deadline for each call, over one kept connection.
 //
-// If an endpoint fails, the client goes on with the next one, and stays with that. A call goes to another
-// endpoint only if it was not sent, or if it is `repeatable`. The endpoints share the call's time, so that
-// one that hangs does not use up the whole time. Every complete answer is returned, whatever its status.
-// Redirects are not followed, and proxies are not used.
+// A call is tried once more, on a new connection, if the server has closed the kept one, and the call was not
+// sent or is `repeatable`. Every complete answer is returned, whatever its status. After one of 500 or above
+// the next call has a new connection: behind a load balancer another server may answer. Redirects are not
+// followed, and proxies are not used.
 //
 // Threads: one call at a time; sent() from any thread. Errors: those of Connection. After kTimeout and
 // kUnavailable the server may or may not have done what the call requested. An answer that is too large, or
@@ -41,7 +40,7 @@ struct HttpAnswer {
 };
 
 struct HttpClientSettings {
-  std::vector<HttpEndpoint> endpoints;  // at least one
+  HttpEndpoint endpoint;
   TlsSettings tls;
   std::chrono::milliseconds timeout{5000};
   std::size_t most_bytes = std::size_t{4} << 20;  // of an answer
@@ -59,17 +58,11 @@ class HttpClient {
   [[nodiscard]] std::uint64_t sent() const { return sent_.load(std::memory_order_relaxed); }
 
  private:
-  struct Attempt {
-    Result<HttpAnswer> answer;
-    bool sent = false;  // the server may have got the whole request
-  };
-  Attempt Try(const HttpCall& call, const HttpEndpoint& endpoint, Deadline opened_by, Deadline answered_by);
-  Result<HttpAnswer> Exchange(const std::string& request, const HttpEndpoint& endpoint, Deadline deadline,
-                              bool& sent);
+  // `sent`: the server may have got the whole request.
+  Result<HttpAnswer> Exchange(const std::string& request, Deadline deadline, bool& sent);
 
   const HttpClientSettings settings_;
-  std::unique_ptr<Connection> connection_;  // to settings_.endpoints[current_]
-  std::size_t current_ = 0;
+  std::unique_ptr<Connection> connection_;
   std::atomic<std::uint64_t> sent_{0};
 };
 

@@ -23,7 +23,7 @@ constexpr std::size_t kMostShown = 200;
 http::HttpClientSettings ClientSettings(const KubeAccess& access, std::chrono::milliseconds timeout,
                                         std::size_t most_bytes) {
   http::HttpClientSettings settings;
-  settings.endpoints = {access.endpoint};
+  settings.endpoint = access.endpoint;
   settings.tls = access.tls;
   settings.timeout = timeout;
   settings.most_bytes = most_bytes;

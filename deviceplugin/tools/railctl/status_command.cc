@@ -38,7 +38,7 @@ struct StatusArguments {
 Result<http::HttpAnswer> AskReady(const std::string& address) {
   if (address.empty()) return Fail(ErrorCode::kInvalid, "--http-address is empty");
   const auto endpoint = RH_TRY(http::ParseHttpEndpoint("http://" + address));
-  http::HttpClient client({.endpoints = {endpoint}, .tls = {}, .timeout = kLongestAnswer});
+  http::HttpClient client({.endpoint = endpoint, .tls = {}, .timeout = kLongestAnswer});
   return client.Send({.method = "GET", .target = "/readyz", .headers = {}, .body = {}, .repeatable = true});
 }
 

@@ -43,7 +43,7 @@ KubeServer::KubeServer(Kind kind, StandInOptions options) : options_(std::move(o
   }
   http::HttpClientSettings settings;
   const KubeAccess access = AdminAccess();
-  settings.endpoints = {access.endpoint};
+  settings.endpoint = access.endpoint;
   settings.tls = access.tls;
   settings.timeout = std::chrono::seconds(60);
   admin_ = std::make_unique<http::HttpClient>(settings);

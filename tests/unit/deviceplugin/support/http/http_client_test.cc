@@ -19,10 +19,10 @@ namespace {
 using Step = ScriptedServer::Step;
 using Clock = std::chrono::steady_clock;
 
-http::HttpClientSettings Settings(const std::vector<std::string>& urls, std::chrono::milliseconds timeout) {
+http::HttpClientSettings Settings(const std::string& url, std::chrono::milliseconds timeout) {
   (void)std::signal(SIGPIPE, SIG_IGN);
   http::HttpClientSettings settings;
-  for (const std::string& url : urls) settings.endpoints.push_back(*http::ParseHttpEndpoint(url));
+  settings.endpoint = *http::ParseHttpEndpoint(url);
   settings.timeout = timeout;
   settings.most_bytes = 1000;
   return settings;
@@ -47,7 +47,7 @@ TEST(HttpClientTest, OneConnectionServesManyCalls) {
       {{ScriptedServer::Answer(200, "one", "Retry-After: 7\r\n")},
        {"HTTP/1.1 409 X\r\nTransfer-Encoding: chunked\r\n\r\n2\r\ntw\r\n1\r\no\r\n0\r\nT: v\r\n\r\n"},
        {ScriptedServer::Answer(200, "")}});
-  http::HttpClient client(Settings({server.url() + "/base/"}, kLong));
+  http::HttpClient client(Settings(server.url() + "/base/", kLong));
   auto one = client.Send(Read());
   ASSERT_TRUE(one) << Describe(one.error());
   EXPECT_EQ(one->status, 200);
@@ -78,7 +78,8 @@ TEST(HttpClientTest, ASocketOfTheMachine) {
         [](const Result<std::string>&) {});
   };
   const auto body = [&](const std::string& name) {
-    http::HttpClient client({.endpoints = {{.host = directory.directory() + "/" + name}}, .timeout = kLong});
+    http::HttpClient client(
+        {.endpoint = {.host = directory.directory() + "/" + name}, .tls = {}, .timeout = kLong});
     const auto answer = client.Send(Read());
     return answer ? answer->body : Describe(answer.error());
   };
@@ -97,7 +98,7 @@ TEST(HttpClientTest, ASocketOfTheMachine) {
 
 TEST(HttpClientTest, AHeaderCannotBringAnother) {
   ScriptedServer server({{ScriptedServer::Answer(200, "")}});
-  http::HttpClient client(Settings({server.url()}, kLong));
+  http::HttpClient client(Settings(server.url(), kLong));
   http::HttpCall call = Read();
   call.headers = {{"A", "b\r\nEvil: 1"}};
   ASSERT_TRUE(client.Send(call));
@@ -106,7 +107,7 @@ TEST(HttpClientTest, AHeaderCannotBringAnother) {
 
 TEST(HttpClientTest, AClosedConnectionIsMadeAnew) {
   ScriptedServer server({{ScriptedServer::Answer(200, "one"), true}, {ScriptedServer::Answer(200, "two")}});
-  http::HttpClient client(Settings({server.url()}, kLong));
+  http::HttpClient client(Settings(server.url(), kLong));
   ASSERT_EQ(client.Send(Read())->body, "one");
   // A change, too, whether the server's farewell is seen before it is sent or not: then it is open.
   auto two = client.Send(Change());
@@ -120,7 +121,7 @@ TEST(HttpClientTest, AClosedConnectionIsMadeAnew) {
 
 TEST(HttpClientTest, AChangeWithoutAnswerIsNotRepeated) {
   ScriptedServer server({{"", true}, {ScriptedServer::Answer(200, "again")}});
-  http::HttpClient client(Settings({server.url(), server.url()}, kLong));
+  http::HttpClient client(Settings(server.url(), kLong));
   auto answer = client.Send(Change());
   ASSERT_FALSE(answer);
   EXPECT_EQ(answer.error().code, ErrorCode::kUnavailable) << Describe(answer.error());
@@ -129,7 +130,7 @@ TEST(HttpClientTest, AChangeWithoutAnswerIsNotRepeated) {
 
 TEST(HttpClientTest, AnAnswerCutShortIsNone) {
   ScriptedServer server({{"HTTP/1.1 200 X\r\nContent-Length: 10\r\n\r\nhalf", true}});
-  http::HttpClient client(Settings({server.url()}, kLong));
+  http::HttpClient client(Settings(server.url(), kLong));
   auto answer = client.Send(Change());
   ASSERT_FALSE(answer);
   EXPECT_EQ(answer.error().code, ErrorCode::kUnavailable);
@@ -137,41 +138,18 @@ TEST(HttpClientTest, AnAnswerCutShortIsNone) {
       << answer.error().message;
 }
 
-TEST(HttpClientTest, AReadGoesToTheNextEndpoint) {
-  ScriptedServer bad({{ScriptedServer::Answer(503, "no leader")}});
-  ScriptedServer good({{ScriptedServer::Answer(200, "read")}, {ScriptedServer::Answer(200, "read again")}});
-  const ReservedPort closed;
-  http::HttpClient client(Settings({Url(closed), bad.url(), good.url()}, kLong));
-  auto answer = client.Send(Read());
-  ASSERT_TRUE(answer) << Describe(answer.error());
-  EXPECT_EQ(answer->body, "read");
-  // And stays there.
-  EXPECT_EQ(client.Send(Read())->body, "read again");
-  EXPECT_EQ(bad.requests(), 1);
-}
-
-TEST(HttpClientTest, AChangeGoesToTheNextEndpointOnlyUnsent) {
-  ScriptedServer bad({{ScriptedServer::Answer(503, "no leader")}});
-  ScriptedServer good({{ScriptedServer::Answer(200, "done")}});
-  const ReservedPort closed;
-  http::HttpClient client(Settings({Url(closed), bad.url(), good.url()}, kLong));
-  EXPECT_EQ(client.Send(Change())->status, 503);
-  EXPECT_EQ(good.requests(), 0);
-  EXPECT_EQ(client.Send(Change())->body, "done");
-}
-
-TEST(HttpClientTest, WhoHangsDoesNotTakeAllTheTime) {
-  ScriptedServer hanging({{"HTTP/1.1 200 X\r\n", false, false, true}});
-  ScriptedServer good({{ScriptedServer::Answer(200, "read")}});
-  http::HttpClient client(Settings({hanging.url(), good.url()}, std::chrono::milliseconds(2000)));
-  auto answer = client.Send(Read());
-  ASSERT_TRUE(answer) << Describe(answer.error());
-  EXPECT_EQ(answer->body, "read");
+// Behind a load balancer another server may answer.
+TEST(HttpClientTest, AfterAFailedServerComesANewConnection) {
+  ScriptedServer server({{ScriptedServer::Answer(503, "no leader")}, {ScriptedServer::Answer(200, "read")}});
+  http::HttpClient client(Settings(server.url(), kLong));
+  EXPECT_EQ(client.Send(Read())->status, 503);
+  EXPECT_EQ(client.Send(Read())->body, "read");
+  EXPECT_EQ(server.connections(), 2);
 }
 
 TEST(HttpClientTest, NothingIsWaitedForLongerThanTheDeadline) {
   ScriptedServer hanging({{"", false, false, true}});
-  http::HttpClient client(Settings({hanging.url()}, kShort));
+  http::HttpClient client(Settings(hanging.url(), kShort));
   auto answer = client.Send(Change());
   ASSERT_FALSE(answer);
   EXPECT_EQ(answer.error().code, ErrorCode::kTimeout) << Describe(answer.error());
@@ -179,17 +157,16 @@ TEST(HttpClientTest, NothingIsWaitedForLongerThanTheDeadline) {
 
 TEST(HttpClientTest, NobodyThere) {
   const ReservedPort closed;
-  const ReservedPort other;
-  http::HttpClient client(Settings({Url(closed), Url(other)}, kLong));
+  http::HttpClient client(Settings(Url(closed), kLong));
   auto answer = client.Send(Change());
   ASSERT_FALSE(answer);
   EXPECT_EQ(answer.error().code, ErrorCode::kUnavailable);
-  EXPECT_NE(answer.error().message.find("; connecting to"), std::string::npos) << answer.error().message;
+  EXPECT_NE(answer.error().message.find("connecting to"), std::string::npos) << answer.error().message;
   EXPECT_EQ(client.sent(), 0U);
 }
 
 TEST(HttpClientTest, AnUnknownName) {
-  http::HttpClient client(Settings({"http://no-such-host.invalid:1"}, kShort));
+  http::HttpClient client(Settings("http://no-such-host.invalid:1", kShort));
   auto answer = client.Send(Read());
   ASSERT_FALSE(answer);
   // The machine's name servers may refuse, or say nothing.
@@ -211,7 +188,7 @@ class BadAnswerTest : public ::testing::TestWithParam<BadAnswer> {};
 
 TEST_P(BadAnswerTest, IsMalformed) {
   ScriptedServer server({{GetParam().bytes, true}});
-  http::HttpClient client(Settings({server.url()}, kLong));
+  http::HttpClient client(Settings(server.url(), kLong));
   auto answer = client.Send(Change());
   ASSERT_FALSE(answer);
   EXPECT_EQ(answer.error().code, ErrorCode::kMalformed) << Describe(answer.error());
@@ -229,11 +206,11 @@ INSTANTIATE_TEST_SUITE_P(
     [](const auto& named) { return named.param.name; });
 
 TEST(HttpEndpointTest, AreReadAsWritten) {
-  auto endpoint = http::ParseHttpEndpoint("https://etcd-0.example:2379");
+  auto endpoint = http::ParseHttpEndpoint("https://api-0.example:6443");
   ASSERT_TRUE(endpoint);
   EXPECT_TRUE(endpoint->tls);
-  EXPECT_EQ(endpoint->host, "etcd-0.example");
-  EXPECT_EQ(endpoint->port, "2379");
+  EXPECT_EQ(endpoint->host, "api-0.example");
+  EXPECT_EQ(endpoint->port, "6443");
   endpoint = http::ParseHttpEndpoint("http://[fd00::1]:80/a/b/");
   ASSERT_TRUE(endpoint);
   EXPECT_FALSE(endpoint->tls);
@@ -242,7 +219,7 @@ TEST(HttpEndpointTest, AreReadAsWritten) {
 }
 
 TEST(HttpEndpointTest, OthersAreRefused) {
-  for (const char* url : {"", "etcd:2379", "ftp://a", "https://", "https://:1", "https://a:", "https://a:0",
+  for (const char* url : {"", "api:6443", "ftp://a", "https://", "https://:1", "https://a:", "https://a:0",
                           "https://a:65536", "https://a:1x", "https://[::1", "https://[::1]2", "https://a b",
                           "https://user@host", "https://a/b?c", "https://a/\r\nb"}) {
     auto endpoint = http::ParseHttpEndpoint(url);
