@@ -146,7 +146,7 @@ bool WriteSome(int fd, std::string_view* input) {
 
 // Writes `input` and collects the output at the same time, since either may be larger than a pipe. A child
 // may ignore its input. Ends when the child ends, not when its output ends: a process that it started may
-// keep the output open.
+// keep the output open, and the child may close it and live on.
 Result<std::string> Converse(std::string_view input, Child& child, std::chrono::seconds limit) {
   (void)::fcntl(child.to.get(), F_SETFL, O_NONBLOCK);
   (void)::fcntl(child.from.get(), F_SETFL, O_NONBLOCK);
@@ -168,9 +168,13 @@ Result<std::string> Converse(std::string_view input, Child& child, std::chrono::
       return FailSys(errno, "waiting for the delegated plugin");
     }
     if (polled[1].revents != 0 && !WriteSome(child.to.get(), &input)) child.to.Reset();
-    if (polled[0].revents != 0 && !RH_TRY(ReadSome(child.from.get(), &output))) return output;
+    if ((polled[0].revents & POLLIN) != 0) {
+      RH_TRY(ReadSome(child.from.get(), &output));
+    } else if (polled[0].revents != 0) {
+      child.from.Reset();  // all of its writers have closed it
+    }
     if (polled[2].revents == 0) continue;
-    while (RH_TRY(ReadSome(child.from.get(), &output))) {
+    while (child.from.valid() && RH_TRY(ReadSome(child.from.get(), &output))) {
     }
     return output;
   }

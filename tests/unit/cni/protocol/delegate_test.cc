@@ -216,13 +216,16 @@ TEST_F(DelegateTest, KeepsTheSignalHandler) {
   EXPECT_EQ(::signal(SIGPIPE, before), SIG_DFL);
 }
 
-// A server that does not answer must not hold a device's locks for ever.
-TEST_F(DelegateTest, IsKilledWithAllItStartedAfterItsLimit) {
+// A server that does not answer must not hold a device's locks for ever, whatever the plugin did before it
+// waits.
+class DelegateLimitTest : public DelegateTest, public ::testing::WithParamInterface<const char*> {};
+
+TEST_P(DelegateLimitTest, IsKilledWithAllItStarted) {
   const std::string pids = temp_.directory() + "/pids";
-  temp_.Write(
-      "/bin/plugin",
-      "#!/bin/bash\nsleep 1000 & echo $$ $! >" + pids + ".new; mv " + pids + ".new " + pids + "; wait\n",
-      true);
+  temp_.Write("/bin/plugin",
+              std::string("#!/bin/bash\n") + GetParam() + "\nsleep 1000 & echo $$ $! >" + pids + ".new; mv " +
+                  pids + ".new " + pids + "; wait\n",
+              true);
   CniRequest request;
   request.path = {temp_.directory() + "/bin"};
   DelegateCall call{"plugin", "DEL", "{}", {}};
@@ -247,6 +250,9 @@ TEST_F(DelegateTest, IsKilledWithAllItStartedAfterItsLimit) {
   while (!is_over() && std::chrono::steady_clock::now() < until) std::this_thread::yield();
   EXPECT_TRUE(is_over()) << "what it started still runs";
 }
+
+INSTANTIATE_TEST_SUITE_P(Waiting, DelegateLimitTest,
+                         ::testing::Values("", "exec >&-;", "echo '{}'; exec >&-;", "exec <&- >&- 2>&-;"));
 
 // A process that the plugin started keeps the plugin's output open. The caller does not wait for it.
 TEST_F(DelegateTest, EndsWithThePluginNotWithWhatItLeaves) {
