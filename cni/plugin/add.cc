@@ -197,6 +197,16 @@ class AddOperation {
   bool address_was_in_use_ = false;
 };
 
+// A device that was in the pod may have come back under another index, where the pod had an interface of its
+// own.
+Result<void> FindLinksAgain(const Root& root, const PodNetwork& network, AttachPlan& plan) {
+  for (DevicePlan& device : plan.devices) {
+    if (device.record.before.user_space) continue;
+    device.link = RH_TRY(FindHostLink(root, *network.host, device.function));
+  }
+  return {};
+}
+
 struct AddAttempt {
   Result<CniResult> result = CniResult{};
   bool retry = false;  // the devices are restored, and the IPAM plugin will assign other addresses
@@ -265,7 +275,13 @@ Result<std::string> RailheadPlugin::Attach(const CniRequest& request, PhaseClock
   std::optional<Error> in_use;  // the conflict that caused the retry
   AddAttempt attempt;
   for (int tried = 0; tried < kMaxAddAttempts && (tried == 0 || attempt.retry); ++tried) {
-    if (tried > 0) in_use = attempt.result.error();
+    if (tried > 0) {
+      in_use = attempt.result.error();
+      if (auto found = FindLinksAgain(root_, network, plan); !found) {
+        attempt = {Fail(std::move(found.error()))};
+        break;
+      }
+    }
     UndoStack undo;
     AddOperation operation(root_, kernel_, journal_, request, clock, undo);
     attempt = TryAdd(operation, undo, plan, network, locks);

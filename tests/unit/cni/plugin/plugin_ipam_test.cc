@@ -1,4 +1,5 @@
 // The plugin above the real railhead-ipam.
+#include <algorithm>
 #include <filesystem>
 #include <nlohmann/json.hpp>
 
@@ -119,6 +120,29 @@ TEST_F(AddressesInUseTest, OneIsPutAwayAndTheNextOneTaken) {
   const auto apart = Quarantined();
   ASSERT_EQ(apart.size(), 1U);
   EXPECT_EQ(apart.front().address.ToString(), "10.100.0.10");
+}
+
+// In a pod that has an interface with the device's index, the kernel gives it another one, and one more when
+// it comes back.
+TEST_F(AddressesInUseTest, TheNextAttemptFindsTheDeviceUnderAnotherIndex) {
+  kernel_.AddForeignHost("0000:43:00.0", "10.100.0.10", kUnknownMac);
+  kernel_.AddForeignHost("0000:43:00.0", "10.100.0.11", kUnknownMac);
+  const Call call{.config = Device()};
+  const std::string bdf = nlohmann::json::parse("{" + Device() + "}")["deviceID"];
+  const auto index = [&] {
+    const auto& all = kernel_.state().netdevs;
+    const auto found = std::ranges::find(all, bdf, &FakeNetdev::bdf);
+    return found == all.end() ? 0 : found->link.index;
+  };
+  const int before = index();
+  for (int n = 0; kernel_.state().Find(pod_, before) == nullptr; ++n) {
+    ASSERT_LT(n, 200);
+    kernel_.AddVeth(pod_, "x" + std::to_string(n), kHost, "hx" + std::to_string(n));
+  }
+  EXPECT_EQ(AddressOf(Add(call)), "10.100.0.12/24");
+  EXPECT_NE(index(), before);
+  const auto checked = Check(call);
+  EXPECT_TRUE(checked) << Describe(checked.error());
 }
 
 // A conflict that was found once may end soon.
