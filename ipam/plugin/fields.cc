@@ -158,6 +158,20 @@ Result<std::vector<PoolFields>> PoolsOf(const IpamObject& ipam, const RuntimeRan
   return PoolsOfSets(std::move(sets), ipam);
 }
 
+void ListNextHops(const std::string& of_network, std::vector<PoolFields>* pools) {
+  std::vector<IpAddress> hops;
+  const auto add = [&](const std::optional<IpAddress>& hop) {
+    if (hop) hops.push_back(*hop);
+  };
+  add(IpAddress::Parse(of_network));
+  for (const PoolFields& pool : *pools) {
+    add(pool.gateway);
+    for (const RangeFields& range : pool.ranges) add(range.gateway);
+    for (const CniRoute& route : pool.routes.value_or(std::vector<RouteFields>{})) add(route.gateway);
+  }
+  for (PoolFields& pool : *pools) pool.next_hops = hops;
+}
+
 }  // namespace
 
 void ClusterRangeForm::Read(const JsonValue& json, ClusterRange& range) {
@@ -222,6 +236,7 @@ Result<IpamFields> ReadIpamFields(const std::string& config, const CniArgs& args
   RH_TRY(root.status());
   fields.listed = ipam.links.has_value();
   fields.pools = RH_TRY(PoolsOf(ipam, runtime));
+  ListNextHops(root.String("gateway").value_or(""), &fields.pools);
   fields.also.assign(ipam.also.begin(), ipam.also.end());
   fields.dns = std::move(ipam.dns);
   fields.resolv_conf = std::move(ipam.resolv_conf);

@@ -45,6 +45,8 @@ struct PoolFields {
   std::optional<IpAddress> gateway;  // in place of the rail's
   std::vector<IpRange> exclude;
   std::vector<IpRange> exclude_of_all;  // of all links: those of another family do not matter
+  // Routers that the configuration names, for this or another pool: no pod gets their addresses.
+  std::vector<IpAddress> next_hops;
   std::optional<std::vector<RouteFields>> routes;
   std::optional<std::int64_t> reuse_delay_seconds;
   std::optional<std::int64_t> min_reuse_delay_seconds;

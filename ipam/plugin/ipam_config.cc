@@ -42,6 +42,9 @@ std::vector<IpRange> ExclusionsFor(const IpPrefix& subnet, const PoolFields& fie
   std::vector<IpRange> exclusions = fields.exclude;
   std::copy_if(fields.exclude_of_all.begin(), fields.exclude_of_all.end(), std::back_inserter(exclusions),
                [&](const IpRange& range) { return range.first.IsV4() == subnet.address.IsV4(); });
+  for (const IpAddress& hop : fields.next_hops) {
+    if (subnet.Contains(hop)) exclusions.push_back({hop, hop});
+  }
   return exclusions;
 }
 

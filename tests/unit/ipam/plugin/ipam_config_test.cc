@@ -152,6 +152,56 @@ json ConfigOf(const char* ipam) {
   return {{"cniVersion", "1.0.0"}, {"name", "net"}, {"type", "macvlan"}, {"ipam", json::parse(ipam)}};
 }
 
+// An address of a router that the call names would cut its network off.
+struct NextHop {
+  const char* name;
+  const char* config;  // merged into a network whose pool has 10.0.0.1 to 10.0.0.6, or fd00::1 to fd00::7
+  const char* hop;
+  int others;  // addresses of the pool
+};
+
+std::ostream& operator<<(std::ostream& out, const NextHop& hop) {
+  return out << hop.name;
+}
+
+class NextHops : public ::testing::TestWithParam<NextHop> {};
+
+TEST_P(NextHops, AreGivenToNoPod) {
+  const ScratchRoot scratch;
+  json config = {{"cniVersion", "1.0.0"},
+                 {"name", "rail0"},
+                 {"type", "railhead"},
+                 {"ipam", {{"type", "railhead-ipam"}, {"subnet", "10.0.0.0/29"}}}};
+  config.merge_patch(json::parse(GetParam().config));
+  for (int pod = 0; pod < GetParam().others; ++pod) {
+    const Answer answer = RunIpam(scratch.path(), {"ADD", "c" + std::to_string(pod), config.dump()});
+    ASSERT_EQ(answer.status, 0) << pod << ": " << answer.out;
+    EXPECT_EQ(answer.out.find("\"address\": \"" + std::string(GetParam().hop) + "/"), std::string::npos)
+        << answer.out;
+    EXPECT_EQ(answer.out.find("\"address\":\"" + std::string(GetParam().hop) + "/"), std::string::npos)
+        << answer.out;
+  }
+  const Answer full = RunIpam(scratch.path(), {"ADD", "one-more", config.dump()});
+  EXPECT_EQ(full.status, 1) << "the router's address is no address of the pool: " << full.out;
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Places, NextHops,
+    ::testing::Values(NextHop{"OfTheNetwork", R"({"gateway": "10.0.0.3"})", "10.0.0.3", 5},
+                      NextHop{"OfTheIpam", R"({"ipam": {"gateway": "10.0.0.6"}})", "10.0.0.6", 5},
+                      NextHop{"OfARoute",
+                              R"({"ipam": {"routes": [{"dst": "10.9.0.0/16", "gw": "10.0.0.2"}]}})",
+                              "10.0.0.2", 5},
+                      NextHop{"OfARange",
+                              R"({"ipam": {"subnet": null, "ranges":
+                                  [[{"subnet": "10.0.0.0/29", "gateway": "10.0.0.5"}]]}})",
+                              "10.0.0.5", 5},
+                      NextHop{"OfTheOtherFamily", R"({"gateway": "fd00::3"})", "10.0.0.7", 6},
+                      NextHop{"OfTheNetworkInIpv6",
+                              R"({"gateway": "fd00::3", "ipam": {"subnet": "fd00::/125"}})", "fd00::3", 6},
+                      NextHop{"NoneBecauseItIsEmpty", R"({"gateway": ""})", "10.0.0.7", 6}),
+    [](const auto& named) { return named.param.name; });
+
 class PeersTest : public ::testing::Test {
  protected:
   Answer Add(const std::string& container, const json& config) {
