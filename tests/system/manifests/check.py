@@ -18,12 +18,7 @@ import yaml
 import foreign
 from models import Models
 from references import Rendering
-
-LOADER = getattr(yaml, 'CSafeLoader', yaml.SafeLoader)
-
-
-def load(path):
-    return [document for document in yaml.load_all(path.read_text(encoding='utf-8'), LOADER) if document]
+from strict_yaml import load
 
 
 def of_types(models, documents):
@@ -69,7 +64,11 @@ def pods_of(document):
 
 
 def of_example(models, path, renderings):
-    documents = load(path)
+    try:
+        documents = load(path.read_text(encoding='utf-8'))
+    except yaml.MarkedYAMLError as error:
+        yield f'line {error.problem_mark.line + 1}: {error.problem}'
+        return
     if problems := list(of_types(models, documents)):
         yield from problems
         return
@@ -111,7 +110,7 @@ def main():
     models, renderings, problems = Models(f'{arguments.tools}/models'), {}, []
     for pair in arguments.renderings:
         name, _, path = pair.partition('=')
-        renderings[name] = Rendering(load(pathlib.Path(path)), arguments.version)
+        renderings[name] = Rendering(load(pathlib.Path(path).read_text(encoding='utf-8')), arguments.version)
         found = of_rendering(models, renderings[name], pathlib.Path(arguments.extract) / name)
         problems += [f'{name}: {problem}' for problem in found]
     if not problems:

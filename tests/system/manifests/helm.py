@@ -18,12 +18,14 @@ import tempfile
 import yaml
 
 import foreign
+import helm_labels
 import helm_pages
 import helm_reference
-from helm_compare import EMBEDDED, LOADER, REPO, Chart, Kustomize, Problem, differences, drift, fabric_and_daemonset, is_hook, load
+from helm_compare import EMBEDDED, REPO, Chart, Kustomize, Problem, differences, drift, fabric_and_daemonset, is_hook
 from helm_sets import REFUSED, REFUSED_ALONE, all_sets
 from models import Models
 from references import Rendering
+from strict_yaml import LOADER, load
 
 CHART = REPO / 'manifests/helm/railhead'
 PAGE = REPO / 'docs/reference/helm-values.md'
@@ -296,6 +298,10 @@ PLANTED = [    # set, file, what is replaced, by what, a word of what is said
     ('multus', 'templates/fabric.yaml', 'fabricData" .', 'fabricDatum" .', 'fabricDatum'),
     ('multus', 'examples/multus.yaml', '"mtu": 4200', '"mtu": 9000', 'fabric.json'),
     ('multus', 'examples/multus.yaml', '"mtu": 4200', '"mut": 4200', 'mut'),
+    ('relabelled', 'templates/_helpers.tpl', '$own .root.Values.labels .given) | nindent 2 }}', '$own) | nindent 2 }}\n  {{- toYaml .root.Values.labels | nindent 2 }}',
+     'is there twice in one map'),
+    ('relabelled', 'templates/_helpers.tpl', '(list .labels $own .root.Values.labels', '(list .root.Values.labels .labels $own',
+     '/metadata/labels/app.kubernetes.io/name'),
     ('multus', 'values.yaml', 'minReadySeconds: 5', 'minReadySecond: 5', 'minReadySecond'),
 ]
 
@@ -347,6 +353,7 @@ def main():
         if not problems:
             for check in (of_rollout, of_existing_fabric, of_namespace, of_monitoring, of_removal, of_openshift, of_admission, of_refusals):
                 problems += check(chart)
+            problems += helm_labels.problems(chart)
             problems += helm_pages.problems(chart, railctl)
             problems += of_images(chart, version)
             problems += of_planted(chart, kustomize, sets)

@@ -11,8 +11,9 @@ import subprocess
 import jsonschema
 import yaml
 
+from strict_yaml import load
+
 REPO = pathlib.Path(__file__).resolve().parents[3]
-LOADER = getattr(yaml, 'CSafeLoader', yaml.SafeLoader)
 EMBEDDED = ('fabric', 'topology')   # values with a file's content
 # Of Helm's side alone, but for part-of, which kustomize gives to the objects of base only.
 HELMS_LABELS = {'app.kubernetes.io/instance', 'app.kubernetes.io/managed-by', 'app.kubernetes.io/version', 'helm.sh/chart',
@@ -21,10 +22,6 @@ HELMS_LABELS = {'app.kubernetes.io/instance', 'app.kubernetes.io/managed-by', 'a
 
 class Problem(Exception):
     pass
-
-
-def load(text):
-    return [document for document in yaml.load_all(text, LOADER) if document]
 
 
 def without_null(value):
@@ -122,7 +119,13 @@ class Chart:
 
     def objects(self, examples, values, namespace='railhead'):
         self.values(examples, values)
-        return load(self.run('-namespace', namespace, *self.files(examples, values)))
+        text = self.run('-namespace', namespace, *self.files(examples, values))
+        try:
+            return load(text)
+        except yaml.MarkedYAMLError as error:
+            lines = text.splitlines()[:error.problem_mark.line + 1]
+            source = next(line for line in reversed(lines) if line.startswith('# Source: '))
+            raise Problem(f'{source.removeprefix("# Source: ")}: {error.problem}: {lines[-1].strip()}') from error
 
     def notes(self, examples, values, namespace='railhead'):
         return self.run('-notes', '-namespace', namespace, *self.files(examples, values))

@@ -6,8 +6,9 @@ import subprocess
 
 import yaml
 
-from helm_compare import LOADER, REPO, Problem, fabric_and_daemonset, load
+from helm_compare import REPO, Problem, fabric_and_daemonset
 from references import Rendering
+from strict_yaml import LOADER, load
 
 MANIFESTS = REPO / 'manifests/README.md'
 RUNTIMES = REPO / 'docs/reference/kubernetes.md'

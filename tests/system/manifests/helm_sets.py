@@ -4,6 +4,7 @@ A set has examples of the chart, further values, and a kustomization: an overlay
 patches for which the test writes fabric.json (and topology.json) as the values have it (`helm_compare.make_overlay`).
 """
 import dataclasses
+import json
 import pathlib
 
 import yaml
@@ -132,8 +133,25 @@ def of_mixtures():
                      replace(f'{FIRST}/args', ['--http-address=[::1]:9000', '--log-level=debug'])])
 
 
+def of_labels():
+    """The chart's own labels, given by the user, too: those of objects of kustomize are normalised away, but for the name."""
+    own = ['part-of', 'instance', 'managed-by', 'version', 'name']
+    theirs = {'helm.sh/chart': 'theirs', 'team': 'net', **{f'app.kubernetes.io/{key}': 'theirs' for key in own}}
+    pods, note, release = {**theirs, 'app.kubernetes.io/name': 'railheadd'}, {'note': 'ours'}, {'release': 'prometheus'}
+    monitoring = {kind: {'labels': {**theirs, **release}} for kind in ('podMonitor', 'rules')}
+    monitoring['dashboards'] = {'labels': {**theirs, 'grafana_dashboard': 'yes'}}
+    patches = [{'target': {'kind': kind}, 'patch': json.dumps({'kind': kind, 'metadata': {'name': 'any', 'labels': release}})}
+               for kind in ('PodMonitor', 'PrometheusRule')]
+    dashboards = [replace('/metadata/labels/grafana_dashboard', 'yes')]
+    yield Set('relabelled', ['node-index', 'node-status', 'monitored'], components=['networks', 'node-index', 'node-conditions', 'monitoring'],
+              values={'labels': theirs, 'annotations': note, 'podLabels': pods, 'podAnnotations': note, 'monitoring': monitoring},
+              kustomization={'labels': [{'pairs': {key: theirs[key] for key in ('team', 'app.kubernetes.io/name')}}], 'commonAnnotations': note,
+                             'patches': [*patches, {'target': {'name': 'railhead-dashboards'}, 'patch': json.dumps(dashboards)}]},
+              patch=[replace('/spec/template/metadata/labels', pods)])
+
+
 def all_sets():
-    return [*of_examples(), *of_directories(), *of_mixtures()]
+    return [*of_examples(), *of_directories(), *of_mixtures(), *of_labels()]
 
 
 # Values that the schema or the chart refuses, with a word of what is said. Example `multus` goes before them.
@@ -165,6 +183,12 @@ REFUSED = [
     ({'fabric': {'polices': {}}}, 'polices'),
     ({'fabric': {'version': 2}}, 'version'),
     ({'topology': {'path': []}}, 'path'),
+    # By these the DaemonSet selects its pods, Multus its devices, and Helm its hooks.
+    ({'podLabels': {'app.kubernetes.io/name': 'mine'}}, "/podLabels/app.kubernetes.io/name: 'railheadd' was expected"),
+    ({'podLabels': {'app.kubernetes.io/name': None}}, "/podLabels/app.kubernetes.io/name: 'railheadd' was expected"),
+    ({'annotations': {'k8s.v1.cni.cncf.io/resourceName': 'railhead.io/mine'}}, "'k8s.v1.cni.cncf.io/resourceName'"),
+    ({'annotations': {'helm.sh/hook': 'pre-install'}}, "'helm.sh/hook'"),
+    ({'labels': {'app.kubernetes.io/version': 1}}, '/labels/app.kubernetes.io/version'),
     # What a schema cannot say: the templates do.
     ({'fabricConfigMap': 'mine'}, 'exclude each other'),
     ({'addressIndex': 'kubernetes'}, 'addresses.index of the fabric says nodes'),

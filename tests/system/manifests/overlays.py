@@ -5,8 +5,9 @@ import sys
 
 import yaml
 
-from helm_compare import LOADER, make_overlay
+from helm_compare import make_overlay
 from helm_sets import of_examples
+from strict_yaml import LOADER
 
 
 def merged(values, more):

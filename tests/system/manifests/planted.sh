@@ -39,6 +39,9 @@ plant minimal $daemonset 's/memory: 128Mi/memory: 128MB/' 'no quantity'
 plant minimal $daemonset 's/^kind: DaemonSet/kind: DemonSet/' 'DemonSet'
 plant node-index $index/crds.yaml 's/openAPIV3Schema/openAPISchema/' 'no such field'
 plant minimal $networks 's/^  config:/  configs:/' 'no such field'
+# A key that is there twice, of which a lenient parser takes the last one: in what kustomize reads, and in what users apply.
+plant minimal $daemonset 's/^  labels: \{ (.*) \}/  labels: { \1, \1 }/' 'app.kubernetes.io/name" already defined'
+plant multus examples/whole-node.yaml 's/^( *)image: .*/&\n\1image: other/' 'image is there twice'
 # References.
 plant minimal base/namespace.yaml 's/name: railhead$/name: railheads/; s/enforce: privileged/enforce: baseline/' 'Pod Security does not admit'
 plant monitored $monitoring/kustomization.yaml 's/^    namespace: railhead/    namespace: kube-system/' 'no Namespace kube-system'

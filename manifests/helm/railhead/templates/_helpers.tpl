@@ -5,13 +5,28 @@ app.kubernetes.io/instance: {{ .Release.Name | quote }}
 app.kubernetes.io/managed-by: {{ .Release.Service | quote }}
 app.kubernetes.io/version: {{ .Chart.AppVersion | quote }}
 helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | quote }}
-{{- with .Values.labels }}
-{{ toYaml . }}
-{{- end }}
 {{- end -}}
 
-{{- define "railhead.annotations" -}}
-{{- with .Values.annotations }}
+{{/* One map of a list of maps. A later map wins, also with an empty value, which sprig's merge counts as absent; null removes a key. */}}
+{{- define "railhead.merged" -}}
+{{- $merged := dict -}}
+{{- range $map := . -}}
+  {{- range $key, $value := $map -}}
+    {{- if kindIs "invalid" $value }}{{ $_ := unset $merged $key }}{{ else }}{{ $_ := set $merged $key $value }}{{ end -}}
+  {{- end -}}
+{{- end -}}
+{{- toYaml $merged -}}
+{{- end -}}
+
+{{/*
+Labels and annotations of an object. Each is merged before it is rendered: strict parsers (Flux) refuse a key that is there twice.
+.root; .labels, .annotations: the chart's for this object alone; .given: the user's labels for it, which win over those of all objects.
+*/}}
+{{- define "railhead.metadata" -}}
+{{- $own := include "railhead.labels" .root | fromYaml -}}
+labels:
+  {{- include "railhead.merged" (list .labels $own .root.Values.labels .given) | nindent 2 }}
+{{- with include "railhead.merged" (list .annotations .root.Values.annotations) | fromYaml }}
 annotations:
   {{- toYaml . | nindent 2 }}
 {{- end }}
@@ -143,21 +158,20 @@ seccompProfile: { type: RuntimeDefault }
 
 {{/*
 The objects of a file that kustomize has, too: here they get the release's namespace, labels and annotations.
-.root; .file; .labels, .annotations: further ones; .namespaced: has a namespace where it names none.
+.root; .file; .annotations: further ones of the chart; .given: the user's labels for them.
 */}}
 {{- define "railhead.objects" -}}
 {{- $root := .root -}}
-{{- $more := .annotations | default dict -}}
-{{- $labels := merge (dict) (.labels | default dict) (include "railhead.labels" $root | fromYaml) -}}
+{{- $annotations := .annotations -}}
+{{- $given := .given -}}
 {{- $text := $root.Files.Get .file | required (printf "the chart lacks %s" .file) -}}
 {{- $text = regexReplaceAll "(namespace: |matchNames: \\[|system:serviceaccount:)railhead([^-.a-z0-9])" $text (printf "${1}%s${2}" $root.Release.Namespace) -}}
 {{- range $document := regexSplit "(?m)^---\\s*$" $text -1 }}
 {{- $object := fromYaml $document }}
-{{- $metadata := $object.metadata }}
-{{- $_ := set $metadata "labels" (merge (dict) ($metadata.labels | default dict) $labels) }}
-{{- with merge (dict) ($metadata.annotations | default dict) $more $root.Values.annotations }}
-{{- $_ := set $metadata "annotations" . }}
-{{- end }}
+{{- $own := $object.metadata }}
+{{- $both := include "railhead.merged" (list $own.annotations $annotations) | fromYaml }}
+{{- $made := include "railhead.metadata" (dict "root" $root "labels" $own.labels "annotations" $both "given" $given) | fromYaml }}
+{{- $_ := set $object "metadata" (merge $made (omit $own "labels" "annotations")) }}
 ---
 {{ toYaml $object }}
 {{- end }}
