@@ -67,19 +67,38 @@ void AddIpamRoute(Addressing& addressing, const CniRoute& ipam_route) {
   if (!known) addressing.routes.push_back(route);
 }
 
+// The kernel takes a router only where it is on the link already (net/ipv4/fib_semantics.c:
+// fib_check_nh_v4_gw; net/ipv6/route.c: ip6_route_check_nh). An IPv6 link-local address is on every link.
+bool IsOnLink(const Addressing& addressing, const IpAddress& router) {
+  if (router.IsV6() && router.IsLinkLocal()) return true;
+  const auto has = [&](const IpPrefix& prefix) { return prefix.Contains(router); };
+  return std::ranges::any_of(addressing.addresses, has) ||
+         std::ranges::any_of(addressing.routes, [&](const GatewayRoute& route) {
+           return !route.gateway && has(route.destination);
+         });
+}
+
 Result<void> CheckGateways(const Addressing& addressing) {
+  constexpr const char* kHint =
+      "correct the gateway in the network configuration, fabric.json or the IPAM plugin; or give a route of "
+      "scope link (253) to it";
   for (std::size_t i = 0; i < addressing.addresses.size(); ++i) {
     const auto& gateway = addressing.gateways[i];
-    if (!gateway || addressing.addresses[i].Contains(*gateway)) continue;
+    if (!gateway || IsOnLink(addressing, *gateway)) continue;
     return Fail(ErrorCode::kInvalid,
                 "gateway " + gateway->ToString() + " is outside the subnet " +
                     addressing.addresses[i].Network().ToString(),
-                "correct the gateway in the network configuration, fabric.json or the IPAM plugin");
+                kHint);
   }
   for (const auto& route : addressing.routes) {
-    if (route.gateway || route.scope == RouteScope::kLink) continue;
-    return Fail(ErrorCode::kInvalid, "route " + route.destination.ToString() + " has no gateway",
-                "give the rail or the network configuration a gateway of that address family");
+    const std::string what = "route " + route.destination.ToString();
+    if (!route.gateway && route.scope != RouteScope::kLink) {
+      return Fail(ErrorCode::kInvalid, what + " has no gateway",
+                  "give the rail or the network configuration a gateway of that address family");
+    }
+    if (!route.gateway || addressing.addresses.empty() || IsOnLink(addressing, *route.gateway)) continue;
+    return Fail(ErrorCode::kInvalid,
+                what + ": gateway " + route.gateway->ToString() + " is in no subnet of the interface", kHint);
   }
   return {};
 }
@@ -103,6 +122,9 @@ Result<Addressing> ResolveAddressing(const PluginConfig& config, const DevicePla
     }
   }
   RH_TRY(CheckGateways(addressing));
+  // Whatever order the IPAM plugin answers in: first the routes that put routers on the link.
+  std::stable_partition(addressing.routes.begin(), addressing.routes.end(),
+                        [](const GatewayRoute& route) { return !route.gateway; });
   return addressing;
 }
 

@@ -43,7 +43,7 @@ struct Addressing {
   std::string dns;  // JSON, passed to the runtime
 };
 
-// kInvalid when a gateway is outside every address's subnet, or a route has none.
+// kInvalid when a gateway is not on the link, or a route has none.
 Result<Addressing> ResolveAddressing(const PluginConfig& config, const DevicePlan& device,
                                      const CniResult& ipam);
 

@@ -55,7 +55,7 @@ int FakeState::AddRoute(const std::string& ns, Route route) {
   if (!netdev->link.up) return ENETDOWN;
   if (route.destination.address.IsV6() && route.metric == 0) route.metric = 1024;
   if (route.destination.Network() != route.destination) return EINVAL;
-  if (route.gateway) {
+  if (route.gateway && !(route.gateway->IsV6() && route.gateway->IsLinkLocal())) {
     const bool reachable = std::any_of(space.routes.begin(), space.routes.end(), [&](const Route& other) {
       return other.link == route.link && !other.gateway && other.destination.Contains(*route.gateway) &&
              (other.table == kTableMain || other.table == route.table);

@@ -1,12 +1,16 @@
 // The addresses of several devices: one transaction of the real railhead-ipam, or one call of another plugin
 // for each device.
+#include <algorithm>
 #include <cerrno>
 #include <cstdlib>
 #include <filesystem>
 #include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
 
 #include "cni/protocol/cni_result.h"
 #include "cni/state/journal.h"
+#include "netns/base/text.h"
 #include "tests/support/plugin/rails_fixture.h"
 
 namespace railhead::testing {
@@ -228,6 +232,56 @@ TEST_F(PluginRailsIpamTest, ALoneDeviceIsNotTheClustersInterface) {
   EXPECT_EQ(HeldAddresses(), "c1@rail1");
   ASSERT_TRUE(Del(call));
   EXPECT_EQ(IpamLog(), "ADD rail1, DEL rail1");
+  EXPECT_EQ(ChangedSince(before), "");
+}
+
+// Plugins answer in the order of their configuration, the kernel takes a router only once it is on the link.
+TEST_F(PluginRailsIpamTest, RoutesComeInAnyOrder) {
+  WriteFileAt(sysfs_.directory() + "/etc/railhead/fabric.json",
+              R"({"version":1,"rails":[{"name":"rail0","pf":"pf0"}]})");
+  const auto before = World();
+  std::vector<std::string> routes = {
+      R"({"dst":"10.128.0.1/32","scope":253})", R"({"dst":"10.128.0.0/16","gw":"10.128.0.1"})",
+      R"({"dst":"10.129.0.0/16","gw":"10.130.0.7"})", R"({"dst":"10.130.0.0/24","scope":253})"};
+  std::sort(routes.begin(), routes.end());
+  int orders = 0;
+  do {
+    const Call call{.config = R"("deviceID":")" + Bdf(0) +
+                              R"(","ipam":{"type":"test-ipam","address":"10.100.0.10/32","routes":)" + "[" +
+                              Join(routes, ",") + "]}"};
+    const auto added = Add(call);
+    ASSERT_TRUE(added) << call.config << ": " << Describe(added.error());
+    const auto checked = Check(call);
+    EXPECT_TRUE(checked) << Describe(checked.error());
+    ASSERT_TRUE(Del(call));
+    EXPECT_EQ(ChangedSince(before), "") << call.config;
+    ++orders;
+  } while (std::next_permutation(routes.begin(), routes.end()));
+  EXPECT_EQ(orders, 24);
+}
+
+TEST_F(PluginRailsIpamTest, AnIpv6RouterMayBeLinkLocal) {
+  WriteFileAt(sysfs_.directory() + "/etc/railhead/fabric.json",
+              R"({"version":1,"rails":[{"name":"rail0","pf":"pf0"}]})");
+  const Call call{.config = R"("deviceID":")" + Bdf(0) +
+                            R"(","ipam":{"type":"test-ipam","address":"fd00:5::5/64","gateway":"fe80::1",
+                               "routes":[{"dst":"fd00::/16"}]})"};
+  const auto added = Add(call);
+  ASSERT_TRUE(added) << Describe(added.error());
+  const auto checked = Check(call);
+  EXPECT_TRUE(checked) << Describe(checked.error());
+}
+
+// Nothing is touched before the refusal.
+TEST_F(PluginRailsIpamTest, ARouterThatIsNotOnTheLinkIsRefused) {
+  const auto before = World();
+  const auto added = Add({.config = R"("deviceID":")" + Bdf(0) +
+                                    R"(","ipam":{"type":"test-ipam","address":"10.100.0.10/24",
+                        "routes":[{"dst":"10.9.0.0/16","gw":"10.101.0.1"}]})"});
+  ASSERT_FALSE(added);
+  EXPECT_EQ(CniCodeOf(added.error().code), kCniInvalidConfig);
+  const std::string said = Describe(added.error());
+  EXPECT_NE(said.find("route 10.9.0.0/16: gateway 10.101.0.1 is in no subnet"), std::string::npos) << said;
   EXPECT_EQ(ChangedSince(before), "");
 }
 
