@@ -1,4 +1,4 @@
-# What the cluster stores speak with: HTTP by Boost.Beast's parser (headers only) and TLS by
+# What the client of the Kubernetes API speaks with: HTTP by Boost.Beast's parser (headers only) and TLS by
 # OpenSSL's static archives. Debian's CMake packages know the shared libraries first, so the
 # archives are named here.
 find_path(BOOST_INCLUDE boost/beast/http/parser.hpp REQUIRED)

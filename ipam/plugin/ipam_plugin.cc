@@ -223,7 +223,12 @@ Result<void> IpamPlugin::CanAdd(const CniRequest& request) {
   if (!store) return AddressStore::CheckPlace(root_);
   auto requests = RequestsOf({request.network, kNobody, kNobody}, plan);
   // Ignores fixed addresses: one that a pod has, or that cools down, does not show whether the network works.
-  for (AddressRequest& address : requests) address.fixed_address.reset();
+  // Nor does a part that has changed: it settles with time, counted from an ADD that a node which is not
+  // ready would never get.
+  for (AddressRequest& address : requests) {
+    address.fixed_address.reset();
+    for (AddressPool& pool : address.pools) pool.part.reset();
+  }
   // An exhausted pool does not count: it is the state of one rail, and the DEL of a pod ends it.
   for (const AddressRequest& address : requests) {
     auto given = store->TryAllocate({address});
