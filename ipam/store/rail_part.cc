@@ -1,8 +1,7 @@
 #include "ipam/store/rail_part.h"
 
-#include <algorithm>
-
 #include "ipam/store/address_record.h"
+#include "ipam/store/range.h"
 #include "ipam/store/store.h"
 #include "netns/base/bytes.h"
 
@@ -51,17 +50,6 @@ Result<std::optional<PartRecord>> ReadPart(const LmdbTxn& txn, const std::string
   return part;
 }
 
-std::vector<IpRange> Common(const std::vector<IpRange>& some, const std::vector<IpRange>& others) {
-  std::vector<IpRange> common;
-  for (const IpRange& one : some) {
-    for (const IpRange& other : others) {
-      const IpRange both{std::max(one.first, other.first), std::min(one.last, other.last)};
-      if (both.first <= both.last) common.push_back(both);
-    }
-  }
-  return common;
-}
-
 }  // namespace
 
 PartRecord Advance(const std::optional<PartRecord>& before, const std::vector<IpRange>& ranges,
@@ -70,7 +58,7 @@ PartRecord Advance(const std::optional<PartRecord>& before, const std::vector<Ip
   PartRecord now = *before;
   if (store_ms >= now.since_ms + static_cast<std::uint64_t>(reuse_delay.count())) now.settled = now.ranges;
   if (now.ranges == ranges) return now;
-  return {ranges, Common(now.settled, ranges), store_ms};
+  return {ranges, Intersection(now.settled, ranges), store_ms};
 }
 
 Result<bool> NotePart(LmdbTxn& txn, const AddressPool& pool, std::uint64_t store_ms) {

@@ -128,14 +128,19 @@ Result<RangeSet> RangeSet::Make(const RangeSpec& spec) {
   return RangeSet(subnet, std::move(intervals));
 }
 
-std::optional<RangeSet> RangeSet::Within(const std::vector<IpRange>& parts) const {
+std::vector<IpRange> Intersection(const std::vector<IpRange>& some, const std::vector<IpRange>& others) {
   std::vector<IpRange> common;
-  for (const IpRange& part : parts) {
-    for (const IpRange& interval : intervals_) {
-      const IpRange both{std::max(part.first, interval.first), std::min(part.last, interval.last)};
+  for (const IpRange& one : some) {
+    for (const IpRange& other : others) {
+      const IpRange both{std::max(one.first, other.first), std::min(one.last, other.last)};
       if (both.first <= both.last) common.push_back(both);
     }
   }
+  return common;
+}
+
+std::optional<RangeSet> RangeSet::Within(const std::vector<IpRange>& parts) const {
+  std::vector<IpRange> common = Intersection(parts, intervals_);
   if (common.empty()) return std::nullopt;
   return RangeSet(subnet_, std::move(common));
 }

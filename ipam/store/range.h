@@ -33,6 +33,9 @@ struct RangeSpec {
   std::optional<IpAddress> gateway;
 };
 
+// The addresses of both, which are each sorted and disjoint, as the result is.
+std::vector<IpRange> Intersection(const std::vector<IpRange>& some, const std::vector<IpRange>& others);
+
 class RangeSet {
  public:
   static Result<RangeSet> Make(const RangeSpec& spec);
