@@ -65,6 +65,11 @@ class RouteApi {
   // by themselves. Such a device in a third namespace is not seen from here. Removing one removes the devices
   // stacked on it.
   virtual Result<std::vector<Link>> ListUppers(int lower, const NetNs& lower_ns) = 0;
+  // Whether interfaces of any namespace are stacked on the Ethernet link, also of one that nobody can find:
+  // macvlans, ipvlans, a bridge, VLANs with ID 0. Not seen: VLANs with another ID, which get tagged frames
+  // only. Makes nothing. `taken`: the name of an interface of `elsewhere` that this namespace does not have
+  // (kExists). kUnsupported: a kernel without macvlan.
+  virtual Result<bool> HasUppers(int lower, const NetNs& elsewhere, const std::string& taken) = 0;
   virtual Result<bool> DeleteLink(int index) = 0;
 
   // Alternative names share the namespace's names with the links' first ones; kExists when the name is taken.
@@ -83,7 +88,8 @@ class RouteApi {
   // IPv6 without duplicate address detection: usable at once.
   virtual Result<void> AddAddress(int index, const IpPrefix& address) = 0;
   virtual Result<bool> DeleteAddress(int index, const IpPrefix& address) = 0;
-  virtual Result<std::vector<IpPrefix>> ListAddresses(int index) = 0;
+  // Of one link; 0: of all.
+  virtual Result<std::vector<LinkAddress>> ListAddresses(int index) = 0;
 
   // Adding what exists is kExists. IPv6 routes without a metric get 1024.
   virtual Result<void> AddRoute(const Route& route) = 0;

@@ -15,6 +15,7 @@
 #include <set>
 #include <utility>
 
+#include "netns/base/root_file.h"
 #include "netns/base/unique_fd.h"
 
 namespace railhead {
@@ -145,7 +146,7 @@ Result<std::optional<std::string>> ReadFile(const std::string& path, std::size_t
   return Read(path, max_size, false);
 }
 
-Result<std::optional<std::string>> ReadRootFile(const std::string& path, std::size_t max_size) {
+Result<std::optional<UniqueFd>> OpenRootFile(const std::string& path) {
   // O_PATH opens nothing of a device or a pipe.
   const UniqueFd there(::open(path.c_str(), O_PATH | O_CLOEXEC));
   if (!there.valid()) {
@@ -154,9 +155,15 @@ Result<std::optional<std::string>> ReadRootFile(const std::string& path, std::si
   }
   RH_TRY(RefuseUntrusted(there, path));
   const std::string same = "/proc/self/fd/" + std::to_string(there.get());
-  const UniqueFd fd(::open(same.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
+  UniqueFd fd(::open(same.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
   if (!fd.valid()) return FailSys(errno, "opening " + path + " by " + same);
-  return RH_TRY(ReadOpen(fd, path, max_size, false));
+  return fd;
+}
+
+Result<std::optional<std::string>> ReadRootFile(const std::string& path, std::size_t max_size) {
+  const auto fd = RH_TRY(OpenRootFile(path));
+  if (!fd) return std::nullopt;
+  return RH_TRY(ReadOpen(*fd, path, max_size, false));
 }
 
 Result<std::optional<std::string>> ReadAttribute(const std::string& path) {

@@ -22,6 +22,18 @@ Result<std::string> NodeName(const Root& root) {
   return std::string(names.nodename);
 }
 
+Result<std::optional<IpAddress>> NodeAddress(const Root& root) {
+  const std::string path = root.Path("/etc/railhead/node-address");
+  const auto text = RH_TRY(ReadAttribute(path));
+  if (!text) return std::nullopt;
+  auto address = IpAddress::Parse(*text);
+  if (!address) {
+    return Fail(ErrorCode::kInvalid, path + " does not hold one address",
+                "write the node's InternalIP into it, or remove it");
+  }
+  return address;
+}
+
 Result<std::string> BootId(const Root& root) {
   static constexpr const char* kPath = "/proc/sys/kernel/random/boot_id";
   for (const std::string& path : {root.Path(kPath), std::string(kPath)}) {

@@ -79,8 +79,8 @@ Result<bool> IsOnlyAddress(Socket& socket, int link, const IpAddress& address) {
   const auto addresses =
       RH_TRY(socket.Dump<IpAddress>(message, [&](const Received& received) -> std::optional<IpAddress> {
         const auto found = ParseAddress(received);
-        if (!found || found->index != link || found->address.address.IsV6()) return std::nullopt;
-        return found->address.address;
+        if (!found || found->link != link || found->prefix.address.IsV6()) return std::nullopt;
+        return found->prefix.address;
       }));
   return addresses == std::vector<IpAddress>{address};
 }

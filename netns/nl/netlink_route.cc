@@ -17,6 +17,7 @@
 #include "netns/nl/route_messages.h"
 #include "netns/nl/socket.h"
 #include "netns/nl/uevents.h"
+#include "netns/nl/upper_links.h"
 #include "netns/nl/vf_messages.h"
 
 namespace railhead {
@@ -92,6 +93,7 @@ class NetlinkRoute final : public RouteApi {
   Result<void> MoveLink(int index, const NetNs& target, const std::string& name,
                         std::optional<int> mtu) override;
   Result<std::vector<Link>> ListUppers(int lower, const NetNs& lower_ns) override;
+  Result<bool> HasUppers(int lower, const NetNs& elsewhere, const std::string& taken) override;
   Result<bool> DeleteLink(int index) override;
   Result<void> AddAltName(int index, const std::string& name) override;
   Result<bool> DeleteAltName(int index, const std::string& name) override;
@@ -99,7 +101,7 @@ class NetlinkRoute final : public RouteApi {
   Result<void> SetVf(int pf_index, int vf, const VfSettings& change) override;
   Result<void> AddAddress(int index, const IpPrefix& address) override;
   Result<bool> DeleteAddress(int index, const IpPrefix& address) override;
-  Result<std::vector<IpPrefix>> ListAddresses(int index) override;
+  Result<std::vector<LinkAddress>> ListAddresses(int index) override;
   Result<void> AddRoute(const Route& route) override;
   Result<bool> DeleteRoute(const Route& route) override;
   Result<std::vector<Route>> ListRoutes(int family, std::uint32_t table) override;
@@ -235,6 +237,17 @@ Result<std::vector<Link>> NetlinkRoute::ListUppers(int lower, const NetNs& lower
   return uppers;
 }
 
+Result<bool> NetlinkRoute::HasUppers(int lower, const NetNs& elsewhere, const std::string& taken) {
+  const std::string what = "looking for what is on " + LinkText(lower);
+  auto found = nl::HasUppers(socket_, lower, elsewhere, taken);
+  if (found) return found;
+  if (found.error().sys_errno != EOPNOTSUPP) return Fail(Wrap(std::move(found.error()), what));
+  if (RH_TRY(FindLink(taken)))
+    return Fail(ErrorCode::kExists, what + ": both namespaces have an interface " + taken);
+  return Fail(ErrorCode::kUnsupported, what + ": the kernel has no macvlan",
+              "install the kernel's module macvlan");
+}
+
 Result<bool> NetlinkRoute::DeleteLink(int index) {
   nl::Message message = nl::DeleteLinkMessage(index);
   return Removed(socket_.Request(message), {ENODEV}, "removing " + LinkText(index));
@@ -290,15 +303,15 @@ Result<bool> NetlinkRoute::DeleteAddress(int index, const IpPrefix& address) {
                  "deleting address " + address.ToString() + " from " + LinkText(index));
 }
 
-Result<std::vector<IpPrefix>> NetlinkRoute::ListAddresses(int index) {
+Result<std::vector<LinkAddress>> NetlinkRoute::ListAddresses(int index) {
   nl::Message message = nl::DumpAddressesMessage(index);
-  return RH_TRY_WRAP(socket_.Dump<IpPrefix>(message,
-                                            [&](const nl::Received& received) -> std::optional<IpPrefix> {
-                                              const auto found = nl::ParseAddress(received);
-                                              if (!found || found->index != index) return std::nullopt;
-                                              return found->address;
-                                            }),
-                     "listing addresses of " + LinkText(index));
+  const auto read = [&](const nl::Received& received) {
+    auto found = nl::ParseAddress(received);
+    if (found && index != 0 && found->link != index) found.reset();
+    return found;
+  };
+  return RH_TRY_WRAP(socket_.Dump<LinkAddress>(message, read),
+                     "listing addresses of " + (index == 0 ? "all interfaces" : LinkText(index)));
 }
 
 Result<void> NetlinkRoute::AddRoute(const Route& route) {

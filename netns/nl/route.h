@@ -1,5 +1,5 @@
-// Routes, rules, neighbours as values. Source: include/uapi/linux/rtnetlink.h,
-// fib_rules.h, neighbour.h.
+// Addresses of links, routes, rules, neighbours as values. Source: include/uapi/linux/rtnetlink.h,
+// include/uapi/linux/if_addr.h, fib_rules.h, neighbour.h.
 // Threads: values.
 #pragma once
 
@@ -32,6 +32,15 @@ struct Route {
 
   bool operator==(const Route&) const = default;
   [[nodiscard]] std::string ToString() const;  // "10.0.0.0/8 via 10.100.0.254 dev 5 table 100"
+};
+
+struct LinkAddress {
+  int link = 0;
+  IpPrefix prefix;            // with host bits
+  std::uint32_t flags = 0;    // IFA_F_*
+  std::uint8_t protocol = 0;  // IFAPROT_*; 0: Linux before 5.18, or the one who set it, does not say
+
+  bool operator==(const LinkAddress&) const = default;
 };
 
 struct Rule {

@@ -309,15 +309,21 @@ std::optional<LinkAddress> ParseAddress(const Received& received) {
   // With a peer IFA_ADDRESS is the peer's; IPv6 has IFA_LOCAL only then.
   std::optional<IpAddress> local;
   std::optional<IpAddress> address;
+  LinkAddress found;
+  found.link = static_cast<int>(header->ifa_index);
+  found.flags = header->ifa_flags;  // the lowest eight of them
   ForEachAttribute(rest, [&](int type, BytesView payload) {
     if (type == IFA_LOCAL) local = ReadAddress(payload);
     if (type == IFA_ADDRESS) address = ReadAddress(payload);
+    if (type == IFA_FLAGS) Store(found.flags, ReadStruct<std::uint32_t>(payload));
+    if (type == IFA_PROTO) Store(found.protocol, ReadStruct<std::uint8_t>(payload));
   });
   if (!local) local = address;
   if (!local || local->Family() != header->ifa_family || header->ifa_prefixlen > local->Bits()) {
     return std::nullopt;
   }
-  return LinkAddress{static_cast<int>(header->ifa_index), {*local, header->ifa_prefixlen}};
+  found.prefix = {*local, header->ifa_prefixlen};
+  return found;
 }
 
 namespace {

@@ -42,13 +42,9 @@ std::optional<Rule> ParseRule(const Received& received);
 // would not be usable for a second or two.
 Message AddAddressMessage(int index, const IpPrefix& address);
 Message DeleteAddressMessage(int index, const IpPrefix& address);
-// Of one link, filtered by the kernel (strict checking).
+// Of one link, filtered by the kernel (strict checking); 0: of all.
 Message DumpAddressesMessage(int index);
 
-struct LinkAddress {
-  int index = 0;
-  IpPrefix address;
-};
 std::optional<LinkAddress> ParseAddress(const Received& received);
 
 // rtnetlink neighbour messages: bytes only. Internal to netns/nl.

@@ -140,10 +140,7 @@ Result<std::optional<PciDevice>> ReadPciFunction(const Root& root, const PciAddr
   if (numa_node && *numa_node >= 0) device.numa_node = numa_node;
   device.physfn = RH_TRY(ReadPciLink(path + "/physfn"));
   device.is_vf = device.physfn.has_value();
-  if (!device.is_vf) {
-    device.sriov_totalvfs = RH_TRY(ReadIntAttribute(path + "/sriov_totalvfs")).value_or(0);
-    device.sriov_numvfs = RH_TRY(ReadIntAttribute(path + "/sriov_numvfs")).value_or(0);
-  }
+  if (!device.is_vf) device.sriov_totalvfs = RH_TRY(ReadIntAttribute(path + "/sriov_totalvfs")).value_or(0);
   device.path = directory;
   // Attributes that went while they were read look like attributes that never were.
   if (!Exists(path + "/class")) return std::nullopt;
@@ -158,6 +155,10 @@ Result<std::optional<PciDevice>> FindPciDevice(const Root& root, const PciAddres
     if (found != vfs.end()) device->vf_index = static_cast<int>(found - vfs.begin());
   }
   return device;
+}
+
+Result<int> NumVfsOf(const Root& root, const PciAddress& pf) {
+  return RH_TRY(ReadIntAttribute(DevicePath(root, pf) + "/sriov_numvfs")).value_or(0);
 }
 
 Result<std::vector<PciAddress>> VfsOf(const Root& root, const PciAddress& pf) {

@@ -51,7 +51,6 @@ struct PciDevice {
   std::optional<PciAddress> physfn;  // of a VF: its PF
   std::optional<int> vf_index;       // of a VF: the N of its PF's virtfnN
   int sriov_totalvfs = 0;            // 0: no SR-IOV capability
-  int sriov_numvfs = 0;
   std::string path;  // "/sys/devices/pci0000:40/0000:40:01.0/0000:43:00.0", without the root's prefix
 
   [[nodiscard]] bool IsNetwork() const { return (class_code >> 16) == 0x02; }
@@ -61,6 +60,10 @@ struct PciDevice {
 // Reads everything but vf_index, which would need a search through all VFs of the PF.
 Result<std::optional<PciDevice>> ReadPciFunction(const Root& root, const PciAddress& address);
 Result<std::optional<PciDevice>> FindPciDevice(const Root& root, const PciAddress& address);
+
+// The number of VFs that was set for `pf`; 0 without SR-IOV. This waits while its driver is bound, or
+// makes or removes VFs: the attribute takes the device's lock (sriov_numvfs_show in drivers/pci/iov.c).
+Result<int> NumVfsOf(const Root& root, const PciAddress& pf);
 
 // VFs of `pf` in the order of their index: element N is virtfnN. Empty for a
 // function without VFs and for one that does not exist.
