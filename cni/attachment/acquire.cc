@@ -55,6 +55,15 @@ class Acquisition {
     return entries;
   }
 
+  // Whether the runtime has made another sandbox for the pod. It does so when the earlier one has ended, but
+  // its DEL may come minutes later. While a process is in there, the pod's containers may still run.
+  [[nodiscard]] Result<bool> IsReplaced(const JournalEntry& entry, const NetNs& ns) const {
+    const std::string uid = PodUid(request_.args);
+    if (uid.empty() || uid != PodUid(entry.cni_args) || entry.key.container_id == key_.container_id)
+      return false;
+    return !RH_TRY(kernel_.HasProcesses(ns));
+  }
+
   // kBusy while the pod of a finished entry runs. A planned entry belongs to a killed ADD: a running one
   // would hold the lock.
   Result<void> RefuseRunningPods(const std::set<std::string>& devices, const JournalEntry& entry) {
@@ -65,6 +74,7 @@ class Acquisition {
                        "checking whether the pod of container " + entry.key.container_id + " still runs"));
     }
     if (!ns || ns->inode() != entry.netns_inode) return {};
+    if (RH_TRY(IsReplaced(entry, *ns))) return {};
     for (const AttachedDevice& device : entry.devices) {
       if (!devices.contains(device.device) && !devices.contains(device.KubeletId())) continue;
       return Fail(ErrorCode::kBusy,

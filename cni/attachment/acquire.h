@@ -1,8 +1,8 @@
 // Acquires the devices of an ADD: locks them, and makes sure that they are on the host and free.
 //
 // kubelet may allocate a VF before the DEL of its last pod has finished. Then ADD waits for that DEL until a
-// deadline, without holding the lock. ADD itself releases an earlier attachment whose ADD was killed, or
-// whose pod's namespace is gone.
+// deadline, without holding the lock. ADD itself releases an earlier attachment whose ADD was killed, whose
+// pod's namespace is gone, or whose sandbox the runtime has replaced by this one.
 // Threads: as Kernel; other processes are kept out by the devices' locks.
 // Errors: kBusy when a device is still in use at the deadline, kExists when the same attachment exists.
 #pragma once

@@ -71,8 +71,9 @@ void ResendUntilDone(const Root& root, Kernel& kernel, const AttachmentKey& key)
   auto last = begun;
   for (int i = 0; i < kResends; ++i) {
     if (!watch.QuietUntil(last + kResendInterval)) return;
-    last = Clock::now();
     const auto sent = ResendAnnouncements(root, kernel, key);
+    // A busy node may be slow to send, and the next one is no sooner for that.
+    last = Clock::now();
     if (sent && *sent == ResendResult::kGone) return;
   }
 }

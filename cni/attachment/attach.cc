@@ -1,12 +1,14 @@
 #include "cni/attachment/attach.h"
 
 #include <algorithm>
+#include <cerrno>
 #include <utility>
 
 #include "cni/attachment/devices.h"
 #include "cni/attachment/rdma.h"
 #include "cni/attachment/reset.h"
 #include "cni/state/conflict_log.h"
+#include "cni/state/tenants.h"
 #include "netns/base/text.h"
 #include "netns/sys/pci.h"
 #include "netns/sys/rdma_sysfs.h"
@@ -14,6 +16,7 @@
 namespace railhead::attachment {
 namespace {
 
+constexpr const char* kHasUppers = "another network namespace has interfaces on top of it";
 constexpr int kAnswerOwn = 1;  // arp_ignore: only for addresses of the asked interface
 constexpr int kAnswerNone = 8;
 
@@ -112,6 +115,40 @@ Result<void> Attachment::Move(Work& work) const {
   return {};
 }
 
+// Of an interface. Mostly a PF has it.
+Result<std::string> Attachment::NameOfHostOnly() const {
+  for (const auto& work : work_) {
+    const std::string& name = work.plan->pf_name;
+    if (!name.empty() && !RH_TRY(network_.pod->FindLink(name))) return name;
+  }
+  for (const Link& link : RH_TRY(network_.host->ListLinks())) {
+    if (!RH_TRY(network_.pod->FindLink(link.name))) return link.name;
+  }
+  return Fail(ErrorCode::kExists, "the pod has an interface of each name that the host has");
+}
+
+// While a device is on the host, a pod with CAP_NET_ADMIN can stack interfaces on it through the netnsid of
+// its own eth0's peer (IFLA_LINK_NETNSID), and an earlier pod can have left some. Now the device is out of
+// their reach, and still down.
+Result<void> Attachment::RefuseUppers() {
+  std::string names;
+  std::optional<std::string> taken;
+  for (const Work* work : Netdevs()) {
+    if (work->pod_link.mac.IsZero()) continue;  // InfiniBand, which cannot have them
+    if (!taken) taken = RH_TRY(NameOfHostOnly());
+    const auto found = network_.pod->HasUppers(work->pod_link.index, network_.host_ns, *taken);
+    if (!found && found.error().code == ErrorCode::kUnsupported) return {};  // docs/SECURITY.md
+    if (!found) return Fail(found.error());
+    if (!*found) continue;
+    must_reset_ = true;
+    names += (names.empty() ? "" : ", ") + InWords(*work->device);
+    RH_TRY(MarkLeftover(root_, work->device->device, kHasUppers));
+  }
+  if (!must_reset_) return {};
+  return Fail(ErrorCode::kBusy, names + ": " + kHasUppers,
+              "a pod with CAP_NET_ADMIN made them; only a reset of the device removes them (policy.reset)");
+}
+
 Result<void> Attachment::ConfigureLinks() {
   for (const Work* work : Netdevs()) RH_TRY(ConfigureLink(*work));
   std::vector<Sysctl> sysctls;
@@ -128,11 +165,23 @@ Result<void> Attachment::ConfigureLinks() {
   // The links are still down: the GIDs get this order.
   for (const Work* work : Netdevs()) {
     for (const auto& address : work->device->addressing.addresses) {
-      RH_TRY_WRAP(network_.pod->AddAddress(work->pod_link.index, address),
+      RH_TRY_WRAP(AddAddress(*work, address),
                   "adding address " + address.ToString() + " to " + work->device->pod_name);
     }
   }
   return {};
+}
+
+// A new interface gets disable_ipv6 from the pod's namespace (inet6_addr_add answers EACCES). The network's
+// own value comes before the address.
+Result<void> Attachment::AddAddress(const Work& work, const IpPrefix& address) const {
+  const auto add = [&] { return network_.pod->AddAddress(work.pod_link.index, address); };
+  auto added = add();
+  if (added || address.address.IsV4() || added.error().sys_errno != EACCES) return added;
+  const std::string disabled = "net/ipv6/conf/" + work.device->pod_name + "/disable_ipv6";
+  if (Contains(work.device->requested.sysctls, disabled, &Sysctl::path)) return added;
+  RH_TRY(kernel_.WriteSysctls(network_.pod_ns, {{disabled, "0"}}));
+  return add();
 }
 
 Result<void> Attachment::ConfigureLink(const Work& work) {

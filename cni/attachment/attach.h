@@ -30,6 +30,10 @@ class Attachment {
 
   Result<void> ConfigureVfs();
   Result<void> MoveIntoPod();
+  // kBusy when interfaces of another pod are stacked on a device, in whatever namespace. must_reset() then
+  // says so, and the devices' records do.
+  Result<void> RefuseUppers();
+  [[nodiscard]] bool must_reset() const { return must_reset_; }
   Result<void> ConfigureLinks();
   Result<void> BringUp();
   Result<void> AwaitCarrier(Deadline deadline);
@@ -66,7 +70,9 @@ class Attachment {
   Result<void> ConfigureVf(Work& work);
   Result<void> SetMac(Work& work);
   Result<void> Move(Work& work) const;
+  [[nodiscard]] Result<std::string> NameOfHostOnly() const;
   Result<void> ConfigureLink(const Work& work);
+  [[nodiscard]] Result<void> AddAddress(const Work& work, const IpPrefix& address) const;
   [[nodiscard]] Result<void> AddRouting(const Work& work) const;
   [[nodiscard]] Result<void> AwaitGateway(const Work& work, const IpAddress& gateway,
                                           Deadline deadline) const;
@@ -81,6 +87,7 @@ class Attachment {
   const AttachPlan& plan_;
   const AttachmentKey key_;
   std::vector<Work> work_;
+  bool must_reset_ = false;
   std::vector<IpAddress> in_use_;            // by other hosts
   std::vector<IpAddress> confirmed_in_use_;  // of those, also found in use by an earlier ADD
 };

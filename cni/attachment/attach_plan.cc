@@ -48,6 +48,7 @@ Result<void> FindPf(const Facts& facts, DevicePlan& plan) {
   }
   plan.pf_name = pf->name;
   plan.pf_index = pf->index;
+  plan.pf_mtu = pf->mtu;
   record.before.vf = RH_TRY(facts.host.GetVf(pf->index, record.vf));
   return {};
 }
@@ -129,6 +130,19 @@ Result<void> CheckPfSettings(const PluginConfig& config, DevicePlan& plan) {
               "device " + device + " is a PF: vlan, rates, trust and spoofchk can only be set for VFs");
 }
 
+// The port drops longer frames than its PF allows, whatever MTU the VF's driver takes.
+Result<void> CheckMtu(const PluginConfig& config, const DevicePlan& plan) {
+  const auto& mtu = plan.record.requested.link.mtu;
+  if (!mtu || plan.record.before.user_space || !plan.function.is_vf || *mtu <= plan.pf_mtu) return {};
+  const std::string whose =
+      config.requested.link.mtu ? "network configuration: /mtu: " : "rail '" + plan.record.rail + "': mtu ";
+  const std::string is = std::to_string(*mtu);
+  return Fail(ErrorCode::kInvalid,
+              whose + is + " is above the MTU " + std::to_string(plan.pf_mtu) + " of PF " + plan.pf_name,
+              "ip link set " + plan.pf_name + " mtu " + is +
+                  ", or \"mtu\" in fabric.json's \"provision\"; the switches need it too. Or lower this mtu");
+}
+
 Result<void> PlanSettings(const PluginConfig& config, DevicePlan& plan) {
   AttachedDevice& record = plan.record;
   record.requested = MergeSettings(config, plan.rail ? &*plan.rail : nullptr);
@@ -141,6 +155,7 @@ Result<void> PlanSettings(const PluginConfig& config, DevicePlan& plan) {
     }
   }
   if (!plan.function.is_vf) RH_TRY(CheckPfSettings(config, plan));
+  RH_TRY(CheckMtu(config, plan));
   if (plan.SetsVf() && !record.before.vf) {
     return Fail(ErrorCode::kUnsupported,
                 "PF " + plan.pf_name + " reports no settings of VF " + std::to_string(record.vf),

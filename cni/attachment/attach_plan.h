@@ -32,6 +32,7 @@ struct DevicePlan {
   Link link;            // on the host, as it is now; of a user-space driver's device empty
   std::string pf_name;  // of a VF; empty and 0 for a PF
   int pf_index = 0;
+  int pf_mtu = 0;
   std::optional<Rail> rail;
   std::uint32_t table = 0;            // the preferred routing table; 0: any
   bool nccl_config_required = false;  // no pod without a place in nccl.conf

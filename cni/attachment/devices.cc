@@ -1,7 +1,5 @@
 #include "cni/attachment/devices.h"
 
-#include <sys/socket.h>
-
 #include <algorithm>
 #include <array>
 #include <chrono>
@@ -15,11 +13,14 @@
 #include "cni/state/allocation.h"
 #include "cni/state/bind_protocol.h"
 #include "cni/state/displaced_names.h"
+#include "cni/state/kubelet_checkpoint.h"
 #include "cni/state/paths.h"
+#include "netns/base/node.h"
 #include "netns/base/text.h"
-#include "netns/nl/vf_messages.h"
+#include "netns/nl/host_use.h"
 #include "netns/sys/device_nodes.h"
 #include "netns/sys/netdev_sysfs.h"
+#include "netns/sys/network_managers.h"
 #include "netns/sys/pci.h"
 
 namespace railhead::attachment {
@@ -169,15 +170,6 @@ Result<DeviceChoice> ChooseDevices(const Root& root, const CniRequest& request, 
   return choice;
 }
 
-namespace {
-
-bool LeavesBy(const Route& route, int link) {
-  const auto& hops = route.multipath;
-  return route.link == link || Contains(hops, link);
-}
-
-}  // namespace
-
 bool IsForUserSpace(const PciDevice& device) {
   return device.driver && UserSpaceOf(*device.driver) != UserSpace::kNone;
 }
@@ -191,11 +183,11 @@ Result<PciDevice> FindNic(const Root& root, const PciAddress& address) {
   if (!device->IsNetwork()) {
     return Fail(ErrorCode::kInvalid, "device " + address.ToString() + " is not a network controller");
   }
-  if (!device->is_vf && device->sriov_numvfs > 0) {
-    return Fail(
-        ErrorCode::kInvalid,
-        "device " + address.ToString() + " is a PF with " + std::to_string(device->sriov_numvfs) + " VFs",
-        "attach one of its VFs, or set its sriov_numvfs to 0 to give the whole PF to a pod");
+  const std::size_t vfs = device->is_vf ? 0 : RH_TRY(VfsOf(root, address)).size();
+  if (vfs > 0) {
+    return Fail(ErrorCode::kInvalid,
+                "device " + address.ToString() + " is a PF with " + std::to_string(vfs) + " VFs",
+                "attach one of its VFs, or set its sriov_numvfs to 0 to give the whole PF to a pod");
   }
   return *device;
 }
@@ -240,43 +232,35 @@ Error WithLostDevice(const Root& root, const PciAddress& address, Error error) {
   return error;
 }
 
+namespace {
+
+// What to do about a device that the host uses.
+std::string WayOut(const Root& root, const Link& link, const HostUse& use) {
+  if (use.kind == HostUse::Kind::kPort) return "remove the device from it first";
+  const auto managers = ManagersOf(root, link.index);
+  if (!managers.empty()) {
+    return Join(managers, " and ") + " manages " + link.name +
+           ": make it leave the device alone (docs/operate/host-preparation.md), or keep the device out of "
+           "the pool";
+  }
+  constexpr std::array kThings = {"port", "address", "rule", "route"};
+  return std::string("a device that the host uses is never moved: remove the ") +
+         kThings.at(static_cast<std::size_t>(use.kind)) + ", or keep the device out of the pool";
+}
+
+}  // namespace
+
 Result<void> RefuseIfHostUses(const Root& root, RouteApi& host, const Link& link, const std::string& bdf) {
   const std::string what = "device " + bdf + " (" + link.name + ")";
-  if (link.master != 0) {
-    return Fail(ErrorCode::kInvalid, what + " belongs to a bond or bridge of the host",
-                "remove the device from it first");
-  }
   // The kernel destroys interfaces on top of a device that moves to another namespace.
   if (const auto uppers = RH_TRY(UpperDevicesOf(root, link.name)); !uppers.empty()) {
     return Fail(ErrorCode::kInvalid, what + " has " + Join(uppers, ", ") + " of the host on top",
                 "remove these interfaces first, or keep the device out of the pool");
   }
-  for (const auto& address : RH_TRY(host.ListAddresses(link.index))) {
-    if (!IsOfHost(address)) continue;
-    return Fail(
-        ErrorCode::kInvalid, what + " carries the host's address " + address.ToString(),
-        "a device that the host uses is never moved: remove the address, or keep the device out of the pool");
-  }
-  for (const int family : {AF_INET, AF_INET6}) {
-    for (const auto& rule : RH_TRY(host.ListRules(family))) {
-      if (rule.iif != link.name && rule.oif != link.name) continue;
-      return Fail(
-          ErrorCode::kInvalid, what + " is in the host's rule " + rule.ToString(),
-          "a device that the host uses is never moved: remove the rule, or keep the device out of the pool");
-    }
-    // The kernel drops the routes of a link that goes down. So for most VFs the host's routes need not be
-    // read.
-    if (!link.up) continue;
-    for (const auto& route : RH_TRY(host.ListRoutes(family, 0))) {
-      if (!IsOfHost(route) || !LeavesBy(route, link.index)) continue;
-      const bool is_default = route.destination.length == 0;
-      return Fail(
-          ErrorCode::kInvalid,
-          what + " carries the host's " + (is_default ? "default route" : "route " + route.ToString()),
-          "a device that the host uses is never moved: remove the route, or keep the device out of the pool");
-    }
-  }
-  return {};
+  const auto node_address = RH_TRY(NodeAddress(root));
+  const auto use = RH_TRY(FindHostUse(host, link, node_address));
+  if (!use) return {};
+  return Fail(ErrorCode::kInvalid, what + " " + use->text, WayOut(root, link, *use));
 }
 
 namespace {

@@ -59,8 +59,8 @@ Result<Link> FindHostLink(const Root& root, RouteApi& host, const PciDevice& dev
 // The reason comes before the message of `error`. Otherwise `error` unchanged.
 Error WithLostDevice(const Root& root, const PciAddress& address, Error error);
 
-// kInvalid for a device that the host uses: with an address, a route of any table, a rule, or an interface on
-// top. A move would remove these, and DEL could not restore them.
+// kInvalid for a device that the host uses (netns/nl/host_use.h), or that has an interface on top. A move
+// would remove these, and DEL could not restore them.
 Result<void> RefuseIfHostUses(const Root& root, RouteApi& host, const Link& link, const std::string& bdf);
 
 // The names of devices on the host.

@@ -51,7 +51,8 @@ class Owners {
     for (const PciDevice& pf : RH_TRY(ListNetworkPfs(root_))) {
       const auto name = RH_TRY(UplinkNetdev(root_, pf.address));
       const auto uplink = name ? RH_TRY(host_.FindLink(*name)) : std::nullopt;
-      for (int vf = 0; uplink && vf < pf.sriov_numvfs; ++vf) {
+      const int vfs = uplink ? static_cast<int>(RH_TRY(VfsOf(root_, pf.address)).size()) : 0;
+      for (int vf = 0; vf < vfs; ++vf) {
         if (uplink->index == plan_.pf_index && plan_.record.vf == vf) continue;
         const auto state = RH_TRY(host_.GetVf(uplink->index, vf));
         if (state && state->mac == mac_) return Refuse("VF " + std::to_string(vf) + " of " + uplink->name);

@@ -150,21 +150,6 @@ Result<void> RemoveNcclConfigOf(const Root& root, const Journal& journal, const 
 
 namespace {
 
-// The cluster network's interface: the one of the pod's default route.
-Result<std::string> ClusterInterface(RouteApi& pod) {
-  for (const int family : {AF_INET, AF_INET6}) {
-    const Route* best = nullptr;
-    const auto routes = RH_TRY(pod.ListRoutes(family, kTableMain));
-    for (const auto& route : routes) {
-      const bool is_default = route.destination.length == 0 && route.link != 0;
-      if (is_default && (best == nullptr || route.metric < best->metric)) best = &route;
-    }
-    if (best == nullptr) continue;
-    if (const auto link = RH_TRY(pod.FindLink(best->link)); link) return link->name;
-  }
-  return std::string();
-}
-
 Result<std::vector<GidEntry>> TableOf(Kernel& kernel, const NetNs& pod, const nccl::NicConfig& nic) {
   auto table = RH_TRY(kernel.ReadGids(pod, nic.rdma_device));
   if (!table) return Fail(ErrorCode::kNotFound, "RDMA device " + nic.rdma_device + " has left the pod");
@@ -209,11 +194,20 @@ Result<Nics> NicsOf(const std::vector<AttachedDevice>& devices) {
 constexpr const char* kGinType = "NCCL_GIN_TYPE";
 constexpr const char* kGinProxy = "2";
 
-// NCCL's bootstrap traffic must not use a rail.
+// The cluster network's interface: the one of the pod's best default route that is no rail's. NCCL's
+// bootstrap traffic must not use a rail. "": there is none.
 Result<std::string> SocketInterface(RouteApi& pod, const std::vector<AttachedDevice>& devices) {
-  std::string name = RH_TRY(ClusterInterface(pod));
-  const bool is_ours = Contains(devices, name, &AttachedDevice::pod_name);
-  return is_ours ? std::string() : name;
+  for (const int family : {AF_INET, AF_INET6}) {
+    auto routes = RH_TRY(pod.ListRoutes(family, kTableMain));
+    std::erase_if(routes,
+                  [](const Route& route) { return route.destination.length != 0 || route.link == 0; });
+    std::ranges::stable_sort(routes, {}, &Route::metric);
+    for (const Route& route : routes) {
+      const auto link = RH_TRY(pod.FindLink(route.link));
+      if (link && !Contains(devices, link->name, &AttachedDevice::pod_name)) return link->name;
+    }
+  }
+  return std::string();
 }
 
 Result<std::optional<std::string>> TopologyOf(const Root& root, TopologyPolicy policy,

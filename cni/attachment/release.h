@@ -23,7 +23,7 @@ namespace railhead::attachment {
 std::set<std::string> DevicesOf(const JournalEntry& entry);
 
 struct ReleaseOptions {
-  // Until when to wait for a device that no reachable namespace has.
+  // Until when to wait for a device that no reachable namespace has (cni/attachment/restore.h).
   Deadline deadline = RestoreDeadline();
   // The caller's handle of the pod's namespace. The handle keeps the namespace alive when its path is gone:
   // without this field the release would wait for its own caller.

@@ -47,7 +47,7 @@ class DeviceReset {
   }
 
   Result<ResetOutcome> OfDriver() {
-    if (device_.sriov_numvfs > 0)
+    if (!RH_TRY(VfsOf(root_, device_.address)).empty())
       return ResetOutcome{"device " + bdf_ +
                           " is a PF with VFs, which binding its driver again would remove"};
     const NetNs host_ns = RH_TRY(kernel_.HostNetns());

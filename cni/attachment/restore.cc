@@ -1,5 +1,6 @@
 #include "cni/attachment/restore.h"
 
+#include <algorithm>
 #include <thread>
 
 #include "cni/attachment/devices.h"
@@ -15,6 +16,8 @@
 namespace railhead::attachment {
 namespace {
 
+constexpr std::size_t kFewUppers = 8;
+
 // What restoring the devices of one entry needs.
 struct RestoreContext {
   const Root& root;
@@ -24,6 +27,7 @@ struct RestoreContext {
   const NetNs* pod_ns;  // nullptr: the namespace is gone
   RouteApi* pod;
   Deadline deadline;
+  bool take_back;  // a device that has not come back at the deadline
   DeviceApi& devices;
   const BeforeRebind& before_rebind;
 };
@@ -77,6 +81,25 @@ Result<void> DropAltNamesInPod(const RestoreContext& context, const AttachedDevi
   return {};
 }
 
+// Renames the device in the pod. The host's udev sees a device under the name that it arrives with, and each
+// renaming on the host as one more event: it would see the pod's name first. Errors are ignored, since the
+// move gives the device its name, too.
+void TakeHostName(const RestoreContext& context, const AttachedDevice& device, const Link& found,
+                  const std::string& name) {
+  // Under another name than these, FindIn() would not find a device without parent after an interruption.
+  if (found.name == name || (device.before.parentless && name != device.before.name)) return;
+  // Kernels before 6.2 refuse to rename a link that is up. The move takes it down anyway.
+  if (found.up && !context.pod->ChangeLink(found.index, {.up = false})) return;
+  const auto rename = [&](const std::string& to) {
+    return context.pod->ChangeLink(found.index, {.name = to}).has_value();
+  };
+  if (rename(name) || device.before.parentless) return;
+  // An interface of the pod has the name. A device whose name the host has already arrives with the name that
+  // the move asks for (__dev_change_net_namespace).
+  const auto on_host = context.host.ListLinks();
+  if (on_host) (void)std::ranges::any_of(*on_host, [&](const Link& link) { return rename(link.name); });
+}
+
 Result<void> LeavePod(const RestoreContext& context, const AttachedDevice& device) {
   if (context.pod == nullptr) return {};
   RH_TRY(RemoveRules(*context.pod, device));
@@ -85,6 +108,7 @@ Result<void> LeavePod(const RestoreContext& context, const AttachedDevice& devic
   if (!found) return {};
   RH_TRY(DropAltNamesInPod(context, device, *found));
   const std::string name = RH_TRY(ChooseHostName(context.root, context.host, device, std::nullopt));
+  TakeHostName(context, device, *found, name);
   const auto moved = context.pod->MoveLink(found->index, context.host_ns, name, device.before.link.mtu);
   // Not atomic: after an error the device can be on the host nevertheless. Later steps then set what is
   // missing.
@@ -94,20 +118,38 @@ Result<void> LeavePod(const RestoreContext& context, const AttachedDevice& devic
   return {};
 }
 
-// Deletes interfaces that the pod created on its NIC. They do not move with the NIC: from the pod they would
+Result<std::optional<PciDevice>> FindFunction(const RestoreContext& context, const AttachedDevice& device) {
+  const auto address = PciAddress::Parse(device.device);
+  if (!address) return std::nullopt;
+  return FindPciDevice(context.root, *address);
+}
+
+// Binding the driver of a PF with VFs again would remove the VFs.
+Result<bool> CanRebind(const RestoreContext& context, const AttachedDevice& device) {
+  const auto function = RH_TRY(FindFunction(context, device));
+  if (!function || !function->driver) return false;
+  return RH_TRY(VfsOf(context.root, function->address)).empty();
+}
+
+// Removes interfaces that the pod created on its NIC. They do not move with the NIC: from the pod they would
 // send through it, past the settings of the next pod. Called when the pod can no longer reach the NIC. But as
-// long as the pod has a macvlan, it can create others beside it (macvlan_common_newlink).
-Result<void> RemoveUppers(const RestoreContext& context, const AttachedDevice& device, const Link& on_host) {
-  if (context.pod == nullptr) return {};  // the kernel deleted them with the namespace
+// long as the pod has a macvlan, it can create others beside it (macvlan_common_newlink). The kernel removes
+// each in some 20 ms, and all of them with the driver. Returns the link as it is then.
+Result<Link> RemoveUppers(const RestoreContext& context, const AttachedDevice& device, const Link& on_host) {
+  if (context.pod == nullptr) return on_host;  // the kernel deleted them with the namespace
   for (bool late = false;; late = std::chrono::steady_clock::now() >= context.deadline) {
     const auto uppers = RH_TRY(context.pod->ListUppers(on_host.index, context.host_ns));
-    if (uppers.empty()) return {};
+    if (uppers.empty()) return on_host;
+    const std::string why = "its pod had created " + uppers.front().name + " on it";
+    if ((late || uppers.size() > kFewUppers) && RH_TRY(CanRebind(context, device))) {
+      RH_TRY(context.before_rebind(device.device, why));
+      return RebindKeepingMac(context.root, context.kernel, context.host, device);
+    }
     if (late)
       return Fail(ErrorCode::kBusy, "the pod keeps creating interfaces on " + device.device,
                   "end its processes");
     // It may have moved others into namespaces that are not visible here.
-    RH_TRY(
-        MarkLeftover(context.root, device.device, "its pod had created " + uppers.front().name + " on it"));
+    RH_TRY(MarkLeftover(context.root, device.device, why));
     for (const Link& upper : uppers) {
       RH_TRY_WRAP(context.pod->DeleteLink(upper.index),
                   "removing " + upper.name + ", which the pod created on " + device.device);
@@ -115,10 +157,16 @@ Result<void> RemoveUppers(const RestoreContext& context, const AttachedDevice& d
   }
 }
 
-Result<std::optional<PciDevice>> FindFunction(const RestoreContext& context, const AttachedDevice& device) {
-  const auto address = PciAddress::Parse(device.device);
-  if (!address) return std::nullopt;
-  return FindPciDevice(context.root, *address);
+// At the deadline.
+Result<std::optional<Link>> TakeBack(const RestoreContext& context, const AttachedDevice& device) {
+  if (!context.take_back || !RH_TRY(CanRebind(context, device))) {
+    return Fail(ErrorCode::kBusy, "device " + device.device + " has not come back from its pod's namespace",
+                "a process may keep that namespace alive: end it; the runtime repeats DEL");
+  }
+  RH_TRY(
+      context.before_rebind(device.device, "its pod's namespace is gone, and the device is in another one"));
+  return RH_TRY_WRAP(RebindKeepingMac(context.root, context.kernel, context.host, device),
+                     "taking device " + device.device + " back");
 }
 
 // nullopt: the device no longer has a netdev (VF removed, driver unbound or replaced), so it cannot be
@@ -129,10 +177,7 @@ Result<std::optional<Link>> AwaitOnHost(const RestoreContext& context, const Att
     const auto function = RH_TRY(FindFunction(context, device));
     if (!function || !function->driver) return std::nullopt;
     if (!device.before.driver.empty() && *function->driver != device.before.driver) return std::nullopt;
-    if (std::chrono::steady_clock::now() >= context.deadline) {
-      return Fail(ErrorCode::kBusy, "device " + device.device + " has not come back from its pod's namespace",
-                  "a process may keep that namespace alive: end it; the runtime repeats DEL");
-    }
+    if (std::chrono::steady_clock::now() >= context.deadline) return TakeBack(context, device);
     std::this_thread::sleep_for(pause.Next());
   }
 }
@@ -253,11 +298,12 @@ Result<void> RestoreLink(const RestoreContext& context, const AttachedDevice& de
 Result<void> RebindForSettings(const RestoreContext& context, const AttachedDevice& device,
                                const UnrestoredSettings& unrestored) {
   const auto function = RH_TRY(FindFunction(context, device));
-  if (!function || !function->driver || function->sriov_numvfs > 0) {
+  const bool has_vfs = function && !RH_TRY(VfsOf(context.root, function->address)).empty();
+  if (!function || !function->driver || has_vfs) {
     return Fail(ErrorCode::kBusy,
                 "device " + device.device +
                     " still has settings of its pod, which cannot be restored: " + Describe(unrestored),
-                function && function->sriov_numvfs > 0
+                has_vfs
                     ? "set them with ethtool; or remove its VFs, after which the driver can be bound again"
                     : "set them with ethtool");
   }
@@ -299,8 +345,8 @@ Result<void> RestoreDeviceToHost(const RestoreContext& context, const AttachedDe
   if (device.before.user_space) return RestoreVf(context, device);  // it was never moved
   RH_TRY(BindIfUnbound(context, device));
   RH_TRY(LeavePod(context, device));
-  if (const auto found = RH_TRY(AwaitOnHost(context, device)); found) {
-    RH_TRY(RemoveUppers(context, device, *found));
+  if (auto found = RH_TRY(AwaitOnHost(context, device)); found) {
+    found = RH_TRY(RemoveUppers(context, device, *found));
     RestoreMacOfPod(context, device, *found);  // before the PF takes the trust from it
   }
   RH_TRY(RestoreVf(context, device));
@@ -316,7 +362,8 @@ Result<void> RebindOnHost(const Root& root, Kernel& kernel, const AttachedDevice
   const auto host = RH_TRY(kernel.OpenRoute(host_ns));
   const auto devices = RH_TRY(kernel.OpenDevices(host_ns));
   const BeforeRebind never;
-  const RestoreContext context{root, kernel, host_ns, *host, nullptr, nullptr, deadline, *devices, never};
+  const RestoreContext context{root,    kernel,   host_ns, *host,    nullptr,
+                               nullptr, deadline, false,   *devices, never};
   const Link bound = RH_TRY(RebindKeepingMac(root, kernel, *host, device));
   // A setting that is refused has the driver's default.
   RH_TRY(RestoreSettings(*devices, bound, device.before.settings));
@@ -330,8 +377,9 @@ Result<void> RestoreToHost(const Root& root, Kernel& kernel, const JournalEntry&
   std::unique_ptr<RouteApi> pod;
   if (pod_ns != nullptr) pod = RH_TRY(kernel.OpenRoute(*pod_ns));
   const auto devices = RH_TRY(kernel.OpenDevices(host_ns));
-  const RestoreContext context{root,      kernel,   host_ns,  *host,        pod_ns,
-                               pod.get(), deadline, *devices, before_rebind};
+  const bool take_back = pod_ns == nullptr && deadline > std::chrono::steady_clock::now();
+  const RestoreContext context{root,      kernel,   host_ns,   *host,    pod_ns,
+                               pod.get(), deadline, take_back, *devices, before_rebind};
   std::optional<Error> first;
   // The others are restored even if one cannot be.
   // NOLINTNEXTLINE(modernize-loop-convert): clang 14 cannot parse <ranges>' reverse view.

@@ -6,12 +6,14 @@
 // the driver is bound again. If another interface has the original name now, the device is renamed to `rh`
 // and its PCI address.
 //
-// VLAN and macvlan interfaces that the pod created on the device are deleted. One that was moved to a third
-// namespace is not visible here; the kernel deletes it with that namespace.
+// VLAN and macvlan interfaces that the pod created on the device are deleted, many of them by binding the
+// driver again. One that was moved to a third namespace is not visible here: the next ADD finds it.
 //
 // Callers hold the devices' locks and remove the entry when this succeeds.
-// Errors: kBusy when no reachable namespace has the netdev at the deadline. (The kernel returns the devices
-// of a deleted namespace asynchronously.)
+// The kernel returns the devices of a deleted namespace asynchronously. If no reachable namespace has the
+// netdev at the deadline, a process keeps the namespace, or the pod gave the device to another pod. Then the
+// driver is bound again, which brings the device back, unless the deadline had passed before.
+// Errors: kBusy when the device has not come back.
 #pragma once
 
 #include <functional>

@@ -3,6 +3,10 @@
 #include <sys/socket.h>
 
 #include <algorithm>
+#include <map>
+#include <set>
+#include <tuple>
+#include <utility>
 
 #include "netns/base/text.h"
 
@@ -31,25 +35,11 @@ std::optional<IpAddress> ChooseGateway(const PluginConfig& config, const DeviceP
   return std::nullopt;
 }
 
-bool Has(const Addressing& addressing, const IpPrefix& destination) {
-  return std::ranges::any_of(addressing.routes, [&](const GatewayRoute& route) {
-    return route.destination == destination && !route.table;
-  });
-}
-
-// Adds a route to a destination, unless there is one already.
-void AddPlainRoute(Addressing& addressing, const IpPrefix& prefix) {
-  GatewayRoute route;
-  route.destination = prefix.Network();
-  route.gateway = GatewayFor(addressing, route.destination);
-  if (!Has(addressing, route.destination)) addressing.routes.push_back(route);
-}
-
 std::optional<std::uint32_t> Number(const std::optional<int>& value) {
   return value ? std::optional(static_cast<std::uint32_t>(*value)) : std::nullopt;
 }
 
-void AddIpamRoute(Addressing& addressing, const CniRoute& ipam_route) {
+GatewayRoute IpamRoute(const Addressing& addressing, const CniRoute& ipam_route) {
   GatewayRoute route;
   route.destination = ipam_route.destination.Network();  // the kernel's form, which CHECK will find
   route.metric = Number(ipam_route.priority);
@@ -60,31 +50,69 @@ void AddIpamRoute(Addressing& addressing, const CniRoute& ipam_route) {
   route.gateway = ipam_route.gateway;
   if (!route.gateway && route.scope != RouteScope::kLink)
     route.gateway = GatewayFor(addressing, route.destination);
-  const bool known = std::ranges::any_of(addressing.routes, [&](const GatewayRoute& other) {
-    return other.destination == route.destination && other.table == route.table &&
-           other.metric == route.metric;
-  });
-  if (!known) addressing.routes.push_back(route);
+  return route;
 }
+
+// Adds the routes to an Addressing, each once.
+class RouteList {
+ public:
+  explicit RouteList(Addressing& addressing) : addressing_(addressing) {}
+
+  void Add(const GatewayRoute& route) {
+    if (!known_.emplace(route.destination, route.table, route.metric).second) return;
+    if (!route.table) plain_.insert(route.destination);
+    addressing_.routes.push_back(route);
+  }
+  // A route to a destination, unless there is one already.
+  void AddPlain(const IpPrefix& prefix) {
+    GatewayRoute route;
+    route.destination = prefix.Network();
+    route.gateway = GatewayFor(addressing_, route.destination);
+    if (!plain_.contains(route.destination)) Add(route);
+  }
+
+ private:
+  Addressing& addressing_;
+  std::set<std::tuple<IpPrefix, std::optional<std::uint32_t>, std::optional<std::uint32_t>>> known_;
+  std::set<IpPrefix> plain_;  // destinations of routes without a table of their own
+};
 
 // The kernel takes a router only where it is on the link already (net/ipv4/fib_semantics.c:
 // fib_check_nh_v4_gw; net/ipv6/route.c: ip6_route_check_nh). An IPv6 link-local address is on every link.
-bool IsOnLink(const Addressing& addressing, const IpAddress& router) {
-  if (router.IsV6() && router.IsLinkLocal()) return true;
-  const auto has = [&](const IpPrefix& prefix) { return prefix.Contains(router); };
-  return std::ranges::any_of(addressing.addresses, has) ||
-         std::ranges::any_of(addressing.routes, [&](const GatewayRoute& route) {
-           return !route.gateway && has(route.destination);
-         });
-}
+class OnLink {
+ public:
+  explicit OnLink(const Addressing& addressing) {
+    for (const auto& address : addressing.addresses) Add(address.Network());
+    for (const auto& route : addressing.routes) {
+      if (!route.gateway) Add(route.destination);
+    }
+  }
+
+  [[nodiscard]] bool Has(const IpAddress& router) const {
+    if (router.IsV6() && router.IsLinkLocal()) return true;
+    return std::ranges::any_of(lengths_, [&](int length) {
+      return prefixes_.contains(IpPrefix{router, length}.Network());
+    });
+  }
+
+ private:
+  void Add(const IpPrefix& prefix) {
+    prefixes_.insert(prefix);
+    lengths_.insert(prefix.length);
+  }
+
+  std::set<IpPrefix> prefixes_;
+  std::set<int> lengths_;  // theirs, so that a look-up tries few
+};
 
 Result<void> CheckGateways(const Addressing& addressing) {
+  const OnLink on_link(addressing);
   constexpr const char* kHint =
       "correct the gateway in the network configuration, fabric.json or the IPAM plugin; or give a route of "
       "scope link (253) to it";
   for (std::size_t i = 0; i < addressing.addresses.size(); ++i) {
     const auto& gateway = addressing.gateways[i];
-    if (!gateway || IsOnLink(addressing, *gateway)) continue;
+    if (!gateway || on_link.Has(*gateway)) continue;
     return Fail(ErrorCode::kInvalid,
                 "gateway " + gateway->ToString() + " is outside the subnet " +
                     addressing.addresses[i].Network().ToString(),
@@ -96,7 +124,7 @@ Result<void> CheckGateways(const Addressing& addressing) {
       return Fail(ErrorCode::kInvalid, what + " has no gateway",
                   "give the rail or the network configuration a gateway of that address family");
     }
-    if (!route.gateway || addressing.addresses.empty() || IsOnLink(addressing, *route.gateway)) continue;
+    if (!route.gateway || addressing.addresses.empty() || on_link.Has(*route.gateway)) continue;
     return Fail(ErrorCode::kInvalid,
                 what + ": gateway " + route.gateway->ToString() + " is in no subnet of the interface", kHint);
   }
@@ -113,12 +141,13 @@ Result<Addressing> ResolveAddressing(const PluginConfig& config, const DevicePla
     addressing.addresses.push_back(ip.address);
     addressing.gateways.push_back(ChooseGateway(config, device, ip));
   }
+  RouteList routes(addressing);
   if (config.routes) {
-    for (const auto& destination : *config.routes) AddPlainRoute(addressing, destination);
+    for (const auto& destination : *config.routes) routes.AddPlain(destination);
   } else {
-    for (const auto& route : ipam.routes) AddIpamRoute(addressing, route);
+    for (const auto& route : ipam.routes) routes.Add(IpamRoute(addressing, route));
     if (device.rail && !addressing.addresses.empty()) {
-      for (const auto& destination : device.rail->routes) AddPlainRoute(addressing, destination);
+      for (const auto& destination : device.rail->routes) routes.AddPlain(destination);
     }
   }
   RH_TRY(CheckGateways(addressing));
@@ -135,6 +164,11 @@ std::uint32_t PickTable(const std::vector<Rule>& rules_of_pod, std::uint32_t pre
   };
   while (used(table)) ++table;
   return table;
+}
+
+std::uint32_t MainMetric(std::uint32_t table) {
+  const std::uint32_t metric = kFirstMainMetric + table;
+  return metric < table ? table : metric;
 }
 
 std::vector<Route> RoutesFor(const Addressing& addressing, int link, std::uint32_t table) {
@@ -171,7 +205,7 @@ std::vector<Route> RoutesFor(const Addressing& addressing, int link, std::uint32
     routes.push_back(route);
     if (requested.table) continue;
     route.table = kTableMain;
-    route.metric = requested.metric.value_or(table);
+    route.metric = requested.metric.value_or(MainMetric(table));
     routes.push_back(route);
   }
   return routes;
@@ -198,21 +232,17 @@ namespace {
 // Each rail has its own table and metric, unless the IPAM plugin names one. The kernel accepts a destination
 // only once for each table and metric, also over different interfaces.
 Result<void> RefuseCollisions(const std::vector<AttachedDevice>& devices) {
-  for (std::size_t i = 1; i < devices.size(); ++i) {
-    for (const auto& route : devices[i].addressing.routes) {
-      for (std::size_t j = 0; j < i; ++j) {
-        const auto& others = devices[j].addressing.routes;
-        const bool collides = std::ranges::any_of(others, [&](const Route& other) {
-          return other.destination == route.destination && other.table == route.table &&
-                 other.metric == route.metric;
-        });
-        if (!collides) continue;
-        return Fail(ErrorCode::kInvalid,
-                    "the IPAM plugin gives " + devices[j].pod_name + " and " + devices[i].pod_name +
-                        " the same route to " + route.destination.ToString() + " in table " +
-                        std::to_string(route.table) + " with priority " + std::to_string(route.metric),
-                    "remove priority and table from its routes: each device then gets its own");
-      }
+  std::map<std::tuple<IpPrefix, std::uint32_t, std::uint32_t>, const AttachedDevice*> owners;
+  for (const AttachedDevice& device : devices) {
+    for (const Route& route : device.addressing.routes) {
+      const auto key = std::tuple(route.destination, route.table, route.metric);
+      const AttachedDevice& owner = *owners.try_emplace(key, &device).first->second;
+      if (&owner == &device) continue;
+      return Fail(ErrorCode::kInvalid,
+                  "the IPAM plugin gives " + owner.pod_name + " and " + device.pod_name +
+                      " the same route to " + route.destination.ToString() + " in table " +
+                      std::to_string(route.table) + " with priority " + std::to_string(route.metric),
+                  "remove priority and table from its routes: each device then gets its own");
     }
   }
   return {};

@@ -4,9 +4,9 @@
 // RoCE resolves a peer with the outgoing interface and the source address bound. Sockets bind the source
 // address alone or nothing (reference: the kernel's drivers/infiniband/core/addr.c addr4_resolve). So each
 // rail has a table of its own with the connected route and the gateway routes. One rule selects the table by
-// source, another by outgoing interface. The main table has the gateway routes, too, with the table's number
-// as metric, so that unbound traffic finds a way. A lookup with the interface bound that finds no route
-// counts as on-link, and the queue pair times out. Threads: values.
+// source, another by outgoing interface. The main table has the gateway routes, too, so that unbound traffic
+// finds a way. A lookup with the interface bound that finds no route counts as on-link, and the queue pair
+// times out. Threads: values.
 #pragma once
 
 #include <cstdint>
@@ -24,6 +24,7 @@ namespace railhead::attachment {
 
 inline constexpr std::uint32_t kRulePriorityFrom = 1000;
 inline constexpr std::uint32_t kRulePriorityOif = 1001;
+inline constexpr std::uint32_t kFirstMainMetric = 20'000;
 
 struct GatewayRoute {
   IpPrefix destination;
@@ -50,6 +51,11 @@ Result<Addressing> ResolveAddressing(const PluginConfig& config, const DevicePla
 // The table to use: the preferred one, or the next that no rule of the pod uses.
 // `preferred` 0: the first from 100 on.
 std::uint32_t PickTable(const std::vector<Rule>& rules_of_pod, std::uint32_t preferred);
+
+// The metric of the rail's routes in the main table. Where the cluster network has a route to the same
+// prefix, its own one goes first. Its routes have metric 0 in IPv4, and 1024 in IPv6 (IP6_RT_PRIO_USER), also
+// the default route of a router advertisement. Network managers give up to some thousands.
+std::uint32_t MainMetric(std::uint32_t table);
 
 std::vector<Route> RoutesFor(const Addressing& addressing, int link, std::uint32_t table);
 // Empty without a table.

@@ -4,9 +4,11 @@
 
 #include <algorithm>
 #include <chrono>
+#include <map>
 #include <optional>
 #include <set>
 #include <string>
+#include <tuple>
 #include <utility>
 #include <variant>
 
@@ -19,6 +21,7 @@
 #include "netns/base/files.h"
 #include "netns/base/text.h"
 #include "netns/sys/pci.h"
+#include "netns/sys/selinux.h"
 
 namespace railhead::attachment {
 namespace {
@@ -86,7 +89,7 @@ Result<void> CheckAddresses(Differences& differences, RouteApi& pod, const Link&
                             const AttachedDevice& device) {
   const auto addresses = RH_TRY(pod.ListAddresses(now.index));
   for (const auto& expected : device.addressing.addresses) {
-    if (!Contains(addresses, expected)) {
+    if (!Contains(addresses, expected, &LinkAddress::prefix)) {
       differences.push_back("address " + expected.ToString() + " is missing on " + device.pod_name);
     }
   }
@@ -114,19 +117,39 @@ std::uint32_t MetricOf(const Route& route) {
   return route.metric == 0 && route.destination.address.IsV6() ? kUserPriority : route.metric;
 }
 
-bool IsExpectedRoute(const Route& route, const Route& expected, int link) {
-  return route.destination == expected.destination && route.gateway == expected.gateway &&
-         route.link == link && route.source == expected.source && MetricOf(route) == MetricOf(expected) &&
-         route.mtu == expected.mtu && route.advmss == expected.advmss;
-}
+// The pod's routes. Asks for each table of a family once, however many routes and devices a CHECK has.
+class PodRoutes {
+ public:
+  explicit PodRoutes(RouteApi& pod) : pod_(pod) {}
 
-Result<void> CheckRoutes(Differences& differences, RouteApi& pod, const Link& now,
+  Result<bool> Has(const Route& expected, int link) {
+    const auto key = KeyOf(expected, link);
+    const auto table = std::pair(expected.destination.address.Family(), expected.table);
+    if (!tables_.contains(table)) {
+      std::set<Key> there;
+      for (const Route& route : RH_TRY(pod_.ListRoutes(table.first, table.second)))
+        there.insert(KeyOf(route, route.link));
+      tables_.emplace(table, std::move(there));
+    }
+    return tables_.at(table).contains(key);
+  }
+
+ private:
+  using Key = std::tuple<IpPrefix, std::optional<IpAddress>, int, std::optional<IpAddress>, std::uint32_t,
+                         std::uint32_t, std::uint32_t>;
+  static Key KeyOf(const Route& route, int link) {
+    return {route.destination, route.gateway, link, route.source, MetricOf(route), route.mtu, route.advmss};
+  }
+
+  RouteApi& pod_;
+  std::map<std::pair<int, std::uint32_t>, std::set<Key>> tables_;  // by family and table
+};
+
+Result<void> CheckRoutes(Differences& differences, PodRoutes& routes, const Link& now,
                          const AttachedDevice& device) {
   for (const auto& expected : device.addressing.routes) {
-    const auto routes = RH_TRY(pod.ListRoutes(expected.destination.address.Family(), expected.table));
-    const bool there = std::ranges::any_of(
-        routes, [&](const Route& route) { return IsExpectedRoute(route, expected, now.index); });
-    if (!there) differences.push_back("route '" + expected.ToString() + "' is missing");
+    if (!RH_TRY(routes.Has(expected, now.index)))
+      differences.push_back("route '" + expected.ToString() + "' is missing");
   }
   return {};
 }
@@ -158,7 +181,7 @@ Result<void> CheckVf(Differences& differences, const Root& root, RouteApi& host,
 }
 
 Result<void> CheckDevice(Differences& differences, const Root& root, Kernel& kernel, PodNetwork& network,
-                         const AttachedDevice& device) {
+                         PodRoutes& routes, const AttachedDevice& device) {
   RH_TRY(CheckVf(differences, root, *network.host, device));
   if (device.before.user_space) return {};
   const auto now = RH_TRY(network.pod->FindLink(device.pod_name));
@@ -170,7 +193,7 @@ Result<void> CheckDevice(Differences& differences, const Root& root, Kernel& ker
   RH_TRY(CheckSysctls(differences, kernel, network.pod_ns, device));
   RH_TRY(CheckAddresses(differences, *network.pod, *now, device));
   RH_TRY(CheckRules(differences, *network.pod, device));
-  RH_TRY(CheckRoutes(differences, *network.pod, *now, device));
+  RH_TRY(CheckRoutes(differences, routes, *now, device));
   return CheckRdma(differences, root, kernel, network.pod_ns, device);
 }
 
@@ -182,8 +205,9 @@ Result<Differences> FindDifferences(const Root& root, Kernel& kernel, PodNetwork
   if (network.pod_ns.inode() != entry.netns_inode) {
     differences.push_back("CNI_NETNS is another namespace than at ADD (" + entry.netns + ")");
   }
+  PodRoutes routes(*network.pod);
   for (const AttachedDevice& device : entry.devices)
-    RH_TRY(CheckDevice(differences, root, kernel, network, device));
+    RH_TRY(CheckDevice(differences, root, kernel, network, routes, device));
   RH_TRY(CheckNcclConfig(differences, root, kernel, network.pod_ns, entry));
   return differences;
 }
@@ -232,9 +256,10 @@ std::string InWords(const std::vector<GidEntry>& table, int index) {
 
 // A new GID before the pod's own has no effect until the next connection.
 void CheckSearch(Differences& differences, const char* who, const AttachedDevice::Rdma& rdma,
-                 const std::vector<GidEntry>& table, int picked) {
-  if (picked == *rdma.gid_index) return;
-  CheckValue(differences, rdma.device + ": the GID index that " + who + " finds", InWords(table, picked),
+                 const std::vector<GidEntry>& table, std::optional<int> picked) {
+  if (picked == rdma.gid_index) return;
+  CheckValue(differences, rdma.device + ": the GID index that " + who + " finds",
+             picked ? InWords(table, *picked) : "not the same with every release",
              InWords(table, *rdma.gid_index));
 }
 
@@ -279,8 +304,8 @@ void CheckUcxConf(Differences& differences, const NcclFiles& files, const Attach
     differences.push_back("the NCCL configuration file " + files.ucx_path + " does not name " + rdma.device);
   if (const auto index = nccl::ValueIn(files.ucx, "UCX_IB_GID_INDEX")) {
     CheckValue(differences, files.ucx_path + ": UCX_IB_GID_INDEX", *index, std::to_string(*rdma.gid_index));
-  } else if (const auto picked = nccl::UcxPicks(table)) {
-    CheckSearch(differences, "UCX", rdma, table, *picked);
+  } else {
+    CheckSearch(differences, "UCX", rdma, table, nccl::UcxPicks(table));
   }
 }
 
@@ -339,6 +364,12 @@ Result<void> CheckNcclConfig(Differences& differences, const Root& root, Kernel&
   }
   for (const auto& path : needed) {
     if (!Exists(path)) differences.push_back("the NCCL configuration file " + path + " is missing");
+    if (const auto label = LabelAgainstContainers(root, path); !label.empty()) {
+      differences.push_back(std::string("SELinux keeps containers from reading ")
+                                .append(path)
+                                .append(": it is labelled ")
+                                .append(label));
+    }
   }
   return {};
 }

@@ -45,8 +45,11 @@ constexpr std::array<std::string_view, 12> kSafeSysctls = {"core/somaxconn",
                                                            "ipv4/tcp_syncookies",
                                                            "ipv4/tcp_wmem"};
 
-// net.ipv4|6.conf.NAME.KEY and net.ipv4|6.neigh.NAME.KEY. neigh.default has the limits of all namespaces
-// (gc_thresh, net/core/neighbour.c).
+// As a network writes the name of its interface.
+constexpr std::string_view kOwnInterface = "IFNAME";
+
+// net.ipv4|6.conf.NAME.KEY and net.ipv4|6.neigh.NAME.KEY; NAME may be "all" or "default". neigh.default has
+// the limits of all namespaces (gc_thresh, net/core/neighbour.c).
 bool IsOfInterface(const std::vector<std::string>& parts) {
   static constexpr std::size_t kParts = 4;
   if (parts.size() != kParts || (parts[0] != "ipv4" && parts[0] != "ipv6")) return false;
@@ -97,14 +100,18 @@ Result<void> CallPermissions::RequireIpamType(const std::string& type) const {
 }
 
 Result<void> CallPermissions::RequireSysctl(const std::string& path, const std::string& pointer) const {
-  const bool safe = Contains(kSafeSysctls, path);
-  if (safe || IsOfInterface(Split(path, '/'))) return {};
+  const auto parts = Split(path, '/');
+  const bool of_interface = IsOfInterface(parts);
+  const bool own = of_interface && (may_.any_key || parts[2] == kOwnInterface);
+  if (own || Contains(kSafeSysctls, path)) return {};
   std::string name = "net/" + path;
   const bool plain = path.find('.') == std::string::npos;
   if (may_.sysctls.contains(name)) return {};
   if (plain) std::replace(name.begin(), name.end(), '/', '.');
   if (may_.sysctls.contains(name)) return {};
-  return Fail(Refusal("network configuration: " + pointer + ": " + name, Quoted("sysctls", name)));
+  Error refused = Refusal("network configuration: " + pointer + ": " + name, Quoted("sysctls", name));
+  if (of_interface) refused.hint.insert(0, "IFNAME stands for the network's own interface; ");
+  return Fail(std::move(refused));
 }
 
 Result<void> CallPermissions::RequireIpam(const std::string& config, const CniArgs& args) const {

@@ -31,8 +31,10 @@ class CallPermissions {
   // not check the rail: the caller knows whether it is the device's own.
   [[nodiscard]] Result<void> RequireIpam(const std::string& config, const CniArgs& args) const;
   [[nodiscard]] Result<void> RequireIpamType(const std::string& type) const;
-  // `path`: with '/', without the leading "net/": "ipv4/conf/IFNAME/arp_filter". For all calls: some sysctls
-  // of the kernel affect more than one namespace.
+  // `path`: with '/', without the leading "net/": "ipv4/conf/IFNAME/arp_filter". Those of the network's own
+  // interface, which IFNAME stands for, and those that kubelet calls safe need no rule. Those of other
+  // interfaces, "all" and "default" are root's own calls' alone. Others need a rule in all calls: some
+  // sysctls of the kernel affect more than one namespace.
   [[nodiscard]] Result<void> RequireSysctl(const std::string& path, const std::string& pointer) const;
 
   [[nodiscard]] bool is_pods() const { return is_pods_; }

@@ -60,11 +60,14 @@ bool Fabric::UsesIndices() const {
   return std::ranges::any_of(rails, &Rail::UsesIndex);
 }
 
-std::map<std::string, IpAddress> Fabric::ProbeAddressesOf(const Rail& rail) const {
-  if (!rail.probe_range) return rail.probe_addresses;
+std::map<std::string, IpAddress> Rail::ProbeAddressesOf(const NodeIndices& nodes) const {
+  if (!probe_range) return probe_addresses;
+  const auto most = probe_range->last.Minus(probe_range->first);
   std::map<std::string, IpAddress> addresses;
-  for (const auto& [node, index] : nodes)
-    addresses.emplace(node, rail.probe_range->first.Plus(static_cast<std::uint64_t>(index)));
+  for (const auto& [node, index] : nodes) {
+    const auto offset = static_cast<std::uint64_t>(index);
+    if (!most || offset <= *most) addresses.emplace(node, probe_range->first.Plus(offset));
+  }
   return addresses;
 }
 

@@ -97,6 +97,8 @@ inline constexpr int kMaxReuseDelaySeconds = 30 * 24 * 3600;
 inline constexpr int kMinMtu = 68;
 inline constexpr int kMaxMtu = 65535;
 
+using NodeIndices = std::map<std::string, int>;  // by node name
+
 struct Rail {
   std::string name;
   // Names or PCI addresses; the first that the node has. Empty: by position.
@@ -127,6 +129,8 @@ struct Rail {
   [[nodiscard]] bool UsesIndex() const;
   // The addresses that node (`name`, `index`) may hand out; empty: none given.
   [[nodiscard]] std::vector<IpRange> RangesOf(const std::string& node, std::optional<int> index) const;
+  // By node name. A node whose index is above the range has none.
+  [[nodiscard]] std::map<std::string, IpAddress> ProbeAddressesOf(const NodeIndices& nodes) const;
 
   bool operator==(const Rail&) const = default;
 };
@@ -242,7 +246,7 @@ struct Names<AddressPolicy> {
 
 struct Fabric {
   std::vector<Rail> rails;
-  std::map<std::string, int> nodes;  // name -> index
+  NodeIndices nodes;
   AddressPolicy address_policy = AddressPolicy::kIncrement;
   std::optional<int> reuse_delay_seconds;                      // never empty once read
   int min_reuse_delay_seconds = kDefaultMinReuseDelaySeconds;  // if no other address is free
@@ -264,8 +268,6 @@ struct Fabric {
   [[nodiscard]] bool UsesIndices() const;
   // Whether nodes claim their index, because `nodes` gives none (node_index.h).
   [[nodiscard]] bool ClaimsIndices() const { return index_from_kubernetes && nodes.empty() && UsesIndices(); }
-  // Of all nodes, by name.
-  [[nodiscard]] std::map<std::string, IpAddress> ProbeAddressesOf(const Rail& rail) const;
   [[nodiscard]] const Rail* FindRail(const std::string& name) const;
   [[nodiscard]] std::optional<int> IndexOf(const std::string& node) const;
 

@@ -22,6 +22,8 @@ using record::Complain;
 constexpr std::size_t kMaxSwitchPattern = 255;  // of a switch's name
 // NCCL's parser (src/misc/param.cc) cuts a value at 1,023 bytes.
 constexpr std::size_t kMaxVariable = 1022;
+constexpr int kMaxDscp = 63;
+constexpr int kExampleDscp = 26;  // as most fabrics have for RoCE
 
 // The value differs between pods, so one value for all of them would be wrong.
 constexpr std::array<std::string_view, 7> kOfThePod = {
@@ -200,16 +202,12 @@ void CheckRailAmongOthers(const Fabric& fabric, std::size_t i, const Complain& c
       complain(at + "/nodeRanges", "node '" + name + "' has a range by name and one by its index");
   }
   if (!rail.probe_range) return;
-  if (fabric.nodes.empty() && fabric.index_from_kubernetes) {
-    return complain(
-        at + "/probeAddresses",
-        "a range needs `nodes`: a node that claims its index reads no other node's claim, and so "
-        "knows neither whom to probe nor the MAC of that endpoint",
-        "give each node's address by its name: {\"NODE\": \"ADDRESS\"}; or list the nodes in `nodes`");
-  }
+  if (fabric.ClaimsIndices()) return;
   if (fabric.nodes.empty()) {
-    return complain(at + "/probeAddresses", "a range needs `nodes`",
-                    "the node with index i has its i-th address");
+    return complain(
+        at + "/probeAddresses", "a range needs an index for each node",
+        "the node with index i has its i-th address: list the nodes in `nodes`, or let them claim "
+        "indices (`addresses.index` from kubernetes, and a rail with nodeBlock)");
   }
   const auto& most = *std::ranges::max_element(
       fabric.nodes, [](const auto& a, const auto& b) { return a.second < b.second; });
@@ -348,9 +346,34 @@ void Shape<Fabric>::Check(const Fabric& fabric, const Complain& complain) {
   for (std::size_t i = 0; i < fabric.pools.size(); ++i) CheckPool(fabric, i, complain);
 }
 
+namespace {
+
+// No field is spelt like it, so the nearest one would not help.
+void RefuseDscp(JsonReader& root) {
+  const auto refuse = [&](const std::string& at, const nlohmann::json* dscp) {
+    if (dscp == nullptr) return;
+    const bool fits = dscp->is_number_integer() && *dscp >= 0 && *dscp <= kMaxDscp;
+    const int value = fits ? dscp->get<int>() : kExampleDscp;
+    root.FailWithin(at, "unknown field",
+                    "DSCP " + std::to_string(value) + " of a rail is \"trafficClass\": " +
+                        std::to_string(value * 4) + ", or " + std::to_string(value * 4 + 2) + " with ECN");
+  };
+  const auto dscp_of = [](const nlohmann::json& object) {
+    const auto found = object.find("dscp");
+    return found == object.end() ? nullptr : &*found;
+  };
+  refuse("dscp", root.Raw("dscp"));
+  const nlohmann::json* rails = root.Raw("rails");
+  for (std::size_t i = 0; rails != nullptr && rails->is_array() && i < rails->size(); ++i)
+    refuse(PointerOf("rails", i, "dscp"), dscp_of((*rails)[i]));
+}
+
+}  // namespace
+
 Result<Fabric> ParseFabric(const std::string& text, const std::string& what, std::vector<Error>* all) {
   const auto document = RH_TRY(JsonDocument::Parse(text, what));
   JsonReader root = document.Root();
+  RefuseDscp(root);
   auto fabric = ReadRecord<Fabric>(root, UnknownFields::kRefuse);
   if (all != nullptr) *all = root.errors();
   RH_TRY(root.status());

@@ -82,6 +82,14 @@ std::vector<NodeIndexProblem> NodeIndex::Problems(const std::string& name, const
          {ErrorCode::kMalformed, "a claim cannot be read, and its index stays taken: " + sentence,
           "kubectl get nodeindices -o yaml; remove it when no node uses its index", 0}});
   }
+  for (const std::string& sentence : crowded) {
+    problems.push_back(
+        {Kind::kCrowded,
+         {ErrorCode::kExhausted, sentence + ": a node has one, and those of former indices for some time",
+          "see who has that node's token (docs/reference/permissions.md), then remove the "
+          "claims that its node-index.json does not name",
+          0}});
+  }
   if (!reclaim_problem.empty()) {
     problems.push_back({Kind::kReclaim,
                         {ErrorCode::kUnavailable, reclaim_problem,
@@ -92,12 +100,16 @@ std::vector<NodeIndexProblem> NodeIndex::Problems(const std::string& name, const
   return problems;
 }
 
-Result<std::optional<int>> IndexOfThisNode(const Root& root, const Fabric& fabric, const std::string& name) {
-  if (const auto listed = fabric.IndexOf(name); listed || !fabric.ClaimsIndices()) return listed;
+Result<int> ClaimedIndex(const Root& root, const std::string& name) {
   const NodeIndex stored = RH_TRY(kNodeIndexFile.Read(root)).value_or(NodeIndex{});
   const auto clock = RH_TRY(ReadNodeIndexClock(root));
   RH_TRY(stored.CheckValid(name, clock));
   return stored.index;
+}
+
+Result<std::optional<int>> IndexOfThisNode(const Root& root, const Fabric& fabric, const std::string& name) {
+  if (const auto listed = fabric.IndexOf(name); listed || !fabric.ClaimsIndices()) return listed;
+  return RH_TRY(ClaimedIndex(root, name));
 }
 
 }  // namespace railhead

@@ -44,6 +44,7 @@ struct NodeIndexProblem {
     kUnconfirmed,  // for a quarter of the fence
     kUnreadable,   // claims that nobody can read
     kReclaim,      // claims of removed nodes cannot be removed
+    kCrowded,      // a node has many claims
   };
   Kind kind = Kind::kNoIndex;
   Error error;
@@ -60,6 +61,7 @@ struct NodeIndex {
   std::chrono::seconds fence{0};
   // Of the last check of other nodes' claims (deviceplugin/services/node_index/index_reclaim.h).
   std::vector<std::string> unreadable;  // claims that nobody can read, as sentences
+  std::vector<std::string> crowded;     // nodes with many claims, likewise
   std::string reclaim_problem;          // why it failed; "": it did not
 
   // Whether node `name` may use the index; else why not.
@@ -76,6 +78,8 @@ inline constexpr StateFile<NodeIndex> kNodeIndexFile{
     .writer = "railheadd writes it where addresses.index.from is kubernetes",
 };
 
+// The claimed index of node `name`, if it may be used now.
+Result<int> ClaimedIndex(const Root& root, const std::string& name);
 // nullopt: neither `nodes` nor a claim gives node `name` of this machine an index.
 Result<std::optional<int>> IndexOfThisNode(const Root& root, const Fabric& fabric, const std::string& name);
 
@@ -86,7 +90,8 @@ struct railhead::Names<railhead::NodeIndexProblem::Kind> {
   using enum NodeIndexProblem::Kind;
   static constexpr std::array kAll = {
       std::pair{"no index", kNoIndex}, std::pair{"not confirmed", kUnconfirmed},
-      std::pair{"claim not readable", kUnreadable}, std::pair{"not reclaimed", kReclaim}};
+      std::pair{"claim not readable", kUnreadable}, std::pair{"not reclaimed", kReclaim},
+      std::pair{"many claims", kCrowded}};
 };
 
 template <>
@@ -101,6 +106,7 @@ struct railhead::Shape<railhead::NodeIndex> {
     f("confirmed", &NodeIndex::wall);
     f("fenceSeconds", &NodeIndex::fence, {.min = 0, .max = 31536000});
     f("unreadableClaims", &NodeIndex::unreadable, kSparseField);
+    f("crowdedNodes", &NodeIndex::crowded, kSparseField);
     f("reclaimProblem", &NodeIndex::reclaim_problem, kSparseField);
   }
 };

@@ -14,6 +14,7 @@
 #include "netns/base/files.h"
 #include "netns/base/state_folder.h"
 #include "netns/base/text.h"
+#include "netns/sys/selinux.h"
 
 namespace railhead::nccl {
 
@@ -54,6 +55,7 @@ Result<void> WriteNcclConfig(const Root& root, const std::string& container,
       RH_TRY(RemoveWritten(path));
     } else {
       RH_TRY(WriteStateFile(root, path, file->text));
+      RH_TRY(LabelForContainers(root, path));
     }
   }
   return {};
@@ -69,7 +71,8 @@ Result<void> RemoveNcclConfig(const Root& root, const std::string& container) {
 Result<void> WriteDeviceNcclConfig(const Root& root, const std::string& bdf, const std::string& nccl_conf) {
   RH_TRY(MakeStateFolder(root, paths::DeviceNcclConfigDirectory(root, bdf)));
   (void)RemoveEmptyDirectory(DeviceNcclConfigPath(root, bdf));
-  return WriteInPlace(DeviceNcclConfigPath(root, bdf), nccl_conf);
+  RH_TRY(WriteInPlace(DeviceNcclConfigPath(root, bdf), nccl_conf));
+  return LabelForContainers(root, DeviceNcclConfigPath(root, bdf));
 }
 
 Result<void> ClearDeviceNcclConfig(const Root& root, const std::string& bdf) {
@@ -210,9 +213,10 @@ std::string IndexOf(const NicConfig& nic) {
 
 }  // namespace
 
-int NcclPicks(const std::vector<GidEntry>& table, const GidSearch& search) {
+std::optional<int> NcclPicks(const std::vector<GidEntry>& table, const GidSearch& search) {
   const std::vector<Slot> slots = SlotsOf(table);
   const int family = search.range.address.Family();
+  if (search.range.address.IsV6() && slots.front().address.IsUnspecified()) return std::nullopt;
   std::size_t picked = 0;
   for (std::size_t i = 1; i < slots.size(); ++i) {
     const Slot& now = slots[picked];
@@ -242,12 +246,14 @@ Result<GidSelection> SelectGids(const std::vector<NicConfig>& nics, const GidTab
     tables += "\n" + nic.rdma_device + ", where " + nic.address.ToString() + " is meant:\n" + Describe(table);
   }
   if (found) return GidSearch{*cover};
-  return Fail(ErrorCode::kConflict, "the pod's NICs have different GID indices: " + indices,
-              "NCCL takes one index for all HCAs, and its own search would take another address" +
-                  std::string(cover ? " of " + cover->ToString() : ", for they are of both families") +
-                  ": look for further addresses on one of the NICs, or for devices of different RoCE "
-                  "capabilities in one pool. GID tables:" +
-                  tables);
+  return Fail(
+      ErrorCode::kConflict, "the pod's NICs have different GID indices: " + indices,
+      "NCCL takes one index for all HCAs, and its own search would take another address" +
+          std::string(cover ? " of " + cover->ToString() : ", for they are of both families") +
+          ": look for further addresses on one of the NICs, for a GID table without an entry 0 and "
+          "IPv6, which NCCL before 2.26 cannot search, or for devices of different RoCE capabilities in "
+          "one pool. GID tables:" +
+          tables);
 }
 
 }  // namespace railhead::nccl

@@ -33,7 +33,9 @@ struct NicConfig {
 // An index is best: it means the same to every release. If the pod's NICs have their addresses at different
 // indices, NCCL can search since 2.21.5 (src/transport/net_ib, ncclUpdateGidIndex). It searches by address
 // family, one CIDR range and RoCE version, and takes the first GID that fits. So the search is used only if
-// it finds the right GID on every NIC: this code runs the same search on the present tables. Threads: pure
+// it finds the right GID on every NIC: this code runs the same search on the present tables. 2.21.5 to 2.25.1
+// end with an error where the search for an IPv6 address begins at an empty slot 0: they ask the kernel for
+// that slot's RoCE version, which has none (NCCL issues 1538 and 1573; tolerated since 2.26.2). Threads: pure
 // functions, except the callback that reads tables.
 
 // RoCE v2 GIDs of addresses in `range`.
@@ -45,8 +47,8 @@ struct GidSearch {
 
 using GidSelection = std::variant<int, GidSearch>;
 
-// The index that NCCL's search finds.
-int NcclPicks(const std::vector<GidEntry>& table, const GidSearch& search);
+// The index that the search of every release since 2.21.5 finds; nullopt: some of them fail.
+std::optional<int> NcclPicks(const std::vector<GidEntry>& table, const GidSearch& search);
 
 using GidTableReader = std::function<Result<std::vector<GidEntry>>(const NicConfig& nic)>;
 
@@ -91,7 +93,8 @@ struct NcclConfigFile {
   std::string text;
 };
 
-// Replaces each file atomically, nccl.conf last. Removes files that are not in `files`.
+// Replaces each file atomically, nccl.conf last. Removes files that are not in `files`. Containers may read
+// all of them, also by SELinux (netns/sys/selinux.h).
 Result<void> WriteNcclConfig(const Root& root, const std::string& container,
                              const std::vector<NcclConfigFile>& files);
 Result<void> RemoveNcclConfig(const Root& root, const std::string& container);

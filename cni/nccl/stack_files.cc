@@ -9,30 +9,41 @@ namespace railhead::nccl {
 namespace {
 
 // Lower is taken first.
-int RankOf(const IpAddress& address) {
+int RankSince121(const IpAddress& address) {
   if (!address.IsV6()) return 0;
   return address.IsLinkLocal() ? 2 : 1;
+}
+int RankBefore(const IpAddress& address) {
+  return address.IsV6() ? 1 : 0;
+}
+
+template <typename Rank>
+std::optional<int> FirstOf(const std::vector<GidEntry>& table, Rank rank) {
+  const GidEntry* best = nullptr;
+  for (const GidEntry& entry : table) {
+    if (entry.type != GidType::kRoceV2) continue;
+    if (best == nullptr || rank(AddressOfGid(entry.gid)) < rank(AddressOfGid(best->gid))) best = &entry;
+  }
+  return best == nullptr ? std::nullopt : std::optional<int>(best->index);
 }
 
 Result<void> CheckSearch(const NicConfig& nic, const GidTableReader& table_of) {
   const auto table = RH_TRY(table_of(nic));
   if (UcxPicks(table) == nic.gid_index) return {};
-  return Fail(ErrorCode::kConflict,
-              "the pod's NICs have different GID indices, and UCX would not take that of " +
-                  nic.address.ToString() + " on " + nic.rdma_device,
-              "remove further addresses of the NIC, or \"ucx\" from ncclConfig.stacks. GID table:\n" +
-                  Describe(table));
+  return Fail(
+      ErrorCode::kConflict,
+      "the pod's NICs have different GID indices, and not every UCX since 1.15 would take that of " +
+          nic.address.ToString() + " on " + nic.rdma_device,
+      "give the NICs IPv4 addresses (UCX before 1.21 takes a link-local one before another of IPv6), remove "
+      "further addresses of the NIC, or \"ucx\" from ncclConfig.stacks. GID table:\n" +
+          Describe(table));
 }
 
 }  // namespace
 
 std::optional<int> UcxPicks(const std::vector<GidEntry>& table) {
-  const GidEntry* best = nullptr;
-  for (const GidEntry& entry : table) {
-    if (entry.type != GidType::kRoceV2) continue;
-    if (best == nullptr || RankOf(AddressOfGid(entry.gid)) < RankOf(AddressOfGid(best->gid))) best = &entry;
-  }
-  return best == nullptr ? std::nullopt : std::optional<int>(best->index);
+  const auto picked = FirstOf(table, RankSince121);
+  return picked == FirstOf(table, RankBefore) ? picked : std::nullopt;
 }
 
 Result<std::string> UcxConf(const NcclConfig& config, const GidTableReader& table_of) {
@@ -57,7 +68,7 @@ Result<std::string> UcxConf(const NcclConfig& config, const GidTableReader& tabl
 namespace {
 
 // NVSHMEM skips a device whose name does not have the prefix, mlx5 by default; udev can have renamed
-// the devices ("rocep1s0f0v1").
+// some or all devices ("rocep1s0f0v1"). An empty one takes all.
 std::string PrefixOf(const std::vector<NicConfig>& nics) {
   std::string prefix = nics.front().rdma_device;
   for (const NicConfig& nic : nics) {
@@ -86,7 +97,7 @@ std::vector<Variable> NvshmemVariables(const NcclConfig& config) {
   std::vector<Variable> lines;
   if (config.nics.empty()) return lines;
   const std::string prefix = PrefixOf(config.nics);
-  if (!prefix.empty() && !prefix.starts_with("mlx5")) lines.emplace_back("NVSHMEM_HCA_PREFIX", prefix);
+  if (!prefix.starts_with("mlx5")) lines.emplace_back("NVSHMEM_HCA_PREFIX", prefix);
   AddUcxGids(config.gids, lines);
   if (const auto tc = SharedValue(config.nics, &NicConfig::traffic_class))
     lines.emplace_back("NVSHMEM_IB_TRAFFIC_CLASS", std::to_string(*tc));

@@ -6,8 +6,9 @@
 //
 // UCX_NET_DEVICES names all devices that UCX may use, with ports, and the cluster network's interface.
 // Without an index UCX takes the first RoCE v2 GID of an IPv4 address, otherwise of an IPv6 address
-// (src/uct/ib/base/ib_device.c, uct_ib_device_select_gid). Threads: pure functions, except the callback that
-// reads tables.
+// (src/uct/ib/base/ib_device.c, uct_ib_device_select_gid). Since 1.21.0 a global IPv6 address comes before a
+// link-local one; 1.15.0 to 1.20.1 take the first of both. A pod can have any of these releases. Threads:
+// pure functions, except the callback that reads tables.
 #pragma once
 
 #include <optional>
@@ -24,7 +25,8 @@ namespace railhead::nccl {
 // them; the hint has the table.
 Result<std::string> UcxConf(const NcclConfig& config, const GidTableReader& table_of);
 
-// The index that UCX finds without configuration; nullopt: no RoCE v2 GID.
+// The index that UCX 1.15.0 to 1.21 find without configuration; nullopt: they find different ones, or there
+// is no RoCE v2 GID.
 std::optional<int> UcxPicks(const std::vector<GidEntry>& table);
 
 // Variables of the stacks that read only their environment: NVSHMEM, Gloo (and TensorPipe, which is PyTorch's

@@ -19,7 +19,8 @@
 namespace railhead::attachment {
 namespace {
 
-// An address that another host uses costs one attempt. Beyond this limit it cannot be chance.
+// An address that another host uses costs one attempt, and so does a device with interfaces on top. Beyond
+// this limit it cannot be chance.
 constexpr int kMaxAddAttempts = 3;
 
 // The result of the plugins before this one in the chain.
@@ -86,6 +87,7 @@ class AddOperation {
 
   Result<CniResult> Run(AttachPlan& plan, PodNetwork& network, const DeviceLocks& locks) {
     JournalEntry entry = RH_TRY(BuildJournalEntry(root_, kernel_, network, request_, plan));
+    RH_TRY(RefuseDeviceInfoFileOfOthers(root_, entry));
     RH_TRY(Begin(plan, entry, network));
     const auto addressing = RH_TRY(Allocate(plan, locks, entry));
     RH_TRY(RecordAddressing(network, plan, addressing, entry));
@@ -100,8 +102,9 @@ class AddOperation {
     return result;
   }
 
-  // It failed only because another host uses an address, which the IPAM plugin will not assign again.
-  [[nodiscard]] bool address_was_in_use() const { return address_was_in_use_; }
+  // It failed only because another host uses an address, which the IPAM plugin will not assign again, or
+  // because of devices that have to be reset.
+  [[nodiscard]] bool may_succeed_again() const { return address_was_in_use_ || must_reset_; }
 
  private:
   // Before any change: writes the journal entry, and puts the release on `undo`.
@@ -148,6 +151,10 @@ class AddOperation {
     clock_.Done("vf");
     RH_TRY(attachment.MoveIntoPod());
     clock_.Done("move");
+    auto free = attachment.RefuseUppers();
+    must_reset_ = attachment.must_reset();
+    RH_TRY(std::move(free));
+    clock_.Done("uppers");
     RH_TRY(attachment.ConfigureLinks());
     clock_.Done("configure");
     RH_TRY(attachment.BringUp());
@@ -195,21 +202,13 @@ class AddOperation {
   PhaseClock& clock_;
   UndoStack& undo_;
   bool address_was_in_use_ = false;
+  bool must_reset_ = false;
 };
-
-// A device that was in the pod may have come back under another index, where the pod had an interface of its
-// own.
-Result<void> FindLinksAgain(const Root& root, const PodNetwork& network, AttachPlan& plan) {
-  for (DevicePlan& device : plan.devices) {
-    if (device.record.before.user_space) continue;
-    device.link = RH_TRY(FindHostLink(root, *network.host, device.function));
-  }
-  return {};
-}
 
 struct AddAttempt {
   Result<CniResult> result = CniResult{};
-  bool retry = false;  // the devices are restored, and the IPAM plugin will assign other addresses
+  // The devices are restored, and what made this attempt fail is different in a further one.
+  bool retry = false;
 };
 
 AddAttempt TryAdd(AddOperation& operation, UndoStack& undo, AttachPlan& plan, PodNetwork& network,
@@ -220,7 +219,7 @@ AddAttempt TryAdd(AddOperation& operation, UndoStack& undo, AttachPlan& plan, Po
     return attempt;
   }
   const auto undo_errors = undo.Run();
-  attempt.retry = operation.address_was_in_use() && undo_errors.empty();
+  attempt.retry = operation.may_succeed_again() && undo_errors.empty();
   attempt.result = Fail(WithUndoErrors(std::move(attempt.result.error()), undo_errors));
   return attempt;
 }
@@ -272,25 +271,28 @@ Result<std::string> RailheadPlugin::Attach(const CniRequest& request, PhaseClock
   RH_TRY(RefuseUsedNames(network, plan));
   clock.Done("plan");
 
-  std::optional<Error> in_use;  // the conflict that caused the retry
+  std::optional<Error> retried;  // what caused the retry
   AddAttempt attempt;
   for (int tried = 0; tried < kMaxAddAttempts && (tried == 0 || attempt.retry); ++tried) {
     if (tried > 0) {
-      in_use = attempt.result.error();
-      if (auto found = FindLinksAgain(root_, network, plan); !found) {
-        attempt = {Fail(std::move(found.error()))};
+      retried = attempt.result.error();
+      // The devices have other indices now, and some are reset.
+      auto again = Plan(call, network, clock);
+      if (!again) {
+        attempt = {Fail(std::move(again.error()))};
         break;
       }
+      plan = *std::move(again);
     }
     UndoStack undo;
     AddOperation operation(root_, kernel_, journal_, request, clock, undo);
     attempt = TryAdd(operation, undo, plan, network, locks);
   }
-  // The last error only says that no other address is free, for example for a pod that requests a certain
-  // one. The conflict explains more.
-  if (!attempt.result && !attempt.retry && in_use) {
-    in_use->hint += "; another address: " + Describe(attempt.result.error());
-    attempt.result = Fail(*std::move(in_use));
+  // The last error only says, for example, that no other address is free for a pod that requests a certain
+  // one. What caused the retry explains more.
+  if (!attempt.result && !attempt.retry && retried) {
+    retried->hint += "; another attempt: " + Describe(attempt.result.error());
+    attempt.result = Fail(*std::move(retried));
   }
   if (!attempt.result) return Fail(std::move(attempt.result.error()));
   if (HasAnnounced(plan)) announced_ = {request.network, request.container_id, request.ifname};

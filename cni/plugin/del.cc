@@ -8,6 +8,7 @@
 #include "cni/attachment/release.h"
 #include "cni/plugin/plugin.h"
 #include "netns/base/state_folder.h"
+#include "netns/base/text.h"
 
 namespace railhead::attachment {
 namespace {
@@ -49,6 +50,12 @@ Result<bool> RailheadPlugin::Release(const CniRequest& request, const Attachment
 Result<void> RailheadPlugin::Del(const CniRequest& request) {
   RH_TRY(CheckStateFolders(root_));
   const AttachmentKey key{request.network, request.container_id, request.ifname};
+  // ADD refuses the name, so nothing has it but an entry of a version that took it. No path is made of a name
+  // that no entry has.
+  if (!IsInterfaceName(request.ifname)) {
+    const auto entries = RH_TRY(journal_.OfSandbox(request.container_id));
+    if (!Contains(entries, key, &JournalEntry::key)) return {};
+  }
   if (RH_TRY(Release(request, key))) return {};
   RH_TRY(journal_.RemovePartial(key));
   // No attachment in this boot, but the address store outlives boots. ADD refuses an invalid configuration
@@ -99,7 +106,8 @@ Result<void> RailheadPlugin::Gc(const CniRequest& request, const std::vector<Val
   const Deadline until = now + std::chrono::seconds(config.previous_del_timeout_seconds);
   std::optional<Error> first;
   for (const UnreadableEntry& entry : scan.unreadable) {
-    const bool ours = entry.key.network == request.network && !IsValid(valid, entry.key);
+    const AttachmentKey key{request.network, entry.key.container_id, entry.key.ifname};
+    const bool ours = entry.path == journal_.PathOf(key) && !IsValid(valid, key);
     if (ours && !first) first = Wrap(entry.error, "GC of " + entry.key.ToString());
   }
   std::vector<JournalEntry> kept;

@@ -90,8 +90,9 @@ Result<std::string> Dispatch(CniPlugin& plugin, const CniRequest& request) {
 
 }  // namespace
 
-int RunCniPlugin(CniPlugin& plugin, const CniPluginInfo& info, int argc, char** argv) {
-  if (argc > 1) return CommandLine(info, argv[1]);
+namespace {
+
+int Answer(CniPlugin& plugin, std::string* version) {
   auto request = ReadEnvironment([](const std::string& name) -> std::optional<std::string> {
     const char* value = std::getenv(name.c_str());
     return value == nullptr ? std::nullopt : std::optional<std::string>(value);
@@ -103,6 +104,7 @@ int RunCniPlugin(CniPlugin& plugin, const CniPluginInfo& info, int argc, char** 
   if (auto read = ReadConfiguration(*config, *request); !read && request->command != "VERSION") {
     return PrintError(request->cni_version, read.error().code, read.error().error);
   }
+  *version = request->cni_version;
   if (request->command == "VERSION") return PrintVersions(request->cni_version);
 
   const auto answer = Dispatch(plugin, *request);
@@ -110,12 +112,28 @@ int RunCniPlugin(CniPlugin& plugin, const CniPluginInfo& info, int argc, char** 
   return Print(*answer) ? kExitDone : kExitFailed;
 }
 
+}  // namespace
+
+// Our code throws nothing, but libraries do, and a lack of memory does. Only a caught exception runs the undo
+// steps, and the runtime gets a CNI error.
+int RunCniPlugin(CniPlugin& plugin, const CniPluginInfo& info, int argc, char** argv) {
+  if (argc > 1) return CommandLine(info, argv[1]);
+  std::string version;
+  try {
+    return Answer(plugin, &version);
+  } catch (const std::exception& error) {
+    return PrintError(version, kCniInternal,
+                      Error{ErrorCode::kInternal, std::string("unexpected: ") + error.what(),
+                            "see the node's memory; report it if it stays", 0});
+  }
+}
+
 namespace {
 
 constexpr const char* kValidAttachments = "cni.dev/valid-attachments";
 constexpr std::size_t kMaxInterfaceName = 15;  // IFNAMSIZ less the terminator
-constexpr std::size_t kMaxName = 128;          // of a network or container id: they become file names
-constexpr std::size_t kMaxPodName = 253;       // Kubernetes' own limit (DNS-1123 subdomain)
+constexpr std::size_t kMaxContainerId = 128;   // it becomes a file name
+constexpr std::size_t kMaxObjectName = 253;    // Kubernetes' own limit (DNS-1123 subdomain)
 
 // What a call is about.
 enum class Subject { kUnknown, kPlugin, kNetwork, kContainer };
@@ -132,7 +150,7 @@ tl::unexpected<CniFailure> Refuse(int code, std::string message, std::string hin
 }
 
 // SPEC.md: starts with an alphanumeric, then alphanumerics, '_', '.', '-'.
-bool IsIdentifier(std::string_view text, std::size_t longest = kMaxName) {
+bool IsIdentifier(std::string_view text, std::size_t longest) {
   if (text.empty() || text.size() > longest || std::isalnum(static_cast<unsigned char>(text[0])) == 0)
     return false;
   return std::ranges::all_of(
@@ -147,19 +165,27 @@ std::string Quoted(std::string_view text) {
   return quoted + (text.size() > 64 ? "...'" : "'");
 }
 
+// DEL works from the journal. ADD refused an argument that is wrong, so DEL has nothing to do for it, and
+// must not fail: the runtime would keep the pod's sandbox for good.
+bool IsLenient(const CniRequest& request) {
+  return request.command == "DEL";
+}
+
 tl::expected<void, CniFailure> ReadArgs(const std::string& text, CniRequest& request) {
   for (const auto& pair : Split(text, ';')) {
     if (pair.empty()) continue;
     const auto equals = pair.find('=');
     if (equals == std::string::npos || equals == 0) {
+      if (IsLenient(request)) continue;
       return Refuse(kCniBadEnvironment, "CNI_ARGS: " + Quoted(pair) + " is not KEY=VALUE");
     }
     request.args[pair.substr(0, equals)] = pair.substr(equals + 1);
   }
-  // These become paths below kubelet's folder, or are written to logs.
+  // These become paths below kubelet's folder, or are written to logs. Also for DEL: a call without them
+  // would be root's own, which may do more.
   for (const char* name : {"K8S_POD_UID", "K8S_POD_NAME", "K8S_POD_NAMESPACE"}) {
     const auto found = request.args.find(name);
-    if (found == request.args.end() || found->second.empty() || IsIdentifier(found->second, kMaxPodName))
+    if (found == request.args.end() || found->second.empty() || IsIdentifier(found->second, kMaxObjectName))
       continue;
     return Refuse(kCniBadEnvironment, std::string("CNI_ARGS ") + name + " " + Quoted(found->second) +
                                           " is not a Kubernetes name");
@@ -173,20 +199,21 @@ bool IsAbsolutePath(std::string_view text) {
 }
 
 tl::expected<void, CniFailure> CheckNames(const CniRequest& request) {
-  if (!IsIdentifier(request.container_id)) {
+  if (!IsIdentifier(request.container_id, kMaxContainerId)) {
     return Refuse(kCniBadEnvironment,
                   "CNI_CONTAINERID " + Quoted(request.container_id) + " is not a container id",
                   "letters, digits, '_', '.', '-', at most 128 of them");
   }
-  if (!IsInterfaceName(request.ifname)) {
+  if (request.ifname.empty() || (!IsLenient(request) && !IsInterfaceName(request.ifname))) {
     return Refuse(kCniBadEnvironment, "CNI_IFNAME " + Quoted(request.ifname) + " is not an interface name",
-                  "1 to 15 ASCII characters, no '/', ':', '%', blanks or control characters");
+                  "1 to 15 ASCII characters, no '/', ':', '%', blanks or control characters, not 'all' or "
+                  "'default'");
   }
-  if (request.netns.empty() && request.command != "DEL") {
+  if (IsLenient(request)) return {};
+  if (request.netns.empty()) {
     return Refuse(kCniBadEnvironment, "CNI_NETNS is not set", "it is required for " + request.command);
   }
-  // DEL works from the journal, so a wrong path, which it does not need, must not stop it.
-  if (request.command != "DEL" && !IsAbsolutePath(request.netns)) {
+  if (!IsAbsolutePath(request.netns)) {
     return Refuse(kCniBadEnvironment, "CNI_NETNS " + Quoted(request.netns) + " is not an absolute path",
                   "for example /var/run/netns/NAME");
   }
@@ -197,6 +224,9 @@ tl::expected<void, CniFailure> CheckNames(const CniRequest& request) {
 
 bool IsInterfaceName(std::string_view text) {
   if (text.empty() || text.size() > kMaxInterfaceName || text == "." || text == "..") return false;
+  // The sysctls of such an interface would be those of all interfaces (net/ipv4/devinet.c,
+  // sysctl_dev_name_is_allowed). The kernel refuses new devices of these names, but not a renamed one.
+  if (text == "all" || text == "default") return false;
   // JSON files hold these names, so bytes that are not UTF-8 are refused, although the kernel accepts them.
   // The kernel would take "net%d" for a request to choose a number (net/core/dev.c, dev_get_valid_name).
   return std::ranges::none_of(
@@ -249,10 +279,10 @@ tl::expected<void, CniFailure> ReadConfiguration(const std::string& config, CniR
     return Refuse(kCniIncompatibleVersion, "cniVersion " + Quoted(request.cni_version) + " is not supported",
                   "supported: " + Join(SupportedCniVersions(), ", "));
   }
-  if (!IsIdentifier(request.network)) {
+  if (!IsIdentifier(request.network, kMaxObjectName)) {
     return Refuse(kCniInvalidConfig,
                   "network configuration: /name: " + Quoted(request.network) + " is not a network name",
-                  "letters, digits, '_', '.', '-', at most 128 of them");
+                  "letters, digits, '_', '.', '-', at most 253 of them");
   }
   if (request.command == "CHECK" && request.cni_version.starts_with("0.3.")) {
     return Refuse(kCniIncompatibleVersion,

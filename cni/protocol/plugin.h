@@ -28,8 +28,8 @@
 
 namespace railhead {
 
-// One call. For DEL `netns` may be empty. GC and STATUS are about a network, not a
-// container: container_id, netns, ifname and args are empty.
+// One call. For DEL `netns` may be anything, and `ifname` any text that is not empty. GC and STATUS are about
+// a network, not a container: container_id, netns, ifname and args are empty.
 struct CniRequest {
   std::string command;  // ADD, DEL, CHECK, GC, STATUS
   std::string container_id;
@@ -43,8 +43,8 @@ struct CniRequest {
   bool netns_override = false;              // CNI_NETNS_OVERRIDE: the plugin's own namespace is allowed
 };
 
-// What CNI_IFNAME may be: 1 to 15 ASCII characters, no '/', ':', '%', blank or control character, not "." or
-// "..".
+// What CNI_IFNAME may be: 1 to 15 ASCII characters, no '/', ':', '%', blank or control character, not ".",
+// "..", "all" or "default".
 bool IsInterfaceName(std::string_view text);
 
 // An attachment that GC must not release.

@@ -51,28 +51,4 @@ Result<void> WriteAllocation(const Root& root, const AllocationRecord& record);
 // Writes all records of one request with one wait for the disk. The devices must differ.
 Result<void> WriteAllocations(const Root& root, const std::vector<AllocationRecord>& records);
 
-// kubelet's device checkpoint: which devices it allocated to which pod.
-//
-// kubelet writes /var/lib/kubelet/device-plugins/kubelet_internal_checkpoint after Allocate and before it
-// creates the pod's sandbox. So at ADD the file names the pod's devices, without a daemon or an API server.
-// Railhead only reads it. Source: pkg/kubelet/cm/devicemanager/checkpoint/checkpoint.go. Before
-// Kubernetes 1.20 DeviceIDs was a list instead of lists by NUMA node: both are read. The checksum (a Go hash
-// of the Go structure) is not checked. Threads: values.
-
-// The devices of one resource that kubelet allocated to one container.
-struct ContainerDevices {
-  std::string pod_uid;
-  std::string container;
-  std::string resource;
-  std::vector<std::string> ids;
-};
-
-Result<std::vector<ContainerDevices>> ParseCheckpoint(const std::string& text, const std::string& what);
-// Empty without a checkpoint: kubelet has allocated no device yet.
-Result<std::vector<ContainerDevices>> ReadCheckpoint(const Root& root);
-
-// Whether kubelet has removed the pod's directory, which it does after the whole pod has ended. Only a folder
-// that has other pods proves that. If the folder is empty, kubelet may keep its pods elsewhere (--root-dir).
-bool KubeletForgot(const Root& root, const std::string& pod_uid);
-
 }  // namespace railhead

@@ -13,6 +13,7 @@
 #include "netns/base/files.h"
 #include "netns/base/node.h"
 #include "netns/base/state_folder.h"
+#include "netns/base/text.h"
 #include "netns/base/unique_fd.h"
 #include "netns/json/json_reader.h"
 
@@ -39,9 +40,19 @@ std::vector<std::string> NamesOf(const JournalEntry& entry) {
   return names;
 }
 
+// A file name has at most 255 bytes, so long network names are cut, with a hash that keeps them apart. If two
+// networks of one interface have the same hash, the second ADD is refused like a repeated one. No network
+// name has a '+'. A cut name stays as it is: the key that KeyOf() reads from a path leads back to the path.
+std::string FileNameOf(const std::string& network) {
+  constexpr std::size_t kLongest = 128;
+  constexpr std::size_t kKept = 100;
+  if (network.size() <= kLongest) return network;
+  return network.substr(0, kKept) + "+" + std::to_string(Fnv1a64(network));
+}
+
 // Below the folder of attachments. A network name has no '@', so the first '@' separates.
 std::string RelativePathOf(const AttachmentKey& key) {
-  return key.container_id + "/" + key.network + "@" + key.ifname + std::string(kSuffix);
+  return key.container_id + "/" + FileNameOf(key.network) + "@" + key.ifname + std::string(kSuffix);
 }
 
 // nullopt when it is not the relative path of an entry.

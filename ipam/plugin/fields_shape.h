@@ -191,8 +191,9 @@ struct railhead::Shape<railhead::ipam::IpamObject> {
     f.Part(&T::range);
     f("ranges", &T::ranges);
     f("links", &T::links, {.filled = true, .hint = "name at least one link"});
-    f.Part(&T::cluster_range,
-           [](auto& range) { Shape<ipam::ClusterRange>::ListRange(range, {.hint = "such as 10.0.0.0/24"}); });
+    f.Part(&T::cluster_range, [](auto& range) {
+      Shape<ipam::ClusterRange>::ListRange(range, {.blank = true, .hint = "such as 10.0.0.0/24"});
+    });
     f("ipRanges", &T::cluster_ranges);
     f("addresses", &T::also);
     f.Form("node_slice_size", ipam::NodeSliceForm{}, ipam::kBlank);

@@ -14,6 +14,7 @@
 #include "cni/fabric/fabric.h"
 #include "cni/fabric/node_index.h"
 #include "ipam/plugin/fields.h"
+#include "ipam/store/rail_part.h"
 #include "netns/base/files.h"
 #include "netns/base/node.h"
 #include "netns/base/text.h"
@@ -155,8 +156,10 @@ Result<AddressPlan> PlanByRail(const PoolFields& fields, bool listed, FabricSour
   // What this network says by itself is no change of the part, nor is a fabric file that only some networks
   // name.
   const bool is_of_node = source.path() == kFabricPath;
-  const auto part = RH_TRY_WRAP(RangeSet::Make({*rail.subnet, spec.ranges, excluded, rail.gateway}), where);
-  if (is_of_node) choice.pool.part = RailPart{rail.name, part.intervals(), std::chrono::seconds(reuse_delay)};
+  auto part = RH_TRY_WRAP(RailPartOf(rail.name, {*rail.subnet, spec.ranges, excluded, rail.gateway},
+                                     std::chrono::seconds(reuse_delay)),
+                          where);
+  if (is_of_node) choice.pool.part = std::move(part);
   plan.deterministic = fabric.address_policy == AddressPolicy::kDeterministic;
   if (plan.deterministic && fields.vf) {
     plan.fixed_address = RH_TRY(AddressOfVf(choice.pool.ranges, *fields.vf, where));

@@ -176,6 +176,8 @@ Result<std::string> IpamPlugin::Add(const CniRequest& request) {
 }
 
 Result<void> IpamPlugin::Del(const CniRequest& request) {
+  // No interface has such a name, but the owner of one link's address has (LinkOwner).
+  if (request.ifname.find('/') != std::string::npos) return {};
   auto store = RH_TRY(AddressStore::OpenExisting(root_));
   if (!store) return {};
   RH_TRY(QuarantineInUse(root_, request, *store));

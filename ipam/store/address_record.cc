@@ -16,6 +16,7 @@ using bytes::Reader;
 using bytes::Text;
 
 // What every allocation changes lies side by side: fewer pages per commit.
+constexpr char kStartTable = 'W';
 constexpr char kPoolTable = 'P';
 constexpr char kRunTable = 'R';
 constexpr char kHeaderTable = 'S';
@@ -125,6 +126,10 @@ Result<IpAddress> DecodeAddress(std::string_view bytes) {
 
 std::string HeaderKey() {
   return {kHeaderTable};
+}
+
+std::string StartKey() {
+  return {kStartTable};
 }
 
 std::string PoolKey(std::string_view pool) {

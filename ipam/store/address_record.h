@@ -4,6 +4,7 @@
 // sort as values do.
 //
 //   header (store)    'S'                                -> StoreHeader
+//   start             'W'                                -> where pools begin, a number
 //   pool              'P' pool                           -> last allocated address
 //   run               'R' pool NUL first                 -> last
 //   reuse queue       'T' pool NUL since address         -> (empty)
@@ -115,6 +116,7 @@ Result<AddressRecord> DecodeRecord(std::string_view key, std::string_view bytes)
 Result<IpAddress> DecodeAddress(std::string_view bytes);
 
 std::string HeaderKey();
+std::string StartKey();
 std::string PoolKey(std::string_view pool);
 std::string RunPrefix(std::string_view pool);
 std::string ReuseQueuePrefix(std::string_view pool);

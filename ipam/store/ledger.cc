@@ -7,6 +7,7 @@
 #include "ipam/store/allocate.h"
 #include "ipam/store/range.h"
 #include "ipam/store/store.h"
+#include "netns/base/bytes.h"
 
 namespace railhead::ipam {
 namespace {
@@ -274,9 +275,13 @@ Result<void> AddressLedger::NoteExhausted(const AddressRequest& request) {
 }
 
 Result<std::optional<IpAddress>> AddressLedger::LastAllocated(const AddressPool& pool) const {
-  const auto bytes = RH_TRY(txn_->Get(PoolKey(pool.name)));
-  if (!bytes) return std::nullopt;
-  return RH_TRY(DecodeAddress(*bytes));
+  const auto last = RH_TRY(txn_->Get(PoolKey(pool.name)));
+  if (last) return RH_TRY(DecodeAddress(*last));
+  const auto start = RH_TRY(txn_->Get(StartKey()));
+  if (!start) return std::nullopt;
+  bytes::Reader reader(*start);
+  const std::uint64_t index = reader.Number() % pool.ranges.Size();
+  return index == 0 ? std::nullopt : pool.ranges.At(index - 1);
 }
 
 Result<AddressRecord> AddressLedger::AllocateSpecific(const AddressPool& pool, const AddressOwner& owner,

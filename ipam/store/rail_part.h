@@ -4,10 +4,10 @@
 //
 // The part changes with the node's index, and with subnet, nodeBlock, nodeRanges, gateway and exclusions of
 // the rail. An address that a change has added may have been another node's until then. So it is given once
-// the fabric's reuse delay has passed since the store has seen the change. Addresses that were in the part
-// before are given meanwhile. The first part that a store sees is given at once. Errors: as LmdbTxn; kIo for
-// a damaged record; KeepToSettled(): kBusy while no address of the part may be given. Threads: none; within
-// the caller's transaction.
+// the fabric's reuse delay has passed since the store has seen the change: railheadd and each ADD note the
+// parts in it. Addresses that were in the part before are given meanwhile. The first part that a store sees
+// is given at once. Errors: as LmdbTxn; kIo for a damaged record; KeepToSettled(): kBusy while no address of
+// the part may be given. Threads: none; within the caller's transaction.
 #pragma once
 
 #include <chrono>
@@ -23,6 +23,8 @@
 namespace railhead::ipam {
 
 struct AddressPool;
+struct RailPart;
+struct RangeSpec;
 
 // Both lists are sorted and disjoint.
 struct PartRecord {
@@ -37,8 +39,11 @@ struct PartRecord {
 PartRecord Advance(const std::optional<PartRecord>& before, const std::vector<IpRange>& ranges,
                    std::uint64_t store_ms, std::chrono::milliseconds reuse_delay);
 
-// Notes the pool's part. Whether that has changed the record.
-Result<bool> NotePart(LmdbTxn& txn, const AddressPool& pool, std::uint64_t store_ms);
+// Of the rail, where this node has the addresses of `spec`. kInvalid: there are none.
+Result<RailPart> RailPartOf(const std::string& rail, const RangeSpec& spec, std::chrono::seconds reuse_delay);
+
+// Whether the part has changed the record.
+Result<bool> NotePart(LmdbTxn& txn, const RailPart& part, std::uint64_t store_ms);
 
 // Takes the addresses out of the pool that may not be given yet.
 Result<void> KeepToSettled(const LmdbTxn& txn, AddressPool* pool, std::uint64_t store_ms);

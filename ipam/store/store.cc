@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <charconv>
 #include <cstdio>
 #include <ctime>
 #include <utility>
@@ -12,6 +13,7 @@
 #include "ipam/store/allocate.h"
 #include "ipam/store/ledger.h"
 #include "ipam/store/rail_part.h"
+#include "netns/base/bytes.h"
 #include "netns/base/files.h"
 #include "netns/base/node.h"
 #include "netns/base/state_folder.h"
@@ -50,6 +52,22 @@ Result<void> SyncPath(const Root& root) {
   return {};
 }
 
+// Pools begin at a random address: an earlier store of this node, as before its disk was replaced, may have
+// released the first ones a moment ago. All begin at the same position, so that rails stay aligned. Below a
+// root without the kernel's random numbers they begin with the first address.
+std::optional<std::uint64_t> RandomStart(const Root& root) {
+  constexpr std::size_t kDigits = 12;
+  const auto uuid = ReadAttribute(root.Path("/proc/sys/kernel/random/uuid"));
+  if (!uuid || !*uuid) return std::nullopt;
+  std::string digits = **uuid;
+  std::erase(digits, '-');
+  std::uint64_t start = 0;
+  const auto [end, error] =
+      std::from_chars(digits.data(), digits.data() + std::min(kDigits, digits.size()), start, 16);
+  if (error != std::errc()) return std::nullopt;
+  return start;
+}
+
 // A store with its header appears under its name in one step: a file without
 // one is never ours.
 Result<LmdbEnv> Create(const Root& root, const std::string& path, const ClockSource& clocks) {
@@ -60,6 +78,7 @@ Result<LmdbEnv> Create(const Root& root, const std::string& path, const ClockSou
     const LmdbEnv env = RH_TRY(LmdbEnv::Open(temporary, LmdbEnv::Mode::kCreate));
     LmdbTxn txn = RH_TRY(LmdbTxn::Begin(env, LmdbTxn::Mode::kWrite));
     RH_TRY(txn.Put(HeaderKey(), Encode(StoreHeader{now.boot_id, now.boottime_ms, 0})));
+    if (const auto start = RandomStart(root)) RH_TRY(txn.Put(StartKey(), bytes::Number(*start)));
     RH_TRY(txn.Commit());
   }
   if (::rename(temporary.c_str(), path.c_str()) != 0) return FailSys(errno, "renaming to " + path);
@@ -68,18 +87,25 @@ Result<LmdbEnv> Create(const Root& root, const std::string& path, const ClockSou
 }
 
 // In a transaction of its own: the time counts although the allocation may fail.
-Result<void> NoteParts(const LmdbEnv& env, const std::vector<AddressRequest>& requests,
-                       const ClockReading& now) {
+Result<void> NoteAll(const LmdbEnv& env, const std::vector<RailPart>& parts, const ClockReading& now) {
+  if (parts.empty()) return {};
   LmdbTxn txn = RH_TRY(LmdbTxn::Begin(env, LmdbTxn::Mode::kWrite));
   AddressLedger ledger = RH_TRY(AddressLedger::Open(txn, now));
   bool changed = false;
-  for (const AddressRequest& request : requests) {
-    for (const AddressPool& pool : request.pools)
-      changed = RH_TRY(NotePart(txn, pool, ledger.store_ms())) || changed;
-  }
+  for (const RailPart& part : parts) changed = RH_TRY(NotePart(txn, part, ledger.store_ms())) || changed;
   if (!changed) return {};
   RH_TRY(ledger.Stamp());
   return txn.Commit();
+}
+
+std::vector<RailPart> PartsOf(const std::vector<AddressRequest>& requests) {
+  std::vector<RailPart> parts;
+  for (const AddressRequest& request : requests) {
+    for (const AddressPool& pool : request.pools) {
+      if (pool.part) parts.push_back(*pool.part);
+    }
+  }
+  return parts;
 }
 
 // The requests, with the addresses that may be given now.
@@ -203,7 +229,7 @@ Result<bool> AddressStore::QuarantineWithin(const AddressPool& pool, const Addre
 Result<std::vector<AddressRecord>> AddressStore::Allocate(const std::vector<AddressRequest>& requests) {
   const ClockReading now = RH_TRY(clocks_());
   RH_TRY(ReleaseIfNewBoot(env_, now));
-  RH_TRY(NoteParts(env_, requests, now));
+  RH_TRY(NoteAll(env_, PartsOf(requests), now));
   LmdbTxn txn = RH_TRY(LmdbTxn::Begin(env_, LmdbTxn::Mode::kWrite));
   AddressLedger ledger = RH_TRY(AddressLedger::Open(txn, now));
   const auto settled = RH_TRY(OnlySettled(txn, requests, ledger.store_ms()));
@@ -220,6 +246,10 @@ Result<std::vector<AddressRecord>> AddressStore::Allocate(const std::vector<Addr
   RH_TRY(ledger.Stamp());
   RH_TRY(txn.Commit());
   return std::move(result->records);
+}
+
+Result<void> AddressStore::NoteParts(const std::vector<RailPart>& parts) {
+  return NoteAll(env_, parts, RH_TRY(clocks_()));
 }
 
 Result<AddressRecord> AddressStore::Allocate(const AddressOwner& owner, const AddressPool& pool) {

@@ -91,6 +91,9 @@ class AddressStore {
   // pools: kExhausted.
   Result<std::vector<AddressRecord>> Allocate(const std::vector<AddressRequest>& requests);
   Result<AddressRecord> Allocate(const AddressOwner& owner, const AddressPool& pool);
+  // Notes which part of each rail this node has now (ipam/store/rail_part.h). Allocate() notes those of its
+  // pools.
+  Result<void> NoteParts(const std::vector<RailPart>& parts);
   // Whether Allocate() would succeed; allocates and writes nothing.
   Result<void> TryAllocate(const std::vector<AddressRequest>& requests);
 
