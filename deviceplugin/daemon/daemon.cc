@@ -51,11 +51,12 @@ std::string AddressFabricOf(const resources::Plan& plan) {
 
 }  // namespace
 
-Result<std::unique_ptr<Daemon>> Daemon::Start(const Root& root, Kernel& kernel, const CommandLine& line,
-                                              const NodePlan& node, Interfaces interfaces, Log* log) {
+Result<std::unique_ptr<Daemon>> Daemon::Start(const Root& root, Kernel& kernel, ProbeWorkers& probes,
+                                              const CommandLine& line, const NodePlan& node,
+                                              Interfaces interfaces, Log* log) {
   // Below another root no driver can be asked.
   auto health = std::make_unique<health::HealthWatch>(
-      root, node.health, root.prefix().empty() ? health::MakeKernelDriverSource() : nullptr);
+      root, node.health, root.prefix().empty() ? health::MakeKernelDriverSource : nullptr, probes);
   const resources::BoundSlots bound = resources::ReadBoundSlots(root);
   const KubeService kubernetes = interfaces.kubernetes;
   // Starts with the last known health, so that kubelet does not see a device become healthy and then
@@ -87,7 +88,7 @@ Result<std::unique_ptr<Daemon>> Daemon::Start(const Root& root, Kernel& kernel, 
   };
   daemon->lldp_ = RH_TRY(StartLldpWatch(root, kernel, &daemon->features_, log));
   daemon->reach_ = RH_TRY(StartReachabilityWatch(
-      root, kernel, line.probe_keys, &daemon->rails_,
+      root, kernel, line.probe_keys, daemon->claimed_, &daemon->rails_,
       [daemon = daemon.get()] { daemon->node_status_.HealthChanged(); }, log));
   calls.plan_made = [daemon = daemon.get(), kubernetes](const resources::Plan& plan) {
     const std::string fabric = plan.of_fabric ? plan.config_path : "";
@@ -101,7 +102,7 @@ Result<std::unique_ptr<Daemon>> Daemon::Start(const Root& root, Kernel& kernel, 
   if (!claiming && node.plan.of_fabric) return Fail(claiming.error());
   if (!claiming) log->Warning("claiming the node's index failed", claiming.error());
   daemon->node_watcher_ =
-      RH_TRY(NodeWatcher::Start({root, line.source, line.resync_interval, &daemon->activity_}, kernel,
+      RH_TRY(NodeWatcher::Start({root, line.source, line.resync_interval, &daemon->activity_}, kernel, probes,
                                 node.plan, std::move(health), std::move(calls)));
   daemon->bind_server_ = RH_TRY(late_binding::BindServer::Start(
       root, [daemon = daemon.get()](const BindRequest& request) { return daemon->Bind(request); },
@@ -146,7 +147,7 @@ Daemon::Daemon(const Root& root, Kernel& kernel, const CommandLine& line,
       binder_(root, [this] { return pod_resources_.List(kAddWaits); }),
       features_(root, line.nfd_features, line.resync_interval, log),
       node_status_(root, log),
-      index_(root, log),
+      index_(root, &claimed_, log),
       follower_(std::move(interfaces.follower)),
       pages_(std::move(interfaces.pages)) {
   activity_.SetAdvertisement(advertisement);
@@ -182,13 +183,10 @@ void Daemon::RegistrarStep(std::chrono::seconds limit) {
 }
 
 Result<Bindings> Daemon::Bind(const BindRequest& request) {
-  ++binding_;
-  activity_.heartbeats.binder.Within(kLongestBinding);
+  const SharedHeartbeat::Request running(activity_.heartbeats.binder, kLongestBinding);
   const auto begin = std::chrono::steady_clock::now();
   auto answer = binder_.Bind(request);
   activity_.Bound(answer, std::chrono::steady_clock::now() - begin);
-  // The time limit of the latest request covers those that still run.
-  if (--binding_ == 0) activity_.heartbeats.binder.SetIdle();
   return answer;
 }
 
@@ -227,16 +225,18 @@ http::HttpResponse Daemon::AnswerHttp(const http::HttpRequest& request) {
   return response;
 }
 
+Result<void> Daemon::ServeKubelet() {
+  // Devices that are not restored yet should not be advertised, but kubelet does not wait for ever.
+  if (reconciling_ && !reconciling_->AwaitFirst(kFirstPass))
+    log_->Debug("serving before the first pass is done");
+  activity_.serving = true;
+  auto ran = stopping_ ? Result<void>() : registrar_.Run();
+  if (!ran) ::kill(::getpid(), SIGTERM);
+  return ran;
+}
+
 int Daemon::Run(const sigset_t& signals) {
-  Result<void> ran;
-  std::thread serving([&] {
-    // Devices that are not restored yet should not be advertised, but kubelet does not wait for ever.
-    if (reconciling_ && !reconciling_->AwaitFirst(kFirstPass))
-      log_->Debug("serving before the first pass is done");
-    activity_.serving = true;
-    if (!stopping_) ran = registrar_.Run();
-    if (!ran) ::kill(::getpid(), SIGTERM);
-  });
+  serving_ = std::async(std::launch::async, [this] { return ServeKubelet(); });
   int signal = AwaitSignal(signals);
   for (; signal == SIGHUP; signal = AwaitSignal(signals)) {
     log_->Info("discovery requested", {{"signal", "HUP"}});
@@ -246,10 +246,11 @@ int Daemon::Run(const sigset_t& signals) {
   }
   systemd_.Stopping();
   Stop();
-  serving.join();
-  if (!ran) {
-    log_->Failure("stopped", ran.error());
-    return kFailed;
+  if (serving_.wait_for(kLastAnswers) == std::future_status::ready) {
+    if (const auto served = serving_.get(); !served) {
+      log_->Failure("stopped", served.error());
+      return kFailed;
+    }
   }
   log_->Info("stopped", {{"signal", ::sigabbrev_np(signal)}});
   return kStopped;
@@ -271,12 +272,23 @@ int Daemon::AwaitSignal(const sigset_t& signals) {
   }
 }
 
-bool Daemon::Ended() {
-  return (!reconciling_ || reconciling_->AwaitEnd(kLastStep)) &&
-         (!watching_ || watching_->AwaitEnd(kLastStep)) && index_.AwaitEnd(kLastStep) &&
-         (!follower_ || follower_->AwaitEnd(kLastStep)) && (!lldp_ || lldp_->AwaitEnd(kLastStep)) &&
-         (!reach_ || reach_->AwaitEnd(kLastStep)) && node_status_.AwaitEnd(kLastStep) &&
-         pages_->AwaitEnd(kLastStep);
+std::vector<std::string> Daemon::StillRunning() {
+  std::vector<std::string> late;
+  const auto await = [&late](const char* part, bool ended) {
+    if (!ended) late.emplace_back(part);
+  };
+  await("kubelet's server", !serving_.valid());
+  await("node watcher", node_watcher_->AwaitEnd(kLastStep));
+  await("slots", bind_server_->AwaitEnd(kLastStep));
+  await("reconciler", !reconciling_ || reconciling_->AwaitEnd(kLastStep));
+  await("drift check", !watching_ || watching_->AwaitEnd(kLastStep));
+  await("node index", index_.AwaitEnd(kLastStep));
+  await("fabric's follower", !follower_ || follower_->AwaitEnd(kLastStep));
+  await("LLDP", lldp_->AwaitEnd(kLastStep));
+  await("reachability", reach_->AwaitEnd(kLastStep));
+  await("node status", node_status_.AwaitEnd(kLastStep));
+  await("pages", pages_->AwaitEnd(kLastStep));
+  return late;
 }
 
 void Daemon::Stop() {

@@ -12,12 +12,13 @@
 //   NodeStatusService  Reports the node's rails to the cluster, if fabric.json requests it.
 //   Pages              Serves metrics, probes and, on request, the NICs' counters.
 //
-// Ownership: borrows kernel and log. Threads: Start(), Run() and Ended() on one.
+// Ownership: borrows kernel, probes and log. Threads: Start(), Run() and Ended() on one.
 #pragma once
 
 #include <atomic>
 #include <chrono>
 #include <csignal>
+#include <future>
 #include <memory>
 #include <string>
 #include <vector>
@@ -50,6 +51,8 @@
 #include "deviceplugin/support/http/http_message.h"
 #include "deviceplugin/support/log/log.h"
 #include "deviceplugin/support/metrics/exposition.h"
+#include "deviceplugin/support/service/probe_workers.h"
+#include "deviceplugin/support/service/published.h"
 #include "deviceplugin/support/worker/worker.h"
 #include "netns/base/files.h"
 #include "netns/base/result.h"
@@ -68,20 +71,23 @@ class Daemon {
   };
 
   // Errors: kIo without free descriptors.
-  static Result<std::unique_ptr<Daemon>> Start(const Root& root, Kernel& kernel, const CommandLine& line,
-                                               const NodePlan& node, Interfaces interfaces, Log* log);
+  static Result<std::unique_ptr<Daemon>> Start(const Root& root, Kernel& kernel, ProbeWorkers& probes,
+                                               const CommandLine& line, const NodePlan& node,
+                                               Interfaces interfaces, Log* log);
 
   // Returns the exit status when one of `signals` comes, or when kubelet cannot be served. SIGHUP only
   // requests a discovery of configuration and hardware.
   int Run(const sigset_t& signals);
 
-  // Whether all threads have ended or will at once. Otherwise the process has to end
-  // without waiting for them: a reconcile pass can be interrupted anywhere.
-  bool Ended();
+  // The parts whose threads have not ended within their limits after Run(). If there are any, the process has
+  // to end without waiting for them: a driver may not answer, and a reconcile pass can be interrupted
+  // anywhere.
+  std::vector<std::string> StillRunning();
 
  private:
   static constexpr std::chrono::seconds kFirstPass{30};
   static constexpr std::chrono::seconds kLastStep{1};
+  static constexpr std::chrono::seconds kLastAnswers{5};  // to kubelet
   // Limits of calls to kubelet's pod-resources API, by the caller that waits.
   static constexpr std::chrono::milliseconds kAdmissionWaits{100};
   static constexpr std::chrono::milliseconds kAddWaits{1000};
@@ -93,6 +99,7 @@ class Daemon {
 
   Daemon(const Root& root, Kernel& kernel, const CommandLine& line,
          const kubelet::Advertisement& advertisement, Interfaces interfaces, Log* log);
+  Result<void> ServeKubelet();
   void StartPasses(std::chrono::seconds reconcile_interval);
   void RegistrarStep(std::chrono::seconds limit);
   Result<Bindings> Bind(const BindRequest& request);
@@ -119,18 +126,19 @@ class Daemon {
   std::unique_ptr<PassLoop> reconciling_;
   std::unique_ptr<PassLoop> watching_;
   late_binding::Binder binder_;
-  std::atomic<int> binding_{0};  // requests at a time
   std::unique_ptr<late_binding::BindServer> bind_server_;
   lldp::NodeFeatures features_;
   node_status::NodeStatusService node_status_;
   // Before the node watcher, which gives them the plan.
   std::unique_ptr<lldp::LldpWatch> lldp_;
+  Published<NodeIndices> claimed_;  // by all nodes of the cluster
   reachability::RailVerdicts rails_;
   std::unique_ptr<reachability::ReachabilityWatch> reach_;
   node_index::IndexClaiming index_;
   std::unique_ptr<NodeWatcher> node_watcher_;
   std::unique_ptr<fabric_follow::Follower> follower_;
-  std::unique_ptr<Pages> pages_;  // last: they show all the others
+  std::unique_ptr<Pages> pages_;       // last: they show all the others
+  std::future<Result<void>> serving_;  // the thread that serves kubelet
 };
 
 // The page at /metrics: all metrics of railheadd, as docs/reference/metrics.md lists them. Labels are

@@ -251,7 +251,7 @@ void AppendHealth(Exposition* page, const MetricsSources& sources) {
 
 void AppendThreads(Exposition* page, const Heartbeats& beats) {
   page->Begin(Type::kGauge, "railhead_thread_alive", "1 while this thread of railheadd makes progress");
-  const auto thread = [&](const char* name, const Heartbeat& beat) {
+  const auto thread = [&](const char* name, const auto& beat) {
     page->Sample({{"thread", name}}, std::uint64_t{beat.IsLate() ? 0U : 1U});
   };
   thread("node_watcher", beats.node_watcher);

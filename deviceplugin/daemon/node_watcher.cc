@@ -27,6 +27,7 @@ constexpr std::chrono::milliseconds kLongestSettling{500};
 constexpr std::chrono::seconds kLongestDiscovery{120};
 // Between discoveries while the kernel sends no events: one of a large node costs some 60 ms.
 constexpr std::chrono::seconds kResyncWithoutUevents{10};
+constexpr std::chrono::seconds kNextTry{10};
 
 std::map<std::string, std::set<std::string>> DevicesOf(const resources::Plan& plan) {
   std::map<std::string, std::set<std::string>> devices;
@@ -117,7 +118,7 @@ kubelet::Advertisement AdvertisementOf(const Root& root, const resources::Plan& 
   return advertisement;
 }
 
-Result<std::unique_ptr<NodeWatcher>> NodeWatcher::Start(Options options, Kernel& kernel,
+Result<std::unique_ptr<NodeWatcher>> NodeWatcher::Start(Options options, Kernel& kernel, ProbeWorkers& probes,
                                                         resources::Plan first,
                                                         std::unique_ptr<health::HealthWatch> health,
                                                         Calls calls) {
@@ -126,23 +127,28 @@ Result<std::unique_ptr<NodeWatcher>> NodeWatcher::Start(Options options, Kernel&
   RH_TRY(MakeStateFolder(options.root, paths::Locks(options.root)));
   // Bindings may be requested as soon as kubelet has the first advertisement.
   calls.view_changed(ViewOf(options.root, first, health.get(), {}, topology::UuidsOfDriver(options.root)));
-  return std::unique_ptr<NodeWatcher>(new NodeWatcher(
-      std::move(options), kernel, std::move(first), std::move(health), std::move(calls), std::move(events)));
+  return std::unique_ptr<NodeWatcher>(new NodeWatcher(std::move(options), kernel, probes, std::move(first),
+                                                      std::move(health), std::move(calls),
+                                                      std::move(events)));
 }
 
-NodeWatcher::NodeWatcher(Options options, Kernel& kernel, resources::Plan first,
+NodeWatcher::NodeWatcher(Options options, Kernel& kernel, ProbeWorkers& probes, resources::Plan first,
                          std::unique_ptr<health::HealthWatch> health, Calls calls, NodeEvents events)
     : options_(std::move(options)),
       kernel_(kernel),
+      probes_(probes),
       plan_(std::move(first)),
       functions_(WatchedFunctions(plan_, health ? health->All() : std::vector<health::DeviceHealth>{})),
       health_(std::move(health)),
       uuids_(topology::UuidsOfDriver(options_.root)),
       calls_(std::move(calls)),
-      ddp_(resources::DdpOfKernel(options_.root)),
+      ddp_(resources::DdpOfKernel(options_.root, probes)),
       resets_(options_.root),
       events_(std::move(events)),
-      thread_([this] { Loop(); }) {}
+      thread_([this] {
+        Loop();
+        ended_.set_value();
+      }) {}
 
 NodeWatcher::~NodeWatcher() {
   Stop();
@@ -245,7 +251,7 @@ void NodeWatcher::DiscoverNode() {
   resets_.Refresh();
   std::set<std::string> in_reset = resets_.brief();
   auto now = PlanNode(options_.root, kernel_, options_.source,
-                      [this](const std::string& pf) { return ddp_.Query(pf); });
+                      [this](const std::string& pf) { return ddp_.Query(pf); }, {&probes_, plan_.inventory});
   resets_.Refresh();
   in_reset.insert(resets_.brief().begin(), resets_.brief().end());
   if (now && IsTransient(now->plan, in_reset)) {
@@ -285,11 +291,24 @@ void NodeWatcher::SetPlan(Result<NodePlan> now) {
   if (calls_.plan_made) calls_.plan_made(plan_);
   if (health_ && health_->rules() != now->health) health_->SetRules(std::move(now->health));
   ddp_.KeepOnly(*plan_.inventory);
+  KeepProbes();
   ReportWarnings();
   RecordPfs();
   Restore();
   changed_ = true;
   if (recovered || !change.resources.empty()) calls_.plan_changed(change);
+}
+
+// A PF that has been left out, since it did not answer, is asked again soon.
+void NodeWatcher::KeepProbes() {
+  std::set<std::string> pfs;
+  for (const inventory::NicFunction& function : plan_.inventory->All()) pfs.insert(function.pf.ToString());
+  for (const auto& [address, error] : plan_.inventory->unreadable) {
+    if (error.code != ErrorCode::kTimeout) continue;
+    pfs.insert(address.ToString());
+    next_discovery_ = std::min(next_discovery_, Clock::now() + kNextTry);
+  }
+  probes_.KeepOnly(pfs);
 }
 
 void NodeWatcher::ReportWarnings() {

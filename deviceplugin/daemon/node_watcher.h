@@ -7,13 +7,14 @@
 // changes nothing: the last valid one stays in use, and the report says why. Health is checked in between, by
 // the clock of health/watch.h.
 //
-// Ownership: borrows the kernel. Threads: a thread of its own, which calls all of Calls;
+// Ownership: borrows the kernel and the probes. Threads: a thread of its own, which calls all of Calls;
 // Discover() and Stop() from any.
 #pragma once
 
 #include <atomic>
 #include <chrono>
 #include <functional>
+#include <future>
 #include <map>
 #include <memory>
 #include <optional>
@@ -30,6 +31,7 @@
 #include "deviceplugin/services/health/watch.h"
 #include "deviceplugin/services/kubelet/advertisement.h"
 #include "deviceplugin/services/late_binding/binder.h"
+#include "deviceplugin/support/service/probe_workers.h"
 #include "deviceplugin/support/worker/worker.h"
 #include "netns/base/files.h"
 #include "netns/base/result.h"
@@ -89,7 +91,8 @@ class NodeWatcher {
   };
 
   // kIo when it has no descriptors to wait on. `health` may be nullptr: all is healthy.
-  static Result<std::unique_ptr<NodeWatcher>> Start(Options options, Kernel& kernel, resources::Plan first,
+  static Result<std::unique_ptr<NodeWatcher>> Start(Options options, Kernel& kernel, ProbeWorkers& probes,
+                                                    resources::Plan first,
                                                     std::unique_ptr<health::HealthWatch> health, Calls calls);
   NodeWatcher(const NodeWatcher&) = delete;
   NodeWatcher& operator=(const NodeWatcher&) = delete;
@@ -98,6 +101,8 @@ class NodeWatcher {
   // Requests a discovery soon; does not wait for it.
   void Discover() { events_.Wake(); }
   void Stop();
+  // Whether the thread has ended.
+  bool AwaitEnd(std::chrono::milliseconds limit) { return end_.wait_for(limit) == std::future_status::ready; }
   // The health of all devices that may be advertised, as of the last check; from any thread.
   [[nodiscard]] std::vector<health::DeviceHealth> Health() const {
     return health_ ? health_->All() : std::vector<health::DeviceHealth>{};
@@ -106,7 +111,7 @@ class NodeWatcher {
  private:
   using Clock = NodeEvents::Clock;
 
-  NodeWatcher(Options options, Kernel& kernel, resources::Plan first,
+  NodeWatcher(Options options, Kernel& kernel, ProbeWorkers& probes, resources::Plan first,
               std::unique_ptr<health::HealthWatch> health, Calls calls, NodeEvents events);
   void Loop();
   void Settle();
@@ -116,6 +121,7 @@ class NodeWatcher {
   // Whether the plan shows a device in the middle of a reset.
   [[nodiscard]] bool IsTransient(const resources::Plan& now, const std::set<std::string>& in_reset) const;
   void SetPlan(Result<NodePlan> now);
+  void KeepProbes();
   void ReportWarnings();
   void RecordPfs();
   void Restore();
@@ -126,6 +132,7 @@ class NodeWatcher {
 
   const Options options_;
   Kernel& kernel_;
+  ProbeWorkers& probes_;
   resources::Plan plan_;
   std::vector<inventory::NicFunction> functions_;  // of plan_: WatchedFunctions()
   const std::unique_ptr<health::HealthWatch> health_;
@@ -146,6 +153,8 @@ class NodeWatcher {
   Clock::time_point next_tick_;
   NodeEvents events_;
   std::atomic<bool> stopping_{false};
+  std::promise<void> ended_;
+  const std::future<void> end_ = ended_.get_future();
   std::thread thread_;  // last: it uses all of the others
 };
 

@@ -79,7 +79,9 @@ void WarnOfHiddenNamespaces(const Root& root, Log* log) {
 
 int RunDaemon(const Root& root, Kernel& kernel, const CommandLine& line, Daemon::Interfaces interfaces,
               const sigset_t& signals, Log* log) {
-  const auto node = PlanNode(root, kernel, line.source);
+  ProbeWorkers probes;
+  const auto node =
+      PlanNode(root, kernel, line.source, resources::DdpOfKernel(root, probes), {&probes, nullptr});
   if (!node) {
     log->Failure("cannot start", node.error());
     return kBadConfig;
@@ -91,13 +93,17 @@ int RunDaemon(const Root& root, Kernel& kernel, const CommandLine& line, Daemon:
   // kubelet does not call Allocate again after a reboot, which empties the directory of device files.
   if (const auto restored = RestoreAllocated(root, node->plan.pools); !restored)
     log->Warning("restoring an allocation failed", restored.error());
-  auto daemon = Daemon::Start(root, kernel, line, *node, std::move(interfaces), log);
+  auto daemon = Daemon::Start(root, kernel, probes, line, *node, std::move(interfaces), log);
   if (!daemon) {
     log->Failure("cannot start", daemon.error());
     return kFailed;
   }
   const int status = (*daemon)->Run(signals);
-  if (!(*daemon)->Ended()) std::_Exit(status);
+  if (const auto late = (*daemon)->StillRunning(); !late.empty()) {
+    log->Warning("ended without these, which do not stop",
+                 Error{ErrorCode::kTimeout, Join(late, ", "), {}, 0});
+    std::_Exit(status);
+  }
   return status;
 }
 
@@ -231,10 +237,10 @@ int RunRailheadd(int argc, char** argv) {
 
 namespace {
 
-Result<inventory::HostNetwork> AskHostNetwork(Kernel& kernel) {
+Result<inventory::HostNetwork> AskHostNetwork(const Root& root, Kernel& kernel) {
   const NetNs host = RH_TRY(kernel.HostNetns());
   const auto route = RH_TRY(kernel.OpenRoute(host));
-  return inventory::ReadHostNetwork(*route);
+  return inventory::ReadHostNetwork(root, *route);
 }
 
 Result<bool> IsExclusive(Kernel& kernel) {
@@ -272,10 +278,10 @@ Result<void> CheckNodeStatusSettings(const Root& root, const std::string& path) 
 }  // namespace
 
 Result<NodePlan> PlanNode(const Root& root, Kernel& kernel, const resources::ConfigSource& source,
-                          const resources::DdpLookup& ddp) {
+                          const resources::DdpLookup& ddp, const inventory::PfReads& reads) {
   const inventory::HostNetwork host =
-      RH_TRY_WRAP(AskHostNetwork(kernel), "reading which NICs the host itself needs");
-  resources::Plan plan = RH_TRY(MakePlan(root, source, host, ddp));
+      RH_TRY_WRAP(AskHostNetwork(root, kernel), "reading which NICs the host itself needs");
+  resources::Plan plan = RH_TRY(MakePlan(root, source, host, ddp, reads));
   RH_TRY(JudgeNodesInExclusiveMode(kernel, &plan));
   health::HealthRules health = RH_TRY(health::ParseHealthRules(plan.health, plan.config_path));
   // Other parts apply these, some at start only; but report a mistake now.

@@ -40,7 +40,7 @@ struct NodePlan {
 // as their users know it: that is a warning. Other errors mean that the host's network could not be read:
 // otherwise a NIC that the host needs could be allocated to a pod.
 Result<NodePlan> PlanNode(const Root& root, Kernel& kernel, const resources::ConfigSource& source,
-                          const resources::DdpLookup& ddp);
+                          const resources::DdpLookup& ddp, const inventory::PfReads& reads = {});
 // With drivers as they answer now.
 inline Result<NodePlan> PlanNode(const Root& root, Kernel& kernel, const resources::ConfigSource& source) {
   return PlanNode(root, kernel, source, resources::DdpOfKernel(root));

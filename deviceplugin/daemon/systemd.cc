@@ -41,10 +41,12 @@ bool SystemdStatus::ServesAll(const ResourceActivities& resources) const {
 void SystemdStatus::Tick() {
   if (!notify_.IsConnected()) return;
   const ResourceActivities resources = resources_();
+  // Before the status, so that READY=1 does not come with one of the time before it.
+  const bool serves_all = ServesAll(resources);
   std::string status = StatusLine(ReadinessOf(activity_, resources));
   if (!activity_.node.config_ok) status += "; the configuration is invalid, the last valid one stays in use";
   const bool changed = std::exchange(status_, status) != status;
-  if (!ready_ && ServesAll(resources)) {
+  if (!ready_ && serves_all) {
     ready_ = true;
     notify_.Ready(status);
   } else if (reloaded_at_ && activity_.node.discoveries_done.value() >= *reloaded_at_) {

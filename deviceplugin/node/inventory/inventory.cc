@@ -1,22 +1,23 @@
 #include "deviceplugin/node/inventory/inventory.h"
 
-#include <sys/socket.h>
-
 #include <algorithm>
 #include <cstdint>
 #include <optional>
+#include <set>
 #include <utility>
 
 #include "cni/state/journal.h"
 #include "deviceplugin/node/inventory/subfunctions.h"
 #include "netns/base/files.h"
+#include "netns/base/node.h"
 #include "netns/base/state_folder.h"
 #include "netns/base/text.h"
 #include "netns/json/record_io.h"
 #include "netns/kernel.h"
-#include "netns/nl/vf_messages.h"
+#include "netns/nl/host_use.h"
 #include "netns/sys/device_nodes.h"
 #include "netns/sys/netdev_sysfs.h"
+#include "netns/sys/network_managers.h"
 #include "netns/sys/pci.h"
 #include "netns/sys/rdma_sysfs.h"
 
@@ -42,8 +43,6 @@ NicFunction Describe(const PciDevice& device) {
   function.is_vf = device.is_vf;
   function.vf_index = device.vf_index.value_or(-1);
   function.pf = device.physfn.value_or(device.address);
-  function.vf_count = device.sriov_numvfs;
-  function.numvfs = device.sriov_numvfs;
   return function;
 }
 
@@ -67,6 +66,7 @@ Result<std::optional<NicFunction>> ReadAccelerator(const Root& root, const PciAd
   if (!device || device->class_code >> 16 != kProcessingAccelerators) return std::nullopt;
   NicFunction function = Describe(*device);
   function.kind = FunctionKind::kAccelerator;
+  function.numvfs = function.vf_count = RH_TRY(NumVfsOf(root, address));
   function.acpi_index = RH_TRY(AcpiIndexOf(root, id));
   return function;
 }
@@ -113,87 +113,121 @@ std::string NameInJournal(const Root& root, const std::string& id) {
   return {};
 }
 
-// For a PF that is in a pod itself: the name that it gets when it is restored, and its kind.
-Result<void> NamePf(const Root& root, PfMemory* memory, NicFunction* pf) {
+// A PF with its VFs, as their attributes show them: what they have from elsewhere is missing.
+struct PfReading {
+  NicFunction pf;
+  std::string name;  // "": its network device is not here
+  std::vector<NicFunction> vfs;
+  std::map<PciAddress, Error> unreadable;
+};
+
+Result<PfReading> ReadPf(const Root& root, const HostCarriers& carriers, const PciDevice& device) {
+  PfReading reading;
+  reading.pf = RH_TRY(Describe(root, carriers, device));
+  reading.pf.numvfs = RH_TRY(NumVfsOf(root, device.address));
   // It may be on the host already, under a name that the pod gave it.
-  pf->pf_name = NameInJournal(root, pf->id);
-  auto name = pf->pf_name.empty() ? RH_TRY(UplinkNetdev(root, pf->address)) : std::nullopt;
-  if (name) {
-    pf->pf_name = *std::move(name);
-  } else {
-    memory->Recall(pf);
-  }
-  return {};
-}
-
-Result<NicFunction> DescribePf(const Root& root, const HostCarriers& carriers, const PciDevice& device,
-                               PfMemory* memory) {
-  NicFunction pf = RH_TRY(Describe(root, carriers, device));
-  RH_TRY(NamePf(root, memory, &pf));
-  return pf;
-}
-
-// A PF that cannot be read counts nevertheless, as in ListRailPfs(). Otherwise positions in fabric.json would
-// mean other PFs. If even that cannot be decided, nothing is known about the node's rails.
-Result<void> AddPf(const Root& root, const HostCarriers& carriers, const PciDevice& device, PfMemory* memory,
-                   Inventory* inventory) {
-  const std::string id = device.address.ToString();
-  auto described = DescribePf(root, carriers, device, memory);
-  const bool is_rdma = described ? described->is_rdma : !RH_TRY(RdmaDevicesOf(root, device.address)).empty();
-  if (device.sriov_totalvfs > 0 || is_rdma) inventory->rail_pfs.push_back(id);
-  if (!described) {
-    inventory->unreadable.emplace(device.address, std::move(described.error()));
-    return {};
-  }
-  NicFunction& pf = *described;
-  const auto vfs = RH_TRY(ReadVfs(root, device.address, &inventory->unreadable));
-  pf.vf_count = static_cast<int>(vfs.size());
-  inventory->functions.push_back(pf);
+  reading.name = NameInJournal(root, reading.pf.id);
+  if (reading.name.empty()) reading.name = RH_TRY(UplinkNetdev(root, device.address)).value_or("");
+  const auto vfs = RH_TRY(ReadVfs(root, device.address, &reading.unreadable));
+  reading.pf.vf_count = static_cast<int>(vfs.size());
   for (const PciDevice& vf_device : vfs) {
     auto vf = Describe(root, carriers, vf_device);
-    if (!vf) {
-      inventory->unreadable.emplace(vf_device.address, std::move(vf.error()));
-      continue;
+    if (vf) {
+      reading.vfs.push_back(*std::move(vf));
+    } else {
+      reading.unreadable.emplace(vf_device.address, std::move(vf.error()));
     }
-    vf->pf_name = pf.pf_name;
-    // The devices of a VF in a pod are not visible here; its PF is of the same kind.
-    if (vf->link_type.empty()) {
-      vf->link_type = pf.link_type;
-      const bool kernel_driver = !vf->driver.empty() && UserSpaceOf(vf->driver) == UserSpace::kNone;
-      vf->is_rdma = vf->is_rdma || (pf.is_rdma && kernel_driver);
-    }
-    inventory->functions.push_back(*std::move(vf));
   }
-  return {};
+  return reading;
 }
+
+// Adds the PFs to an inventory, each with its VFs.
+class PfDiscovery {
+ public:
+  PfDiscovery(const Root& root, HostCarriers carriers, const PfReads& reads, Inventory* inventory)
+      : root_(root),
+        carriers_(std::make_shared<const HostCarriers>(std::move(carriers))),
+        reads_(reads),
+        memory_(root),
+        inventory_(inventory) {}
+
+  // A PF that cannot be read counts nevertheless, as in ListRailPfs(). Otherwise positions in fabric.json
+  // would mean other PFs. If even that cannot be decided, nothing is known about the node's rails.
+  Result<void> Add(const PciDevice& device) {
+    auto reading = Read(device);
+    const bool answers = reading || reading.error().code != ErrorCode::kTimeout;
+    if (!answers && AddAsBefore(device.address)) return {};
+    if (reading) Complete(&*reading);
+    const bool is_rdma =
+        reading ? reading->pf.is_rdma : !RH_TRY(RdmaDevicesOf(root_, device.address)).empty();
+    if (device.sriov_totalvfs > 0 || is_rdma) inventory_->rail_pfs.push_back(device.address.ToString());
+    if (!reading) {
+      inventory_->unreadable.emplace(device.address, std::move(reading.error()));
+      return {};
+    }
+    inventory_->functions.push_back(std::move(reading->pf));
+    std::ranges::move(reading->vfs, std::back_inserter(inventory_->functions));
+    inventory_->unreadable.merge(reading->unreadable);
+    return {};
+  }
+
+ private:
+  [[nodiscard]] Result<PfReading> Read(const PciDevice& device) const {
+    if (reads_.workers == nullptr) return ReadPf(root_, *carriers_, device);
+    return RH_TRY(reads_.workers->Ask(
+        device.address.ToString(),
+        [root = root_, carriers = carriers_, device] { return ReadPf(root, *carriers, device); }));
+  }
+
+  // Health tells that it does not answer. False: there is nothing to keep.
+  bool AddAsBefore(const PciAddress& address) {
+    if (reads_.before == nullptr || reads_.before->Find(address.ToString()) == nullptr) return false;
+    const std::string id = address.ToString();
+    if (Contains(reads_.before->rail_pfs, id)) inventory_->rail_pfs.push_back(id);
+    for (const NicFunction& function : reads_.before->functions) {
+      if (function.pf == address) inventory_->functions.push_back(function);
+    }
+    return true;
+  }
+
+  // A PF that is in a pod itself has the name that it gets when it is restored, and its kind.
+  void Complete(PfReading* reading) {
+    NicFunction& pf = reading->pf;
+    pf.pf_name = reading->name;
+    if (pf.pf_name.empty()) memory_.Recall(&pf);
+    for (NicFunction& vf : reading->vfs) {
+      vf.pf_name = pf.pf_name;
+      // The devices of a VF in a pod are not visible here; its PF is of the same kind.
+      if (!vf.link_type.empty()) continue;
+      vf.link_type = pf.link_type;
+      const bool kernel_driver = !vf.driver.empty() && UserSpaceOf(vf.driver) == UserSpace::kNone;
+      vf.is_rdma = vf.is_rdma || (pf.is_rdma && kernel_driver);
+    }
+  }
+
+  const Root root_;
+  const std::shared_ptr<const HostCarriers> carriers_;
+  const PfReads& reads_;
+  PfMemory memory_;
+  Inventory* inventory_;
+};
 
 }  // namespace
 
-Result<HostNetwork> ReadHostNetwork(RouteApi& route_api) {
+Result<HostNetwork> ReadHostNetwork(const Root& root, RouteApi& route_api) {
+  const auto links = RH_TRY_WRAP(route_api.ListLinks(), "reading the host's network devices");
+  const auto node_address = RH_TRY(NodeAddress(root));
+  const auto uses = RH_TRY(FindHostUses(route_api, links, node_address));
   HostNetwork host;
-  std::set<int> routed;
-  std::set<std::string> ruled;
-  for (const int family : {AF_INET, AF_INET6}) {
-    for (const Route& route : RH_TRY_WRAP(route_api.ListRoutes(family, 0), "reading the host's routes")) {
-      if (!IsOfHost(route)) continue;
-      routed.insert(route.link);
-      routed.insert(route.multipath.begin(), route.multipath.end());
-    }
-    for (const Rule& rule : RH_TRY_WRAP(route_api.ListRules(family), "reading the host's rules")) {
-      ruled.insert(rule.iif);
-      ruled.insert(rule.oif);
-    }
-  }
-  for (const Link& link : RH_TRY_WRAP(route_api.ListLinks(), "reading the host's network devices")) {
-    bool needed = routed.contains(link.index) || ruled.contains(link.name);
-    if (!needed) {
-      const auto addresses = route_api.ListAddresses(link.index);
-      if (!addresses && addresses.error().code == ErrorCode::kNotFound) continue;  // a pod's, gone since
-      for (const IpPrefix& prefix : RH_TRY(addresses)) {
-        needed = needed || (IsOfHost(prefix) && !prefix.address.IsLoopback());
-      }
-    }
-    if (needed) host.netdevs.insert(link.name);
+  for (const Link& link : links) {
+    const auto use = uses.find(link.index);
+    if (use == uses.end()) continue;
+    // A pod's end of the cluster network: nothing of the inventory.
+    if (use->second.kind == HostUse::Kind::kPort && link.parent_device.empty()) continue;
+    std::string& why = host.netdevs[link.name];
+    why = use->second.text;
+    if (const auto managers = ManagersOf(root, link.index); !managers.empty())
+      why += ", managed by " + Join(managers, " and ");
   }
   return host;
 }
@@ -206,14 +240,14 @@ const NicFunction* Inventory::Find(const std::string& id) const {
   return nullptr;
 }
 
-Result<std::shared_ptr<const Inventory>> Discover(const Root& root, const HostNetwork& host) {
+Result<std::shared_ptr<const Inventory>> Discover(const Root& root, const HostNetwork& host,
+                                                  const PfReads& reads) {
   auto inventory = std::make_shared<Inventory>();
-  PfMemory memory(root);
   const HostCarriers carriers =
       RH_TRY_WRAP(FindHostCarriers(root, host), "looking for what the host's network stands on");
-  for (const PciDevice& device : RH_TRY_WRAP(ListNetworkPfs(root), "looking for network functions")) {
-    RH_TRY(AddPf(root, carriers, device, &memory, inventory.get()));
-  }
+  PfDiscovery pfs(root, carriers, reads, inventory.get());
+  for (const PciDevice& device : RH_TRY_WRAP(ListNetworkPfs(root), "looking for network functions"))
+    RH_TRY(pfs.Add(device));
   RH_TRY(AddAccelerators(root, inventory.get()));
   inventory->auxiliaries =
       RH_TRY_WRAP(ListSubfunctions(root, carriers, inventory->functions), "looking for subfunctions");
@@ -257,9 +291,13 @@ Result<std::optional<std::uint16_t>> DefaultPkey(const Root& root, const std::st
 
 Result<HostCarriers> FindHostCarriers(const Root& root, const HostNetwork& host) {
   HostCarriers carriers;
-  for (const std::string& netdev : host.netdevs) carriers.emplace(netdev, netdev);
-  for (const std::string& netdev : host.netdevs) {
-    for (const std::string& lower : RH_TRY(LowerDevicesOf(root, netdev))) carriers.emplace(lower, netdev);
+  const auto use_of = [](const auto& netdev) {
+    return std::string(netdev.second).append(" (").append(netdev.first).append(")");
+  };
+  for (const auto& netdev : host.netdevs) carriers.emplace(netdev.first, use_of(netdev));
+  for (const auto& netdev : host.netdevs) {
+    for (const std::string& lower : RH_TRY(LowerDevicesOf(root, netdev.first)))
+      carriers.emplace(lower, use_of(netdev));
   }
   return carriers;
 }
@@ -272,8 +310,7 @@ Result<void> ReadNetdevFacts(const Root& root, const HostCarriers& host,
   for (const std::string& netdev : netdevs) {
     const auto carries = host.find(netdev);
     if (carries == host.end()) continue;
-    function->used_by_host = true;
-    function->used_by_host_through = carries->second;
+    function->host_use = carries->second;
     break;
   }
   return {};

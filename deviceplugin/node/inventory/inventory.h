@@ -10,10 +10,10 @@
 #include <map>
 #include <memory>
 #include <optional>
-#include <set>
 #include <string>
 #include <vector>
 
+#include "deviceplugin/support/service/probe_workers.h"
 #include "netns/base/addresses.h"
 #include "netns/base/files.h"
 #include "netns/base/result.h"
@@ -26,14 +26,14 @@ class RouteApi;
 
 namespace railhead::inventory {
 
-// The network devices that the node itself uses, by addresses, routes or rules (netns/nl/vf_messages.h). ADD
-// refuses to move them, since the kernel drops these with the move.
+// The network devices that the node itself uses (netns/nl/host_use.h). ADD refuses to move them, since the
+// kernel drops addresses, rules and routes with the move.
 struct HostNetwork {
-  std::set<std::string> netdevs;
+  std::map<std::string, std::string> netdevs;  // why: "carries the host's default route"
 };
 
-// Asks the kernel.
-Result<HostNetwork> ReadHostNetwork(RouteApi& route_api);
+// Asks the kernel, and the host's network managers by their files.
+Result<HostNetwork> ReadHostNetwork(const Root& root, RouteApi& route_api);
 
 enum class FunctionKind : std::uint8_t {
   kNetwork,      // PCI class 02
@@ -72,9 +72,9 @@ struct NicFunction {
   std::string ddp_profile;                  // package that the PF runs; only if a selector needs it
   // Has more than one interface of its own (OwnNetdevsOf), which ADD refuses: never advertised.
   bool several_ports = false;
-  // Carries the host's own network: never advertised.
-  bool used_by_host = false;
-  std::string used_by_host_through;  // the network device that shows it: "eth0", "bond0"
+  // Why the host itself needs it, with the network device that shows it: "carries the host's default route
+  // (bond0)". Such a function is never advertised. "": the host does not.
+  std::string host_use;
 
   bool operator==(const NicFunction&) const = default;
 
@@ -113,19 +113,26 @@ struct Inventory {
   }
 };
 
-Result<std::shared_ptr<const Inventory>> Discover(const Root& root, const HostNetwork& host);
+// How a discovery reads what firmware answers.
+struct PfReads {
+  ProbeWorkers* workers = nullptr;          // borrowed; nullptr: reads take as long as they take
+  std::shared_ptr<const Inventory> before;  // a PF that does not answer stays as it was here; may be nullptr
+};
+
+Result<std::shared_ptr<const Inventory>> Discover(const Root& root, const HostNetwork& host,
+                                                  const PfReads& reads = {});
 
 // The parts of a NicFunction that come from its network and RDMA devices: the same for PCI functions and for
 // auxiliary devices. For inventory.cc and subfunctions.cc.
 //
 // Threads: thread-safe. Errors: kIo, and kConflict for values that the kernel never writes.
 
-// Network devices that the host's own network uses, each with the device that shows it: itself, or a device
-// stacked on it.
+// Network devices that the host's own network uses, each with NicFunction::host_use. The device that shows it
+// is itself, or one stacked on it.
 using HostCarriers = std::map<std::string, std::string>;
 Result<HostCarriers> FindHostCarriers(const Root& root, const HostNetwork& host);
 
-// Sets link_type, used_by_host and used_by_host_through from the function's network devices.
+// Sets link_type and host_use from the function's network devices.
 Result<void> ReadNetdevFacts(const Root& root, const HostCarriers& host,
                              const std::vector<std::string>& netdevs, NicFunction* function);
 

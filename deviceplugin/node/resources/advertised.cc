@@ -45,27 +45,30 @@ Result<void> UseFabric(const Fabric& fabric, const std::string& path, Plan* plan
   return {};
 }
 
-}  // namespace
+// What resources lack, once for each PF. A config.json often selects by vendor: the node's own PF is among
+// these, and no loss.
+void WarnOfExcluded(Plan* plan) {
+  std::map<PciAddress, std::vector<ExcludedDevice>> of_pf;
+  for (ExcludedDevice& excluded : NotAdvertised(*plan)) {
+    const inventory::NicFunction& function = *excluded.function;
+    if (excluded.selected && (plan->of_fabric || function.is_vf))
+      of_pf[function.pf].push_back(std::move(excluded));
+  }
+  for (const auto& [pf, devices] : of_pf) {
+    std::string text =
+        devices.front().function->id + " is not offered to kubelet: it " + devices.front().because;
+    if (devices.size() > 1)
+      text += "; " + std::to_string(devices.size() - 1) + " more of PF " + pf.ToString() + " are not, either";
+    plan->warnings.push_back({ErrorCode::kInvalid, std::move(text), "railctl devices shows all of them", 0});
+  }
+}
 
-Result<Plan> MakePlan(const Root& root, const ConfigSource& source, const inventory::HostNetwork& host,
-                      const DdpLookup& ddp) {
-  Plan plan;
-  plan.inventory = RH_TRY(Discover(root, host));
-  for (const auto& [address, error] : plan.inventory->unreadable)
-    plan.warnings.push_back(Wrap(error, "function " + address.ToString() + " is left out"));
-  if (source.sriovdp) {
-    RH_TRY(UseSriovdp(root, source, *source.sriovdp, ddp, &plan));
-    return plan;
-  }
+Result<void> UseConfig(const Root& root, const ConfigSource& source, const DdpLookup& ddp, Plan* plan) {
+  if (source.sriovdp) return UseSriovdp(root, source, *source.sriovdp, ddp, plan);
   const std::string path = source.fabric.value_or(kFabricPath);
-  if (const auto fabric = RH_TRY(ReadFabric(root, path)); fabric) {
-    RH_TRY(UseFabric(*fabric, path, &plan));
-    return plan;
-  }
-  if (!source.fabric && Exists(root.Path(kSriovdpConfigPath))) {
-    RH_TRY(UseSriovdp(root, source, kSriovdpConfigPath, ddp, &plan));
-    return plan;
-  }
+  if (const auto fabric = RH_TRY(ReadFabric(root, path)); fabric) return UseFabric(*fabric, path, plan);
+  if (!source.fabric && Exists(root.Path(kSriovdpConfigPath)))
+    return UseSriovdp(root, source, kSriovdpConfigPath, ddp, plan);
   return Fail(
       ErrorCode::kNotFound, "reading the configuration " + path + ": no such file",
       "railctl fabric suggest proposes one, and railctl install config --from DIRECTORY puts it there "
@@ -73,12 +76,27 @@ Result<Plan> MakePlan(const Root& root, const ConfigSource& source, const invent
       "of sriov-network-device-plugin");
 }
 
+}  // namespace
+
+Result<Plan> MakePlan(const Root& root, const ConfigSource& source, const inventory::HostNetwork& host,
+                      const DdpLookup& ddp, const inventory::PfReads& reads) {
+  Plan plan;
+  plan.inventory = RH_TRY(Discover(root, host, reads));
+  for (const auto& [address, error] : plan.inventory->unreadable)
+    plan.warnings.push_back(Wrap(error, "function " + address.ToString() + " is left out"));
+  RH_TRY(UseConfig(root, source, ddp, &plan));
+  WarnOfExcluded(&plan);
+  return plan;
+}
+
 std::vector<ExcludedDevice> NotAdvertised(const Plan& plan) {
   std::vector<ExcludedDevice> left_out;
   const auto look = [&](const inventory::NicFunction& function) {
     const bool used =
         std::ranges::any_of(plan.pools, [&](const auto& pool) { return pool->Find(function.id) != nullptr; });
-    if (!used) left_out.push_back({&function, WhyInNoPool(plan.pools, *plan.inventory, function)});
+    if (used) return;
+    Exclusion why = WhyInNoPool(plan.pools, *plan.inventory, function);
+    left_out.push_back({&function, std::move(why.because), why.selected});
   };
   const auto is_wanted = [&](const inventory::NicFunction& function) {
     return std::ranges::any_of(plan.pools,
@@ -190,6 +208,13 @@ DdpLookup DdpOfKernel(const Root& root) {
     }
     const auto name = versions->find(kPackageName);
     return DdpAnswer{name == versions->end() ? std::string() : name->second, std::nullopt};
+  };
+}
+
+DdpLookup DdpOfKernel(const Root& root, ProbeWorkers& workers) {
+  return [lookup = DdpOfKernel(root), &workers](const std::string& pf) {
+    auto answer = workers.Ask(pf, [lookup, pf] { return lookup(pf); });
+    return answer ? *std::move(answer) : DdpAnswer{{}, std::move(answer.error())};
   };
 }
 

@@ -41,6 +41,8 @@ using DdpLookup = std::function<DdpAnswer(const std::string& pf)>;
 
 // Asks the kernel; below another root it finds nothing.
 DdpLookup DdpOfKernel(const Root& root);
+// The same with a deadline. `workers` is borrowed.
+DdpLookup DdpOfKernel(const Root& root, ProbeWorkers& workers);
 
 class DdpMemory {
  public:
@@ -108,13 +110,14 @@ struct Plan {
 };
 
 Result<Plan> MakePlan(const Root& root, const ConfigSource& source, const inventory::HostNetwork& host,
-                      const DdpLookup& ddp);
+                      const DdpLookup& ddp, const inventory::PfReads& reads = {});
 
 // A function of `Plan::inventory` that is not in any resource, and why. Accelerators and subfunctions only if
 // a resource is of their kind: otherwise other plugins serve them.
 struct ExcludedDevice {
   const inventory::NicFunction* function = nullptr;
   std::string because;
+  bool selected = false;  // a loss: Exclusion::selected
 
   static void List(auto& f) {
     f.Part(&ExcludedDevice::function);

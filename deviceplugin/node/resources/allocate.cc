@@ -11,6 +11,7 @@
 #include "cni/nccl/nccl_config.h"
 #include "cni/state/allocation.h"
 #include "cni/state/cdi_spec.h"
+#include "cni/state/kubelet_checkpoint.h"
 #include "cni/state/paths.h"
 #include "deviceplugin/node/inventory/subfunctions.h"
 #include "netns/base/files.h"

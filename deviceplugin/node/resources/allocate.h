@@ -63,9 +63,9 @@ RdmaNodes RdmaNodesOf(const ResourceSpec& spec, const PoolMember& member);
 // A changed configuration can move a device from one resource to another. Since kubelet counts by resource,
 // it would allocate the device again. So the device is reported unhealthy as long as the pod is there.
 //
-// Source: kubelet's checkpoint (cni/state/allocation.h), which keeps ended pods until its next allocation. A
-// pod's directory goes with the pod. Threads: thread-safe. Errors: none; without a readable checkpoint
-// nothing is known.
+// Source: kubelet's checkpoint (cni/state/kubelet_checkpoint.h), which keeps ended pods until its next
+// allocation. A pod's directory goes with the pod. Threads: thread-safe. Errors: none; without a readable
+// checkpoint nothing is known.
 
 // Ids of devices, never of slots.
 std::set<std::string> FindAllocatedUnderOtherNames(

@@ -33,7 +33,7 @@ const inventory::NicFunction* InTheWay(const std::vector<const ResourceSpec*>& s
   for (const auto* functions : {&inventory.Of(pf.kind), &inventory.auxiliaries}) {
     for (const inventory::NicFunction& other : *functions) {
       if (other.pf != pf.address || other.id == pf.id) continue;
-      const bool taken = other.used_by_host ||
+      const bool taken = !other.host_use.empty() ||
                          std::ranges::any_of(specs, [&](const auto* spec) { return Takes(*spec, other); });
       if (taken) return &other;
     }
@@ -44,7 +44,7 @@ const inventory::NicFunction* InTheWay(const std::vector<const ResourceSpec*>& s
 // Why `selector` of `spec`, which matches, may not have the function; "" when it may.
 std::string Objection(const std::vector<const ResourceSpec*>& specs, const inventory::Inventory& inventory,
                       const Selector& selector, const inventory::NicFunction& function) {
-  if (function.used_by_host) return "carries the host's own network (" + function.used_by_host_through + ")";
+  if (!function.host_use.empty()) return function.host_use;
   if (function.driver.empty()) return "is bound to no driver";
   if (function.several_ports) return "has several interfaces of its own, and a pod can get no single one";
   const bool network = function.kind == inventory::FunctionKind::kNetwork;
@@ -63,7 +63,7 @@ std::string Objection(const std::vector<const ResourceSpec*>& specs, const inven
   if (other == nullptr) return {};
   return std::string("is a PF with ") +
          (other->kind == inventory::FunctionKind::kAuxiliary ? "subfunctions" : "VFs") + ", of which " +
-         other->id + (other->used_by_host ? " carries the host's own network" : " is selected by a resource");
+         other->id + " " + (other->host_use.empty() ? "is selected by a resource" : other->host_use);
 }
 
 // PFs without a rank in the spec come after those that have one.
@@ -127,31 +127,31 @@ std::vector<std::shared_ptr<const ResourcePool>> BuildPools(const std::vector<Re
   return pools;
 }
 
-std::string WhyInNoPool(const std::vector<std::shared_ptr<const ResourcePool>>& pools,
-                        const inventory::Inventory& inventory, const inventory::NicFunction& function) {
-  // Reasons that no selector can change come first.
-  if (std::string why =
-          Objection({}, inventory,
-                    Selector{.drivers = {function.driver}, .pci_addresses = {function.address}}, function);
-      !why.empty()) {
-    return why;
-  }
+Exclusion WhyInNoPool(const std::vector<std::shared_ptr<const ResourcePool>>& pools,
+                      const inventory::Inventory& inventory, const inventory::NicFunction& function) {
   std::vector<const ResourceSpec*> specs;
   specs.reserve(pools.size());
   for (const auto& pool : pools) specs.push_back(&pool->spec);
+  // Reasons that no selector can change come first.
+  const Selector all{.drivers = {function.driver}, .pci_addresses = {function.address}};
+  if (std::string why = Objection({}, inventory, all, function); !why.empty()) {
+    const bool selected =
+        std::ranges::any_of(specs, [&](const auto* spec) { return Takes(*spec, function); });
+    return {std::move(why), selected};
+  }
   std::string unmet;
   for (const ResourceSpec* spec : specs) {
     if (spec->kind != function.kind) continue;
     for (const Selector& selector : spec->selectors) {
       const char* key = selector.FirstUnmet(function);
-      if (key == nullptr) return Objection(specs, inventory, selector, function);
+      if (key == nullptr) return {Objection(specs, inventory, selector, function), false};
       unmet += (unmet.empty() ? "" : ", ") + spec->resource + ": " + key;
     }
   }
-  if (function.vf_count > 0) return "is a PF with VFs";  // it is not selected, which is normal
+  if (function.vf_count > 0) return {"is a PF with VFs", false};  // it is not selected, which is normal
   std::string why = "is selected by no resource";
   if (!unmet.empty()) why += " (" + unmet + ")";
-  return why;
+  return {std::move(why), false};
 }
 
 Result<void> CheckResourceName(const std::string& resource) {

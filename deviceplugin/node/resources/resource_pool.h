@@ -1,12 +1,12 @@
 // ResourcePool: one extended resource and the devices that kubelet may give out under its name.
 //
 // A ResourceSpec comes from the configuration (fabric.json, sriovdp_config.h). BuildPools() applies specs to
-// an inventory. A device is in the first pool that selects it. Never in any pool: a function that carries the
-// host's own network, and one without a driver. A network function with a user-space driver (vfio-pci, uio)
+// an inventory. A device is in the first pool that selects it. Never in any pool: a function that the
+// host itself uses, and one without a driver. A network function with a user-space driver (vfio-pci, uio)
 // is in a pool only if a selector names that driver.
 //
 // A PF that has VFs is in a pool only if a selector names the PF (Selector::Names). Also, no selector of any
-// resource may take one of its VFs or subfunctions, and none of these may carry the host's own network.
+// resource may take one of its VFs or subfunctions, and the host may use none of these.
 // Threads: values, immutable once built.
 #pragma once
 
@@ -126,10 +126,14 @@ struct ResourcePool {
 std::vector<std::shared_ptr<const ResourcePool>> BuildPools(const std::vector<ResourceSpec>& specs,
                                                             const inventory::Inventory& inventory);
 
-// Why a function is in none of `pools`, which BuildPools() made from `inventory`. For example "is a PF with
-// VFs, ...", "is selected by no resource (a.b/c: pfNames)".
-std::string WhyInNoPool(const std::vector<std::shared_ptr<const ResourcePool>>& pools,
-                        const inventory::Inventory& inventory, const inventory::NicFunction& function);
+struct Exclusion {
+  std::string because;    // "is a PF with VFs, ...", "is selected by no resource (a.b/c: pfNames)"
+  bool selected = false;  // some resource lacks it: it is selected, and cannot be given out
+};
+
+// Why a function is in none of `pools`, which BuildPools() made from `inventory`.
+Exclusion WhyInNoPool(const std::vector<std::shared_ptr<const ResourcePool>>& pools,
+                      const inventory::Inventory& inventory, const inventory::NicFunction& function);
 
 // Checks kubelet's rules for an extended resource's name: "domain/name", both made of the characters that
 // Kubernetes allows, not in kubernetes.io.

@@ -76,6 +76,9 @@ ResourceSpec ReadResource(JsonReader* reader, const std::string& default_prefix)
   const bool rdma = std::ranges::any_of(
       spec.selectors, [](const Selector& selector) { return selector.is_rdma.value_or(false); });
   if (rdma) spec.rdma_nodes = RdmaNodes::kAll;
+  // Where that program keeps what it has read of "selectors" (ResourceConfig in its pkg/types/types.go). The
+  // SR-IOV operator writes its structure as it is, with null here.
+  for (const char* const parsed : {"SelectorObjs", "SelectorObj"}) reader->Ignore(key(parsed));
   reader->Close();
   return spec;
 }
@@ -97,11 +100,13 @@ Result<std::vector<ResourceSpec>> ParseSriovdpConfig(std::string_view text, cons
                     "give one of them another resourceName, or put both selectors in one list");
     }
   }
-  if (!root.Has(key("resourceList"))) root.Fail("resourceList", "is missing");
+  // The SR-IOV operator writes null for a node without a policy.
+  const bool none = Contains(root.Keys(), key("resourceList")) && !root.Has(key("resourceList"));
+  if (!none && !root.Has(key("resourceList"))) root.Fail("resourceList", "is missing");
   root.Close();
   if (all != nullptr) *all = root.errors();
   RH_TRY(root.status());
-  if (specs.empty()) {
+  if (specs.empty() && !none) {
     return Fail(ErrorCode::kInvalid, what + ": /resourceList is empty", "name at least one resource");
   }
   return specs;

@@ -5,6 +5,7 @@
 #include <cstdlib>
 #include <memory>
 #include <mutex>
+#include <set>
 #include <utility>
 
 #include "deviceplugin/support/program/program.h"
@@ -61,6 +62,12 @@ std::optional<std::string> UuidIn(std::string_view id, std::string_view prefix) 
   return std::string(id.substr(0, prefix.size() + kUuidSize));
 }
 
+// NVIDIA's plugin numbers the replicas of a shared GPU: "GPU-...::3".
+std::string_view WithoutReplica(std::string_view id) {
+  const auto replica = id.rfind("::");
+  return replica != std::string_view::npos && IsNumber(id.substr(replica + 2)) ? id.substr(0, replica) : id;
+}
+
 }  // namespace
 
 AcceleratorIds::AcceleratorIds(Root root, const std::vector<Accelerator>& accelerators,
@@ -73,12 +80,25 @@ AcceleratorIds::AcceleratorIds(Root root, const std::vector<Accelerator>& accele
 
 std::optional<PciAddress> AcceleratorIds::Find(std::string_view id, std::string_view resource,
                                                Effort effort) const {
-  const std::string whole(id);
-  if (auto found = FindPlain(whole, resource, effort); found) return found;
-  // NVIDIA's plugin numbers the replicas of a shared GPU: "GPU-...::3".
-  const auto replica = whole.rfind("::");
-  if (replica == std::string::npos || !IsNumber(id.substr(replica + 2))) return std::nullopt;
-  return FindPlain(whole.substr(0, replica), resource, effort);
+  if (auto found = FindPlain(std::string(id), resource, effort); found) return found;
+  const std::string_view shared = WithoutReplica(id);
+  return shared == id ? std::nullopt : FindPlain(std::string(shared), resource, effort);
+}
+
+std::vector<PciAddress> AcceleratorIds::FindAll(const std::vector<std::string>& ids,
+                                                std::string_view resource, Effort effort) const {
+  std::vector<PciAddress> all;
+  std::set<std::string> shared;  // of which a replica was asked for
+  for (const std::string& id : ids) {
+    const std::string_view plain = WithoutReplica(id);
+    auto uuid = UuidIn(plain, "GPU-");
+    if (!uuid) uuid = UuidIn(plain, "MIG-");
+    const bool is_replica = uuid || plain != id;
+    if (is_replica && !table_.contains(id) && !shared.insert(uuid.value_or(std::string(plain))).second)
+      continue;
+    if (const auto found = Find(id, resource, effort); found && !Contains(all, *found)) all.push_back(*found);
+  }
+  return all;
 }
 
 std::optional<PciAddress> AcceleratorIds::FindPlain(const std::string& id, std::string_view resource,

@@ -49,6 +49,11 @@ class AcceleratorIds {
   // `resource`: under which it was given, or the name of a DRA driver.
   [[nodiscard]] std::optional<PciAddress> Find(std::string_view id, std::string_view resource,
                                                Effort effort = Effort::kLibrary) const;
+  // Those of many ids, each once. Asks once for all replicas of a GPU: plugins that count memory give a pod a
+  // hundred thousand of them.
+  [[nodiscard]] std::vector<PciAddress> FindAll(const std::vector<std::string>& ids,
+                                                std::string_view resource,
+                                                Effort effort = Effort::kLibrary) const;
 
   // The UUID that /proc shows for an accelerator; "" when it has none.
   [[nodiscard]] std::string UuidOf(const PciAddress& accelerator) const;

@@ -278,15 +278,18 @@ Verdict JudgeDrain(const HealthSubject& subject, const Drain& drain) {
 }  // namespace
 
 Verdict Judge(HealthRule rule, const HealthSubject& subject, const Observation& seen) {
-  if (rule == HealthRule::kGone) {
-    return seen.present || subject.lost_with_pf ? Verdict{}
-                                                : Bad("PCI function " + subject.id + " no longer exists");
-  }
+  if (rule == HealthRule::kNoAnswer)
+    return seen.answers ? Verdict{} : Bad(Name(subject) + " does not answer");
   if (rule == HealthRule::kNotReady)
     return seen.not_ready.empty() ? Verdict{} : Bad(Name(subject) + " is not ready: " + seen.not_ready);
   if (rule == HealthRule::kDrained) return seen.drained ? JudgeDrain(subject, *seen.drained) : Verdict{};
   const bool of_host = rule == HealthRule::kLink || rule == HealthRule::kRdmaPort;
   if (of_host && subject.in_use) return {Kind::kExempt, {}, {}};
+  if (!seen.answers) return {Kind::kUnknown, {}, {}};
+  if (rule == HealthRule::kGone) {
+    return seen.present || subject.lost_with_pf ? Verdict{}
+                                                : Bad("PCI function " + subject.id + " no longer exists");
+  }
   if (!seen.present) return {Kind::kUnknown, {}, {}};
   switch (rule) {
     case HealthRule::kUnbound:

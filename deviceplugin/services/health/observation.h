@@ -57,6 +57,7 @@ struct ObservedCounter {
 };
 
 struct Observation {
+  bool answers = true;               // false: a read missed its deadline, so nothing else is known
   bool present = true;               // the PCI function is there
   bool bound = true;                 // to a driver
   std::optional<ObservedLink> link;  // nullopt: no network device in the host's namespace

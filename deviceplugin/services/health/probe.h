@@ -9,6 +9,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <memory>
 #include <optional>
@@ -27,7 +28,7 @@ namespace railhead::health {
 // DriverSource: the state that only the driver has, through ioctls and netlink instead of sysfs.
 //
 // Tests pass a source of their own. A program with a test root has none.
-// Ownership: the watch owns its source. Threads: one at a time.
+// Threads: one at a time.
 
 class DriverSource {
  public:
@@ -43,6 +44,9 @@ class DriverSource {
   virtual Result<std::map<std::string, std::uint64_t>> Statistics(const std::string& netdev,
                                                                   const std::vector<std::string>& names) = 0;
 };
+
+// A source for each PF: the driver of one may hang.
+using OpenDriverSource = std::function<std::unique_ptr<DriverSource>()>;
 
 // The running kernel, in the network namespace of the caller. If the kernel lacks the support, no reporter
 // counts as failed and the statistics are empty.

@@ -120,7 +120,7 @@ struct railhead::Shape<railhead::health::RecordedDevice> {
     // Names every member: a new member that is not recorded does not compile.
     [[maybe_unused]] const auto& [id, is_vf, pf_id, pf_name, vf_count, in_use, lost_vfs, lost_with_pf] =
         HealthSubject{};
-    [[maybe_unused]] const auto& [present, bound, link, port, numvfs, counters, reporters, drained,
+    [[maybe_unused]] const auto& [answers, present, bound, link, port, numvfs, counters, reporters, drained,
                                   not_ready] = Observation{};
     f.Part(&T::subject, [](auto& subject) {
       subject("pf", &HealthSubject::pf_id);
@@ -132,6 +132,7 @@ struct railhead::Shape<railhead::health::RecordedDevice> {
     });
     f("unread", &T::unread);
     f.Part(&T::seen, [](auto& seen) {
+      seen("answers", &Observation::answers);
       seen("present", &Observation::present);
       seen("bound", &Observation::bound);
       seen.Form("link", PartForm<&Observation::link, health::ObservedLink, true>{});

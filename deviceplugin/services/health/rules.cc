@@ -97,8 +97,8 @@ void CheckRule(const RuleSettings& rule, const std::vector<std::string>& reporte
 const std::array<HealthRule, kHealthRuleCount>& AllHealthRules() {
   using R = HealthRule;
   static constexpr std::array<HealthRule, kHealthRuleCount> kAll = {
-      R::kLink,    R::kRdmaPort,  R::kGone,       R::kUnbound, R::kVfCount, R::kAer,
-      R::kDevlink, R::kErrorRate, R::kPauseStorm, R::kDrained, R::kNotReady};
+      R::kLink,    R::kRdmaPort,  R::kGone,       R::kUnbound, R::kVfCount,  R::kAer,
+      R::kDevlink, R::kErrorRate, R::kPauseStorm, R::kDrained, R::kNotReady, R::kNoAnswer};
   return kAll;
 }
 
@@ -133,6 +133,8 @@ std::array<RuleSettings, kHealthRuleCount> DefaultRules() {
       {{"tx_pause_storm_error_events", 0, seconds(600)}, {"tx_pause_storm_warning_events", 5, seconds(600)}}};
   of(HealthRule::kDrained) = {true, seconds(0), seconds(0), {}};
   of(HealthRule::kNotReady) = {true, seconds(0), seconds(0), {}};
+  // The deadline of a read has passed already (support/service/probe_workers.h).
+  of(HealthRule::kNoAnswer) = {true, seconds(0), seconds(60), {}};
   return rules;
 }
 

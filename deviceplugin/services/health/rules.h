@@ -33,8 +33,9 @@ enum class HealthRule : std::uint8_t {
   kPauseStorm,  // ethtool statistics of the PF; off unless switched on
   kDrained,     // taken out of use by an operator (drains.h); cannot be switched off
   kNotReady,    // withheld because of one of Railhead's own records; cannot be switched off
+  kNoAnswer,    // the driver or its firmware does not answer in time; cannot be switched off
 };
-inline constexpr std::size_t kHealthRuleCount = 11;
+inline constexpr std::size_t kHealthRuleCount = 12;
 
 }  // namespace railhead::health
 
@@ -52,7 +53,8 @@ struct railhead::Names<railhead::health::HealthRule> {
                                       std::pair{"errorRate", Rule::kErrorRate},
                                       std::pair{"pauseStorm", Rule::kPauseStorm},
                                       std::pair{"drained", Rule::kDrained},
-                                      std::pair{"notReady", Rule::kNotReady}};
+                                      std::pair{"notReady", Rule::kNotReady},
+                                      std::pair{"noAnswer", Rule::kNoAnswer}};
 };
 
 namespace railhead::health {
@@ -63,7 +65,7 @@ constexpr std::string_view NameOf(HealthRule rule) {
 
 // Rules that settings cannot switch off.
 constexpr bool IsAlwaysOn(HealthRule rule) {
-  return rule == HealthRule::kDrained || rule == HealthRule::kNotReady;
+  return rule == HealthRule::kDrained || rule == HealthRule::kNotReady || rule == HealthRule::kNoAnswer;
 }
 
 // In the order in which they are judged.

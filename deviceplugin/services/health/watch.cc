@@ -62,15 +62,24 @@ std::chrono::system_clock::time_point LostSince(const DeviceHealth& device,
 
 }  // namespace
 
-HealthWatch::HealthWatch(Root root, HealthRules rules, std::unique_ptr<DriverSource> source, HealthTime now)
+struct HealthWatch::PfReader {
+  PfReader(const Root& root, std::unique_ptr<DriverSource> of_pf)
+      : source(std::move(of_pf)), probe(root, source.get()) {}
+
+  const std::unique_ptr<DriverSource> source;
+  HealthProbe probe;
+};
+
+HealthWatch::HealthWatch(Root root, HealthRules rules, OpenDriverSource open_source, ProbeWorkers& probes,
+                         HealthTime now)
     : root_(std::move(root)),
-      rules_(std::move(rules)),
-      source_(std::move(source)),
-      probe_(root_, source_.get()),
+      rules_(std::make_shared<const HealthRules>(std::move(rules))),
+      open_source_(std::move(open_source)),
+      probes_(probes),
       drains_(root_),
       unready_(root_),
       recorder_(root_),
-      monitor_(rules_) {
+      monitor_(*rules_) {
   auto state = kHealthFile.Read(root_);
   if (!state) {
     Error error = Wrap(std::move(state.error()), "taking up the health of an earlier process");
@@ -83,7 +92,7 @@ HealthWatch::HealthWatch(Root root, HealthRules rules, std::unique_ptr<DriverSou
 }
 
 void HealthWatch::SetRules(HealthRules rules) {
-  rules_ = rules;
+  rules_ = std::make_shared<const HealthRules>(rules);
   read_all_now_ = true;
   functions_.reset();  // the rules decide which gone devices are watched
   const std::lock_guard lock(mutex_);
@@ -108,7 +117,14 @@ bool HealthWatch::Follow(const std::vector<inventory::NicFunction>& functions, H
     watched.subject = std::move(subject);
     watched_.push_back(std::move(watched));
   }
-  probe_.KeepOnly(ids);
+  std::erase_if(readers_, [&](const auto& reader) { return !ids.contains(reader.first); });
+  // In the thread that reads, which may be in the middle of it.
+  for (const auto& [pf, reader] : readers_) {
+    (void)probes_.Ask(pf, [reader = reader, ids] {
+      reader->probe.KeepOnly(ids);
+      return true;
+    });
+  }
   std::erase_if(reported_,
                 [&](const auto& one) { return !one.first.first.empty() && !ids.contains(one.first.first); });
   const std::lock_guard lock(mutex_);
@@ -126,10 +142,10 @@ bool HealthWatch::Follow(const std::vector<inventory::NicFunction>& functions, H
 bool HealthWatch::IsReported(const DeviceHealth& lost, const inventory::NicFunction* pf) const {
   // Subfunctions come and go by themselves.
   if (!PciAddress::Parse(lost.id) || Exists(root_.Path("/sys/bus/pci/devices/") + lost.id)) return false;
-  const bool gone = rules_.Of(HealthRule::kGone).enabled;
+  const bool gone = rules_->Of(HealthRule::kGone).enabled;
   if (!lost.is_vf || pf == nullptr) return gone;
   // With fewer VFs than numvfs some are gone. Otherwise the number was set, and the loss is not reported.
-  if (pf->vf_count == 0) return gone || rules_.Of(HealthRule::kVfCount).enabled;
+  if (pf->vf_count == 0) return gone || rules_->Of(HealthRule::kVfCount).enabled;
   return gone && pf->vf_count < pf->numvfs;
 }
 
@@ -160,7 +176,7 @@ void HealthWatch::AddLost(const std::vector<inventory::NicFunction>& functions, 
     const bool all_gone = its_pf != nullptr && its_pf->vf_count == 0;
     if (all_gone) ++pfs[device.pf]->lost_vfs;
     subject.lost_with_pf =
-        device.is_vf && (its_pf == nullptr || (all_gone && rules_.Of(HealthRule::kVfCount).enabled));
+        device.is_vf && (its_pf == nullptr || (all_gone && rules_->Of(HealthRule::kVfCount).enabled));
     (device.is_vf ? lost_vfs : lost_pfs).push_back(std::move(subject));
   }
   lost_ = std::move(lost);
@@ -169,20 +185,39 @@ void HealthWatch::AddLost(const std::vector<inventory::NicFunction>& functions, 
 }
 
 bool HealthWatch::IsVfDue(const Watched& watched, Steady now) const {
-  return !watched.read || !watched.settled || now - *watched.read >= rules_.vf_interval;
+  return !watched.read || !watched.settled || now - *watched.read >= rules_->vf_interval;
+}
+
+HealthWatch::Reading HealthWatch::Read(const HealthSubject& subject, bool counters) {
+  auto& reader = readers_[subject.pf_id];
+  if (!reader) reader = std::make_shared<PfReader>(root_, open_source_ ? open_source_() : nullptr);
+  auto answer = probes_.Ask(subject.pf_id, [reader, subject, rules = rules_, counters] {
+    Reading reading;
+    reading.seen = reader->probe.Read(subject, *rules, counters, &reading.problems, &reading.of_counters);
+    return reading;
+  });
+  if (answer) return *std::move(answer);
+  Reading failed;
+  if (answer.error().code == ErrorCode::kTimeout) {
+    failed.seen->answers = false;
+  } else {
+    failed.seen = Fail(std::move(answer.error()));
+  }
+  return failed;
 }
 
 void HealthWatch::ObserveOne(const HealthSubject& subject, HealthTime now, HealthTick* tick) {
   if (unready_.IsBrieflyReset(subject.id)) return recorder_.Miss(subject);
   const bool counters = counters_now_ && !subject.is_vf;
-  std::vector<Error> problems;
-  std::vector<Error> of_counters;
-  auto seen = probe_.Read(subject, rules_, counters, &problems, &of_counters);
+  auto [seen, problems, of_counters] = Read(subject, counters);
+  // The PF tells, for its VFs, too.
+  if (seen && !seen->answers && subject.is_vf) return recorder_.Miss(subject);
   if (!seen) problems.push_back(Wrap(std::move(seen.error()), "observing " + subject.id));
   ReportProblems(subject.id, ProblemKind::kObserving, std::move(problems), tick);
   if (!seen) return recorder_.Miss(subject);
   // Between two readings of the counters, their problems are unknown.
-  if (counters) ReportProblems(subject.id, ProblemKind::kCounters, std::move(of_counters), tick);
+  if (counters && seen->answers)
+    ReportProblems(subject.id, ProblemKind::kCounters, std::move(of_counters), tick);
   if (const Drain* drain = drains_.Find(subject.id)) seen->drained = *drain;
   seen->not_ready = NotReady(subject);
   recorder_.Observe(subject, *seen);
@@ -199,9 +234,9 @@ HealthTick HealthWatch::Tick(const std::vector<inventory::NicFunction>& function
   tick.problems = std::move(at_start_);
   at_start_.clear();
   FollowRecords(now, &tick);
-  counters_now_ = read_all_now_ || now.steady - counters_read_ >= rules_.counter_interval;
+  counters_now_ = read_all_now_ || now.steady - counters_read_ >= rules_->counter_interval;
   if (counters_now_) counters_read_ = now.steady;
-  recorder_.Begin(now, rules_, monitor_);
+  recorder_.Begin(now, *rules_, monitor_);
   const bool forgotten = Follow(functions, now);
   for (Watched& watched : watched_) {
     HealthSubject& subject = watched.subject;

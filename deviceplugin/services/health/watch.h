@@ -1,16 +1,17 @@
 // The health of all functions of a node, driven by one timer.
 //
-//   HealthWatch watch(root, rules, in_host ? MakeKernelDriverSource() : nullptr);
+//   HealthWatch watch(root, rules, in_host ? MakeKernelDriverSource : nullptr, probes);
 //   // every rules().interval, and at once after a device event of the kernel:
 //   const HealthTick tick = watch.Tick(inventory->functions, in_use, HealthTime::Now());
 //
 // If a PCI function of the inventory disappears from the bus, health reports it as gone for a day. The
 // inventory may drop it before any rule could fire. VFs that their PF created again are not reported. A tick
-// reads the PFs, the VFs that are not known to be healthy, and others that are due. State and history are
+// reads the PFs, the VFs that are not known to be healthy, and others that are due. A PF that does not answer
+// is Unhealthy with its VFs, and costs one tick its deadline (probe_workers.h). State and history are
 // kept in /run/railhead/health.json for the next process; the observations are recorded beside it
 // (recording.h).
-// Threads: Tick, SetRules and ReadAllNow from one thread. IsHealthy, Reasons and All from any, also during a
-// tick: they never wait for I/O.
+// Ownership: borrows `probes`. Threads: Tick, SetRules and ReadAllNow from one thread. IsHealthy, Reasons and
+// All from any, also during a tick: they never wait for I/O.
 #pragma once
 
 #include <chrono>
@@ -34,6 +35,7 @@
 #include "deviceplugin/services/health/recording.h"
 #include "deviceplugin/services/health/rules.h"
 #include "deviceplugin/services/health/state_file.h"
+#include "deviceplugin/support/service/probe_workers.h"
 
 namespace railhead::health {
 
@@ -48,8 +50,8 @@ class HealthWatch {
   // Whether a pod has the device with this id.
   using InUse = std::function<bool(const std::string&)>;
 
-  // Reads the state of an earlier process. `source` may be nullptr.
-  HealthWatch(Root root, HealthRules rules, std::unique_ptr<DriverSource> source,
+  // Reads the state of an earlier process. `open_source` opens the source of one PF; it may be nullptr.
+  HealthWatch(Root root, HealthRules rules, OpenDriverSource open_source, ProbeWorkers& probes,
               HealthTime now = HealthTime::Now());
 
   // `functions`: every VF, PF and subfunction that may be advertised, in any order.
@@ -58,7 +60,7 @@ class HealthWatch {
   void SetRules(HealthRules rules);
   // The next tick reads everything.
   void ReadAllNow() { read_all_now_ = true; }
-  [[nodiscard]] const HealthRules& rules() const { return rules_; }
+  [[nodiscard]] const HealthRules& rules() const { return *rules_; }
 
   // True for unknown devices.
   [[nodiscard]] bool IsHealthy(const std::string& id) const;
@@ -74,11 +76,21 @@ class HealthWatch {
     bool settled = false;  // when it was read
   };
 
+  // Reads a PF and its VFs. The thread of their reads holds it, too.
+  struct PfReader;
+  // What was read of one function.
+  struct Reading {
+    Result<Observation> seen;
+    std::vector<Error> problems;
+    std::vector<Error> of_counters;
+  };
+
   // True when devices were forgotten.
   bool Follow(const std::vector<inventory::NicFunction>& functions, HealthTime now);
   void AddLost(const std::vector<inventory::NicFunction>& functions, HealthTime now,
                std::vector<HealthSubject>* subjects);
   [[nodiscard]] bool IsReported(const DeviceHealth& lost, const inventory::NicFunction* pf) const;
+  Reading Read(const HealthSubject& subject, bool counters);
   void ObserveOne(const HealthSubject& subject, HealthTime now, HealthTick* tick);
   [[nodiscard]] bool IsVfDue(const Watched& watched, Steady now) const;
   // Reads the records of operators and of Railhead itself.
@@ -92,9 +104,10 @@ class HealthWatch {
   void ReportProblems(const std::string& id, ProblemKind kind, std::vector<Error> problems, HealthTick* tick);
 
   const Root root_;
-  HealthRules rules_;
-  const std::unique_ptr<DriverSource> source_;
-  HealthProbe probe_;
+  std::shared_ptr<const HealthRules> rules_;
+  const OpenDriverSource open_source_;
+  ProbeWorkers& probes_;
+  std::map<std::string, std::shared_ptr<PfReader>> readers_;  // by PF
   DrainList drains_;
   UnreadyDevices unready_;
   // Why no device may be advertised: a record of withheld devices cannot be read.

@@ -55,11 +55,9 @@ Endpoint& Endpoints::EndpointOf(const std::shared_ptr<const resources::ResourceP
 }
 
 void Endpoints::Replace(Endpoint* endpoint, PluginServer::View view) {
-  // kubelet asks for a resource's options only when it is registered.
-  const bool other = NeedsPreStart(*endpoint->view.pool) != NeedsPreStart(*view.pool);
+  if (NeedsPreStart(*endpoint->view.pool) != NeedsPreStart(*view.pool)) endpoint->other_options = true;
   endpoint->view = std::move(view);
-  if (other) endpoint->server.reset();
-  if (endpoint->server) endpoint->server->Update(endpoint->view);
+  if (endpoint->server && !endpoint->other_options) endpoint->server->Update(endpoint->view);
 }
 
 }  // namespace railhead::kubelet

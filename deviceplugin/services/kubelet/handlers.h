@@ -88,7 +88,7 @@ Result<std::vector<std::string>> RepairCdiSpecs(const Root& root, const std::vec
 // under the lock of its memory, and keeps that lock until it has read all specs. Threads: thread-safe.
 
 // Uses the first of `ids` that has a spec and that no ADD or DEL has locked. One reading covers all earlier
-// specs, too. false: no process opened it within `limit`.
+// specs, too. false: no process was seen to open it within `limit`, also where inotify has no instance left.
 Result<bool> AwaitCdiReader(const Root& root, const std::vector<std::string>& ids,
                             std::chrono::milliseconds limit);
 

@@ -3,6 +3,7 @@
 #include <grpc/grpc.h>
 
 #include <condition_variable>
+#include <iterator>
 #include <mutex>
 #include <optional>
 #include <utility>
@@ -13,6 +14,10 @@
 
 namespace railhead::kubelet {
 namespace {
+
+// gRPC's default is 4 MiB. kubelet's own clients take 16 MiB (DefaultPodResourcesMaxSize in
+// pkg/kubelet/apis/podresources/constants.go): about 300,000 devices.
+constexpr int kMostOfAnAnswer = 16 << 20;
 
 // How often a pending call checks whether it is still worthwhile.
 constexpr std::chrono::milliseconds kLook{50};
@@ -152,18 +157,21 @@ std::shared_ptr<grpc::Channel> DialUnix(const std::string& socket_path) {
   // Without a shared pool, a new channel does not inherit the old one's waiting time.
   arguments.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);
   arguments.SetInt(GRPC_ARG_ENABLE_HTTP_PROXY, 0);
+  arguments.SetMaxReceiveMessageSize(kMostOfAnAnswer);
   return grpc::CreateCustomChannel("unix:" + socket_path, grpc::InsecureChannelCredentials(), arguments);
 }
 
 namespace {
 
-void AddContainer(const std::string& pod, const v1::ContainerResources& container,
+// Moves the ids: there can be a hundred thousand.
+void AddContainer(const std::string& pod, v1::ContainerResources& container,
                   std::vector<AllocatedDevices>* all) {
-  for (const auto& devices : container.devices()) {
+  for (auto& devices : *container.mutable_devices()) {
+    auto& ids = *devices.mutable_device_ids();
     all->push_back({pod,
                     container.name(),
                     devices.resource_name(),
-                    {devices.device_ids().begin(), devices.device_ids().end()}});
+                    {std::make_move_iterator(ids.begin()), std::make_move_iterator(ids.end())}});
   }
   for (const auto& dynamic : container.dynamic_resources()) {
     for (const auto& claim : dynamic.claim_resources()) {
@@ -221,12 +229,17 @@ Result<std::vector<AllocatedDevices>> PodResources::List(std::chrono::millisecon
   const grpc::Status status = impl_->List(limit, &response);
   if (!status.ok()) {
     const bool late = status.error_code() == grpc::StatusCode::DEADLINE_EXCEEDED;
-    return Fail(late ? ErrorCode::kTimeout : ErrorCode::kIo, attempt + status.error_message());
+    const bool large = status.error_code() == grpc::StatusCode::RESOURCE_EXHAUSTED;
+    return Fail(late ? ErrorCode::kTimeout : ErrorCode::kIo, attempt + status.error_message(),
+                large
+                    ? "a device plugin that counts memory lists a device for each piece: let it count larger "
+                      "pieces, such as GiB"
+                    : "");
   }
   std::vector<AllocatedDevices> all;
-  for (const auto& pod : response.pod_resources()) {
+  for (auto& pod : *response.mutable_pod_resources()) {
     const std::string name = pod.namespace_() + "/" + pod.name();
-    for (const auto& container : pod.containers()) AddContainer(name, container, &all);
+    for (auto& container : *pod.mutable_containers()) AddContainer(name, container, &all);
   }
   return all;
 }

@@ -54,9 +54,9 @@ std::shared_ptr<grpc::Channel> DialUnix(const std::string& socket_path);
 
 // PodResources: the devices that kubelet has allocated to pods, by its pod-resources API.
 //
-// It includes devices of DRA drivers, which the device manager's checkpoint (cni/state/allocation.h) does not
-// have. Since Kubernetes 1.34 it also includes those of a pod that is being admitted. Every call has a limit:
-// kubelet answers from memory, but may be busy.
+// It includes devices of DRA drivers, which the device manager's checkpoint (cni/state/kubelet_checkpoint.h)
+// does not have. Since Kubernetes 1.34 it also includes those of a pod that is being admitted. Every call has
+// a limit: kubelet answers from memory, but may be busy.
 // Source: k8s.io/kubelet pkg/apis/podresources/v1.
 // Ownership: one connection. The first call makes it, and the next call after an error makes a new one.
 // Threads: thread-safe. Errors: kTimeout, kIo; kNotFound when kubelet does not serve it.

@@ -149,6 +149,7 @@ class Registrar::Loop {
     }
     if (!endpoint->server) {
       endpoint->registered_with.reset();
+      endpoint->other_options = false;
       if (now < endpoint->next_attempt || !Serve(endpoint)) return false;
     }
     if (!kubelet) return false;
@@ -165,6 +166,7 @@ class Registrar::Loop {
   }
 
   bool MustServeAnew(Endpoint* endpoint, const std::optional<SocketIdentity>& kubelet) const {
+    if (endpoint->other_options) return true;
     if (!Exists(endpoint->server->socket_path())) {
       Emit(EventKind::kKubeletGone, endpoint->resource(), "our socket has been removed");
       return true;

@@ -147,6 +147,7 @@ struct Endpoint {
   PluginServer::View view;
   std::shared_ptr<ResourceActivity> activity;
   std::unique_ptr<PluginServer> server;
+  bool other_options = false;  // kubelet asks for them only when the server is registered
   int servers_so_far = 0;
   std::optional<SocketIdentity> registered_with;
   std::optional<SocketIdentity> last_kubelet;  // the last one that took our registration

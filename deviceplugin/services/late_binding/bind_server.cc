@@ -139,7 +139,10 @@ BindServer::BindServer(Root root, Listener listener, UniqueFd wake, UniqueFd wat
       watch_(std::move(watch)),
       answer_(std::move(answer)),
       report_(std::move(report)),
-      thread_([this] { Loop(); }) {}
+      thread_([this] {
+        Loop();
+        ended_.set_value();
+      }) {}
 
 BindServer::~BindServer() {
   Stop();

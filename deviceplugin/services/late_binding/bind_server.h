@@ -16,6 +16,7 @@
 #include <condition_variable>
 #include <cstdint>
 #include <functional>
+#include <future>
 #include <list>
 #include <memory>
 #include <mutex>
@@ -43,6 +44,8 @@ class BindServer {
   ~BindServer();
 
   void Stop();
+  // Whether the threads have ended: all requests have their answer.
+  bool AwaitEnd(std::chrono::milliseconds limit) { return end_.wait_for(limit) == std::future_status::ready; }
 
  private:
   // A listening socket, and the identity of its file.
@@ -84,6 +87,8 @@ class BindServer {
   const Answer answer_;
   const Report report_;
   std::atomic<bool> stopping_{false};
+  std::promise<void> ended_;
+  const std::future<void> end_ = ended_.get_future();
   std::list<Served> served_;  // the thread's own
   std::thread thread_;        // last: it uses all of the others
 };

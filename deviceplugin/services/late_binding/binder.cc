@@ -79,7 +79,8 @@ Result<Binder::NodeState> Binder::ReadNodeState(const BindRequest& request) {
     return Fail(ErrorCode::kBusy, "railheadd has no pool with late binding",
                 "try again if it has just started; else add a pool with late binding to fabric.json");
   }
-  state.checkpoint = RH_TRY_WRAP(ReadCheckpoint(root_), "reading to which pod kubelet allocated the slots");
+  state.checkpoint =
+      RH_TRY_WRAP(ReadCheckpoint(root_, request.pod_uid), "reading to which pod kubelet allocated the slots");
   RH_TRY(RefuseSlotsOfOthers(state.checkpoint, request));
   const auto slots = RH_TRY(SlotsByResource(request));
   const auto accelerators = RH_TRY(AcceleratorsOf(request, state));
@@ -108,10 +109,8 @@ Result<std::vector<PciAddress>> Binder::AcceleratorsOf(const BindRequest& reques
   std::set<PciAddress> found;
   if (!state.view->accelerators || pod_uid.empty()) return std::vector<PciAddress>{};
   const auto add = [&](const std::string& resource, const std::vector<std::string>& ids) {
-    for (const std::string& id : ids) {
-      if (IsSlot(id)) continue;
-      if (const auto address = state.view->accelerators->Find(id, resource); address) found.insert(*address);
-    }
+    const auto addresses = state.view->accelerators->FindAll(ids, resource);
+    found.insert(addresses.begin(), addresses.end());
   };
   for (const ContainerDevices& allocated : state.checkpoint) {
     if (allocated.pod_uid == pod_uid) add(allocated.resource, allocated.ids);
@@ -288,10 +287,8 @@ AdmissionHints::Containers AdmissionHints::ContainersOf(
   for (const kubelet::AllocatedDevices& one : allocated) {
     Container& container = containers[one.pod + "/" + one.container];
     container.resources.push_back(one.resource);
-    for (const std::string& id : one.ids) {
-      const auto address = ids.Find(id, one.resource, effort);
-      const auto& known = container.accelerators;
-      if (address && !Contains(known, *address)) container.accelerators.push_back(*address);
+    for (const PciAddress& address : ids.FindAll(one.ids, one.resource, effort)) {
+      if (!Contains(container.accelerators, address)) container.accelerators.push_back(address);
     }
   }
   std::erase_if(containers, [](const auto& container) { return container.second.accelerators.empty(); });

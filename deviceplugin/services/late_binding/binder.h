@@ -26,8 +26,8 @@
 #include <string>
 #include <vector>
 
-#include "cni/state/allocation.h"
 #include "cni/state/bind_protocol.h"
+#include "cni/state/kubelet_checkpoint.h"
 #include "deviceplugin/node/resources/preferred.h"
 #include "deviceplugin/node/resources/resource_pool.h"
 #include "deviceplugin/node/topology/accelerator_ids.h"

@@ -114,16 +114,17 @@ void IndexClaim::GiveUp() {
   listed_ = false;
 }
 
-Result<void> IndexClaim::List(std::set<std::uint64_t>* taken) {
+Result<IndexClaim::Taken> IndexClaim::List() {
+  Taken taken;
   std::vector<ClaimEntry> own;
   for (std::optional<std::uint64_t> after;;) {
     const auto page = RH_TRY(store_.Claims(after, IndexStore::kMostClaims));
     for (const ClaimEntry& entry : page) {
-      taken->insert(entry.index);
-      // A node's name needs no escapes in JSON.
-      if (entry.value.find(settings_.node) == std::string::npos) continue;
+      taken.indices.insert(entry.index);
       const auto record = ParseIndexRecord(entry);
-      if (record && record->node == settings_.node) own.push_back(entry);
+      if (!record) continue;
+      ++taken.holders[record->node];
+      if (record->node == settings_.node) own.push_back(entry);
     }
     if (page.size() < IndexStore::kMostClaims) break;
     after = page.back().index;
@@ -131,12 +132,11 @@ Result<void> IndexClaim::List(std::set<std::uint64_t>* taken) {
   former_ = std::move(own);
   former_use_.reset();
   listed_ = true;
-  return {};
+  return taken;
 }
 
 Result<bool> IndexClaim::Choose(const IndexNeeds& needs) {
-  std::set<std::uint64_t> taken;
-  RH_TRY(List(&taken));
+  const Taken taken = RH_TRY(List());
   // The best of several: one of this very Node object, the lowest.
   const auto rank = [&](const ClaimEntry& entry) {
     return std::tuple(ParseIndexRecord(entry).value_or(IndexRecord{}).uid != uid_, entry.index);
@@ -157,21 +157,25 @@ Result<bool> IndexClaim::Choose(const IndexNeeds& needs) {
     chosen.index = RH_TRY(PickFree(taken, needs));
   }
   RH_TRY(Save(std::move(chosen)));
-  return !taken.contains(static_cast<std::uint64_t>(own_->index));
+  return !taken.indices.contains(static_cast<std::uint64_t>(own_->index));
 }
 
-Result<int> IndexClaim::PickFree(const std::set<std::uint64_t>& taken, const IndexNeeds& needs) {
+Result<int> IndexClaim::PickFree(const Taken& taken, const IndexNeeds& needs) {
   const std::size_t candidates = conflicts_ == 0 ? 1 : kCandidates;
   std::vector<int> free;
   for (std::uint64_t at = 0; at <= kLastIndex && free.size() < candidates; ++at) {
     const int index = static_cast<int>(at);
-    if (!taken.contains(at) && needs.fits(index)) free.push_back(index);
+    if (!taken.indices.contains(at) && needs.fits(index)) free.push_back(index);
   }
   if (!free.empty()) return free[Below(free.size())];
+  const auto most =
+      std::ranges::max_element(taken.holders, {}, [](const auto& holder) { return holder.second; });
+  const bool is_crowded = most != taken.holders.end() && most->second > kMostClaimsOfNode;
   return Fail(
       ErrorCode::kExhausted,
-      "all indices are taken: " + std::to_string(taken.size()) +
-          " are claimed, and no other one has addresses on each rail",
+      "all indices are taken: " + std::to_string(taken.indices.size()) + " are claimed" +
+          (is_crowded ? ", " + std::to_string(most->second) + " of them by node " + most->first : "") +
+          ", and no other one has addresses on each rail",
       "give the rails larger subnets or a longer nodeBlock; kubectl get nodeindices lists the claims");
 }
 
@@ -229,8 +233,7 @@ Result<void> IndexClaim::Contradict(const std::string& holder) {
 }
 
 Result<void> IndexClaim::ReleaseFormer(const IndexNeeds& needs) {
-  std::set<std::uint64_t> taken;
-  if (!listed_) RH_TRY(List(&taken));
+  if (!listed_) RH_TRY(List());
   std::erase_if(former_, [&](const ClaimEntry& entry) {
     return entry.index == static_cast<std::uint64_t>(own_->index);
   });
@@ -286,13 +289,15 @@ Result<void> IndexClaim::RemoveFormer() {
 
 Result<void> IndexClaim::Reclaim() {
   auto checked = reclaim_.Run(now_, static_cast<std::uint64_t>(own_->index), &outcome_.events);
-  if (own_->unreadable != reclaim_.Unreadable() || own_->reclaim_problem != reclaim_.problem())
+  if (own_->unreadable != reclaim_.Unreadable() || own_->crowded != reclaim_.Crowded() ||
+      own_->reclaim_problem != reclaim_.problem())
     RH_TRY(Save(*own_));
   return checked;
 }
 
 Result<void> IndexClaim::Save(NodeIndex index) {
   index.unreadable = reclaim_.Unreadable();
+  index.crowded = reclaim_.Crowded();
   index.reclaim_problem = reclaim_.problem();
   RH_TRY(file_.write(index));
   own_ = std::move(index);

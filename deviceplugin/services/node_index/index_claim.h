@@ -36,6 +36,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <optional>
 #include <set>
 #include <string>
@@ -100,15 +101,20 @@ class IndexClaim {
     std::optional<std::uint64_t> idle_ms;  // since when none is, by CLOCK_BOOTTIME
   };
 
+  struct Taken {
+    std::set<std::uint64_t> indices;
+    std::map<std::string, std::size_t> holders;  // how many a node has
+  };
+
   Result<void> Work(const IndexNeeds& needs);
   Result<void> ReadNode();
   Result<void> ReadOwn(const IndexNeeds& needs);
   void GiveUp();
-  // Own claims go to former_; `taken` gets all indices.
-  Result<void> List(std::set<std::uint64_t>* taken);
+  // All claims. Own ones go to former_.
+  Result<Taken> List();
   // Sets own_. Whether its claim is to be created: the list has none.
   Result<bool> Choose(const IndexNeeds& needs);
-  Result<int> PickFree(const std::set<std::uint64_t>& taken, const IndexNeeds& needs);
+  Result<int> PickFree(const Taken& taken, const IndexNeeds& needs);
   Result<void> Confirm(bool create);
   Result<ClaimEntry> ReadOrCreate(bool create);
   Result<void> Contradict(const std::string& holder);

@@ -13,6 +13,8 @@ constexpr std::size_t kNeighbors = 8;
 constexpr std::uint64_t kChecksPerReclaim = 8;
 // Of removals, in one check: a store that fails is not asked for each claim.
 constexpr std::size_t kMostFailures = 8;
+// Removals in one check: the next one has the others.
+constexpr std::size_t kMostDue = IndexStore::kMostClaims;
 
 }  // namespace
 
@@ -41,8 +43,16 @@ std::vector<std::string> IndexReclaim::Unreadable() const {
   return sentences;
 }
 
+std::vector<std::string> IndexReclaim::Crowded() const {
+  std::vector<std::string> sentences;
+  for (const auto& [node, claims] : crowded_)
+    sentences.push_back("node " + node + " has claimed at least " + std::to_string(claims) + " indices");
+  return sentences;
+}
+
 Result<void> IndexReclaim::Check(std::uint64_t own, std::vector<IndexEvent>* events) {
   auto before = std::exchange(unreadable_, {});
+  passed_.clear();
   auto walked = Walk(own);
   if (!walked) {
     unreadable_.merge(before);
@@ -50,6 +60,7 @@ Result<void> IndexReclaim::Check(std::uint64_t own, std::vector<IndexEvent>* eve
   }
   checked_ms_ = now_ms_;
   AddUnreadable(before, events);
+  AddCrowded(events);
   std::erase_if(gone_, [&](const auto& one) { return one.second.seen_ms != now_ms_; });
   Result<void> result;
   std::size_t failures = 0;
@@ -67,6 +78,18 @@ void IndexReclaim::AddUnreadable(const std::map<std::uint64_t, std::string>& bef
   for (const auto& [index, sentence] : unreadable_) {
     if (before.contains(index)) continue;
     events->push_back({IndexEvent::Kind::kUnreadable, static_cast<int>(index), sentence});
+  }
+}
+
+void IndexReclaim::AddCrowded(std::vector<IndexEvent>* events) {
+  const auto before = std::exchange(crowded_, {});
+  for (const auto& [name, node] : std::exchange(passed_, {})) {
+    if (node.claims <= kMostClaimsOfNode) continue;
+    crowded_.emplace(name, node.claims);
+    if (!before.contains(name)) {
+      events->push_back({IndexEvent::Kind::kCrowded, static_cast<int>(node.first),
+                         name + " has at least " + std::to_string(node.claims) + " claims"});
+    }
   }
 }
 
@@ -99,9 +122,18 @@ Result<bool> IndexReclaim::Examine(const ClaimEntry& entry, std::vector<DueClaim
     return false;
   }
   if (record->node == settings_.node) return false;
-  const auto node = RH_TRY(store_.Node(record->node));
-  if (node && node->uid == record->uid) return true;
-  if (settings_.reclaim.count() != 0 && IsDue(entry, *record)) due->push_back({entry, *std::move(record)});
+  auto passed = passed_.find(record->node);
+  if (passed == passed_.end()) {
+    PassedNode first;
+    first.node = RH_TRY(store_.Node(record->node));
+    first.first = entry.index;
+    passed = passed_.emplace(record->node, std::move(first)).first;
+  }
+  const bool is_first = ++passed->second.claims == 1;
+  const auto& node = passed->second.node;
+  if (node && node->uid == record->uid) return is_first;
+  if (settings_.reclaim.count() != 0 && IsDue(entry, *record) && due->size() < kMostDue)
+    due->push_back({entry, *std::move(record)});
   return false;
 }
 

@@ -15,6 +15,9 @@
 // node that is back rewrites its claim, so one that still has the mark has not been used since. Its removal
 // is tried again at the next check.
 //
+// Of a living node at most one claim counts as passed, so a node with many hides none. A node that is found
+// to have more than kMostClaimsOfNode is reported.
+//
 // An object that nobody can read counts as a claim of its index, and is never removed.
 //
 // Ownership: borrows settings and store. Threads: one. Errors: as IndexStore. A check that could not read
@@ -46,6 +49,8 @@ class IndexReclaim {
 
   // As of the last check: claims that nobody can read, as sentences.
   [[nodiscard]] std::vector<std::string> Unreadable() const;
+  // Likewise: nodes with too many claims.
+  [[nodiscard]] std::vector<std::string> Crowded() const;
   // Why the last check failed; "": it did not.
   [[nodiscard]] const std::string& problem() const { return problem_; }
 
@@ -60,13 +65,21 @@ class IndexReclaim {
     IndexRecord record;
   };
 
+  // The nodes of the claims that a check has passed.
+  struct PassedNode {
+    std::optional<ClusterNode> node;  // nullopt: it is gone
+    std::uint64_t first = 0;          // the index of its first claim
+    std::size_t claims = 0;
+  };
+
   Result<void> Check(std::uint64_t own, std::vector<IndexEvent>* events);
   Result<std::vector<DueClaim>> Walk(std::uint64_t own);
-  // Whether its node lives. `due` gets the claim if it is to be removed.
+  // Whether its node lives and has not been passed before. `due` gets the claim if it is to be removed.
   Result<bool> Examine(const ClaimEntry& entry, std::vector<DueClaim>* due);
   bool IsDue(const ClaimEntry& entry, const IndexRecord& record);
   Result<void> Free(const DueClaim& claim, std::vector<IndexEvent>* events);
   void AddUnreadable(const std::map<std::uint64_t, std::string>& before, std::vector<IndexEvent>* events);
+  void AddCrowded(std::vector<IndexEvent>* events);
   [[nodiscard]] std::uint64_t CheckMs() const;
 
   const IndexSettings settings_;
@@ -77,6 +90,8 @@ class IndexReclaim {
   std::optional<std::uint64_t> checked_ms_;
   std::map<std::uint64_t, Observation> gone_;        // claims whose Node is gone, by index
   std::map<std::uint64_t, std::string> unreadable_;  // likewise
+  std::map<std::string, PassedNode> passed_;         // by the check that runs, by name
+  std::map<std::string, std::size_t> crowded_;       // claims of nodes that have too many
   std::string problem_;
 };
 

@@ -64,17 +64,38 @@ Result<HeldAddresses> ReadHeldAddresses(const Root& root) {
 }
 
 IndexService::IndexService(Root root, std::string fabric_path, IndexSettings settings,
-                           std::unique_ptr<IndexStore> store, Log* log)
+                           std::unique_ptr<IndexStore> store, std::unique_ptr<IndexDirectory> directory,
+                           Log* log)
     : root_(std::move(root)),
       fabric_path_(std::move(fabric_path)),
       node_(settings.node),
       store_(std::move(store)),
+      directory_(std::move(directory)),
       log_(log),
       claim_(std::move(settings), *store_, FileBelow(root_), MakeIndexRandom()),
       loop_(std::make_unique<PassLoop>(kIndexInterval, PassLoop::Pass{[this] { Step(); }, [] {}})) {}
 
 void IndexService::Step() {
   if (auto stepped = TryStep(); !stepped) Complain(stepped.error());
+  if (directory_ != nullptr && lock_) FollowOthers();
+}
+
+void IndexService::FollowOthers() {
+  const auto own = ClaimedIndex(root_, node_);
+  const auto now = ipam::ReadClocks(root_);
+  if (!own || !now) return;
+  if (auto taken = directory_->Step(now->boottime_ms, *own); !taken)
+    return ComplainOfDirectory(taken.error());
+  directory_problem_.clear();
+}
+
+void IndexService::ComplainOfDirectory(const Error& problem) {
+  if (std::exchange(directory_problem_, problem.message) == problem.message) {
+    log_->Debug("following the other nodes' indices still fails");
+  } else {
+    log_->Warning("following the other nodes' indices failed, trying again: new nodes are not probed",
+                  problem);
+  }
 }
 
 Result<void> IndexService::TryStep() {
@@ -116,7 +137,8 @@ void IndexService::Complain(const Error& problem) {
 }
 
 Result<std::unique_ptr<IndexService>> StartIndexService(const Root& root, const std::string& fabric_path,
-                                                        const KubeService& service, Log* log) {
+                                                        const KubeService& service,
+                                                        Published<NodeIndices>* claimed, Log* log) {
   const auto fabric = RH_TRY(ReadFabric(root, fabric_path));
   if (!fabric || !fabric->index_from_kubernetes || !fabric->UsesIndices()) return nullptr;
   const IndexConfig config = RH_TRY(IndexConfigOf(*fabric, fabric_path));
@@ -126,8 +148,14 @@ Result<std::unique_ptr<IndexService>> StartIndexService(const Root& root, const 
   settings.machine = MachineId(root);
   settings.fence = config.fence;
   settings.reclaim = config.reclaim;
+  std::unique_ptr<IndexDirectory> directory;
+  if (NeedsDirectory(*fabric)) {
+    directory =
+        std::make_unique<IndexDirectory>(access, config.kubernetes.timeout, MakeIndexRandom(), claimed);
+  }
   return std::make_unique<IndexService>(root, fabric_path, std::move(settings),
-                                        MakeKubeIndexStore(access, config.kubernetes.timeout), log);
+                                        MakeKubeIndexStore(access, config.kubernetes.timeout),
+                                        std::move(directory), log);
 }
 
 void AppendNodeIndex(Exposition* page, const Root& root, bool claims) {
@@ -153,9 +181,9 @@ Result<void> IndexClaiming::Replace(const std::string& fabric_path, const KubeSe
   const auto fabric = RH_TRY(ReadFabric(root_, fabric_path));
   std::string part;
   if (fabric && fabric->index_from_kubernetes && fabric->UsesIndices())
-    part = fabric_path + "\n" + fabric->address_index;
+    part = fabric_path + (NeedsDirectory(*fabric) ? "\nall\n" : "\n") + fabric->address_index;
   if (part == followed_) return {};
-  std::shared_ptr<IndexService> next = RH_TRY(StartIndexService(root_, fabric_path, service, log_));
+  std::shared_ptr<IndexService> next = RH_TRY(StartIndexService(root_, fabric_path, service, claimed_, log_));
   followed_ = std::move(part);
   {
     const std::lock_guard lock(mutex_);

@@ -18,10 +18,12 @@
 
 #include "cni/fabric/fabric.h"
 #include "deviceplugin/services/node_index/index_claim.h"
+#include "deviceplugin/services/node_index/index_directory.h"
 #include "deviceplugin/services/node_index/index_store.h"
 #include "deviceplugin/support/kubernetes/kube_api.h"
 #include "deviceplugin/support/log/log.h"
 #include "deviceplugin/support/metrics/exposition.h"
+#include "deviceplugin/support/service/published.h"
 #include "deviceplugin/support/worker/worker.h"
 #include "netns/base/files.h"
 #include "netns/base/result.h"
@@ -41,8 +43,9 @@ Result<HeldAddresses> ReadHeldAddresses(const Root& root);
 
 class IndexService {
  public:
+  // `directory`: nullptr where nodes need not know each other's index.
   IndexService(Root root, std::string fabric_path, IndexSettings settings, std::unique_ptr<IndexStore> store,
-               Log* log);
+               std::unique_ptr<IndexDirectory> directory, Log* log);
   // Ends the thread, after the pending request to the store.
   ~IndexService() { Stop(); }
   IndexService(const IndexService&) = delete;
@@ -55,31 +58,40 @@ class IndexService {
  private:
   void Step();
   Result<void> TryStep();
+  // Learns the other nodes' indices, once this node has its own.
+  void FollowOthers();
   void Write(const IndexClaim::Outcome& outcome);
   void Complain(const Error& problem);
+  void ComplainOfDirectory(const Error& problem);
 
   const Root root_;
   const std::string fabric_path_;
   const std::string node_;
+  // Given back after the directory has taken back what it has published.
+  std::optional<FileLock> lock_;
   const std::unique_ptr<IndexStore> store_;
+  const std::unique_ptr<IndexDirectory> directory_;
   Log* const log_;
   IndexClaim claim_;
-  std::optional<FileLock> lock_;
   std::string known_problem_;
+  std::string directory_problem_;
   std::unique_ptr<PassLoop> loop_;  // last: it uses all of the others
 };
 
 // nullptr: no node claims an index, or fabric.json does not exist.
 Result<std::unique_ptr<IndexService>> StartIndexService(const Root& root, const std::string& fabric_path,
-                                                        const KubeService& service, Log* log);
+                                                        const KubeService& service,
+                                                        Published<NodeIndices>* claimed, Log* log);
 
 // Claims as the fabric says now. After a change of the settings, or of whether rails use indices, another
 // service takes over, as after a restart of railheadd.
 //
-// Ownership: borrows the log. Threads: Follow() and Update() on one at a time; all others from any.
+// Ownership: borrows log and `claimed`, which gets the indices of all nodes. Threads: Follow() and Update()
+// on one at a time; all others from any.
 class IndexClaiming {
  public:
-  IndexClaiming(Root root, Log* log) : root_(std::move(root)), log_(log) {}
+  IndexClaiming(Root root, Published<NodeIndices>* claimed, Log* log)
+      : root_(std::move(root)), claimed_(claimed), log_(log) {}
 
   // Waits for the former service's pending request. After an error the former service goes on.
   Result<void> Follow(const std::string& fabric_path, const KubeService& service);
@@ -95,6 +107,7 @@ class IndexClaiming {
   Result<void> Replace(const std::string& fabric_path, const KubeService& service);
 
   const Root root_;
+  Published<NodeIndices>* const claimed_;
   Log* const log_;
   std::string followed_;       // what the service follows from; "": nothing is claimed
   std::string known_problem_;  // of the latest call

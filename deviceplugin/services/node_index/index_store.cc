@@ -35,13 +35,15 @@ std::string_view NameOf(IndexEvent::Kind kind) {
       return "index of a removed node freed";
     case IndexEvent::Kind::kUnreadable:
       return "claim of an index cannot be read, its index stays taken";
+    case IndexEvent::Kind::kCrowded:
+      return "a node has claimed many indices";
   }
   return "";
 }
 
 bool IsProblem(IndexEvent::Kind kind) {
   using Kind = IndexEvent::Kind;
-  return kind == Kind::kLost || kind == Kind::kUnfit || kind == Kind::kUnreadable;
+  return kind == Kind::kLost || kind == Kind::kUnfit || kind == Kind::kUnreadable || kind == Kind::kCrowded;
 }
 
 }  // namespace railhead::node_index

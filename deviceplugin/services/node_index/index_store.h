@@ -26,6 +26,10 @@ namespace railhead::node_index {
 // No index is higher: that of the last block of an IPv4 subnet with 65,536 of them.
 inline constexpr std::uint64_t kLastIndex = 65535;
 
+// A node has one claim, and for some time those of its former indices. No admission policy can count: more of
+// one node are a fault, or an attacker's who has its token.
+inline constexpr std::size_t kMostClaimsOfNode = 4;
+
 // A claim as the store has it.
 struct ClaimEntry {
   std::uint64_t index = 0;
@@ -85,6 +89,7 @@ struct IndexEvent {
     kReleased,   // a former index of this node
     kFreed,      // the claim of a node that is gone
     kUnreadable,
+    kCrowded,  // a node has more than kMostClaimsOfNode claims
   };
   Kind kind;
   int index = 0;

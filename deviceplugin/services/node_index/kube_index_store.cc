@@ -16,11 +16,10 @@ namespace {
 using Json = nlohmann::json;
 
 constexpr std::string_view kNamePrefix = "node-";
-constexpr const char* kResourcePath = "/apis/railhead.io/v1alpha1/nodeindices";
 constexpr char kRevisionSeparator = '/';
 
 std::string PathOf(const std::string& name) {
-  return std::string(kResourcePath) + "/" + name;
+  return std::string(kClaimsPath) + "/" + name;
 }
 
 // The first name that sorts behind `name`.
@@ -57,25 +56,6 @@ Result<Revision> ParseRevision(const ClaimEntry& seen) {
   return Revision{seen.revision.substr(0, at), seen.revision.substr(at + 1)};
 }
 
-// nullopt: of a name that is no index. It claims none.
-Result<std::optional<ClaimEntry>> ParseObject(JsonReader object) {
-  ClaimEntry entry;
-  std::string name;
-  if (auto metadata = object.Object("metadata")) {
-    name = metadata->RequiredString("name");
-    entry.revision =
-        metadata->RequiredString("uid") + kRevisionSeparator + metadata->RequiredString("resourceVersion");
-  }
-  const Json* spec = object.Raw("spec");
-  if (!object.status()) return Fail(MalformedObject(object.status().error().message));
-  const auto index = ParseKubeName(name);
-  if (!index) return std::nullopt;
-  entry.index = *index;
-  // The claim counts by its name, even if nobody can read it.
-  entry.value = spec != nullptr ? Dump(*spec) : "null";
-  return entry;
-}
-
 Result<Json> ObjectOf(const std::string& name, const std::string& value) {
   const auto spec = RH_TRY(JsonDocument::Parse(value, "the value of " + name));
   if (!spec.json().is_object())
@@ -99,7 +79,7 @@ class KubeIndexStore : public IndexStore {
   Result<ClaimEntry> Create(std::uint64_t index, const std::string& value) override {
     const std::string name = KubeNameOf(index);
     const Json object = RH_TRY(ObjectOf(name, value));
-    return WithContext(Change("POST", kResourcePath, index, object), "creating " + name);
+    return WithContext(Change("POST", kClaimsPath, index, object), "creating " + name);
   }
   Result<ClaimEntry> Update(const ClaimEntry& seen, const std::string& value) override {
     const std::string name = KubeNameOf(seen.index);
@@ -141,7 +121,7 @@ Result<std::optional<ClaimEntry>> KubeIndexStore::Get(std::uint64_t index) {
   if (answer.status == KubeAnswer::Status::kNotFound) return std::nullopt;
   if (answer.status == KubeAnswer::Status::kExpired)
     return Fail(MalformedObject("an object that is too old"));
-  auto entry = RH_TRY(ParseObject(answer.document.Root()));
+  auto entry = RH_TRY(ParseClaim(answer.document.Root()));
   if (!entry || entry->index != index) return Fail(MalformedObject("it is another object than " + name));
   return entry;
 }
@@ -170,7 +150,7 @@ Result<ClaimEntry> KubeIndexStore::Change(const std::string& method, const std::
                                           std::uint64_t index, const Json& object) {
   const KubeAnswer answer = RH_TRY(api_.Call(method, path, Dump(object)));
   if (answer.status != KubeAnswer::Status::kDone) return Fail(Conflict("it is gone"));
-  auto entry = RH_TRY(ParseObject(answer.document.Root()));
+  auto entry = RH_TRY(ParseClaim(answer.document.Root()));
   if (!entry || entry->index != index) return Fail(MalformedObject("it is another object than was sent"));
   if (entry->value != Dump(object["spec"])) {
     return Fail(MalformedObject("the server has kept something else than was sent: " + entry->value));
@@ -183,7 +163,7 @@ Result<std::vector<ClaimEntry>> KubeIndexStore::List(const std::string& start, s
   std::string token = start.empty() ? "" : KubeContinueAt(start);
   // A server may answer with fewer entries than it has, and with a token for the rest.
   while (entries.size() < limit) {
-    std::string target = std::string(kResourcePath) + "?limit=" + std::to_string(limit - entries.size());
+    std::string target = std::string(kClaimsPath) + "?limit=" + std::to_string(limit - entries.size());
     if (!token.empty()) target += "&continue=" + EscapeForQuery(token);
     const KubeAnswer answer = RH_TRY(api_.Call("GET", target));
     if (answer.status != KubeAnswer::Status::kDone) {
@@ -198,7 +178,7 @@ Result<std::vector<ClaimEntry>> KubeIndexStore::List(const std::string& start, s
       return Fail(MalformedObject("it is not a list"));
     }
     for (JsonReader& item : reader.Objects("items")) {
-      if (auto entry = RH_TRY(ParseObject(std::move(item)))) entries.push_back(*std::move(entry));
+      if (auto entry = RH_TRY(ParseClaim(std::move(item)))) entries.push_back(*std::move(entry));
     }
     if (!reader.status()) return Fail(MalformedObject(reader.status().error().message));
     if (entries.size() > limit) return Fail(MalformedObject("it has more objects than were asked for"));
@@ -209,6 +189,24 @@ Result<std::vector<ClaimEntry>> KubeIndexStore::List(const std::string& start, s
 }
 
 }  // namespace
+
+Result<std::optional<ClaimEntry>> ParseClaim(JsonReader object) {
+  ClaimEntry entry;
+  std::string name;
+  if (auto metadata = object.Object("metadata")) {
+    name = metadata->RequiredString("name");
+    entry.revision =
+        metadata->RequiredString("uid") + kRevisionSeparator + metadata->RequiredString("resourceVersion");
+  }
+  const Json* spec = object.Raw("spec");
+  if (!object.status()) return Fail(MalformedObject(object.status().error().message));
+  const auto index = ParseKubeName(name);
+  if (!index) return std::nullopt;
+  entry.index = *index;
+  // The claim counts by its name, even if nobody can read it.
+  entry.value = spec != nullptr ? Dump(*spec) : "null";
+  return entry;
+}
 
 std::string KubeNameOf(std::uint64_t index) {
   return std::string(kNamePrefix) + std::to_string(index);

@@ -23,8 +23,13 @@
 
 #include "deviceplugin/services/node_index/index_store.h"
 #include "deviceplugin/support/kubernetes/kube_api.h"
+#include "netns/base/result.h"
+#include "netns/json/json_reader.h"
 
 namespace railhead::node_index {
+
+// Of the resource.
+inline constexpr const char* kClaimsPath = "/apis/railhead.io/v1alpha1/nodeindices";
 
 std::string KubeNameOf(std::uint64_t index);
 // nullopt: not the name of an index.
@@ -32,6 +37,9 @@ std::optional<std::uint64_t> ParseKubeName(const std::string& name);
 
 // The token for a list of names from `start` on.
 std::string KubeContinueAt(const std::string& start);
+
+// nullopt: an object whose name is no index. It claims none.
+Result<std::optional<ClaimEntry>> ParseClaim(JsonReader object);
 
 std::unique_ptr<IndexStore> MakeKubeIndexStore(const KubeAccess& access, std::chrono::milliseconds timeout);
 

@@ -10,8 +10,8 @@
 
 #include "cni/attachment/devices.h"
 #include "cni/protocol/plugin.h"
-#include "cni/state/allocation.h"
 #include "cni/state/journal.h"
+#include "cni/state/kubelet_checkpoint.h"
 #include "cni/state/paths.h"
 #include "netns/base/files.h"
 #include "netns/base/state_folder.h"

@@ -10,7 +10,7 @@
 #include "netns/base/text.h"
 #include "netns/nl/neighbours.h"
 #include "netns/nl/netlink_route.h"
-#include "netns/nl/vf_messages.h"
+#include "netns/nl/upper_links.h"
 
 namespace railhead::reachability {
 namespace {
@@ -74,7 +74,7 @@ Result<std::optional<std::string>> ProbeEndpoint::Settle(Kernel& kernel) {
   if (!RH_TRY(route->WaitCarrier(link_, std::chrono::steady_clock::now() + kCarrier))) return "no carrier";
   if (!plan_.address) return std::nullopt;
   const auto addresses = RH_TRY(route->ListAddresses(link_));
-  if (Contains(addresses, *plan_.address)) return std::nullopt;
+  if (Contains(addresses, *plan_.address, &LinkAddress::prefix)) return std::nullopt;
   return TakeAddress(kernel, *route, *link);
 }
 

@@ -229,6 +229,7 @@ void LogPod(Log* log, const PodReachability& pod, ReachabilityState before) {
 
 Result<std::unique_ptr<ReachabilityWatch>> StartReachabilityWatch(const Root& root, Kernel& kernel,
                                                                   const std::string& keys_path,
+                                                                  const Published<NodeIndices>& claimed,
                                                                   RailVerdicts* rails,
                                                                   std::function<void()> changed, Log* log) {
   ReachabilityWatch::Calls calls;
@@ -240,7 +241,7 @@ Result<std::unique_ptr<ReachabilityWatch>> StartReachabilityWatch(const Root& ro
   calls.failed = [log](const std::string& what, const Error& error) {
     log->Warning("probing failed; reachability may be out of date", error, {{"what", what}});
   };
-  return ReachabilityWatch::Start(root, kernel, root.Path(keys_path), std::move(calls));
+  return ReachabilityWatch::Start(root, kernel, root.Path(keys_path), claimed, std::move(calls));
 }
 
 void LogReachability(Log* log, const ReachabilityReport& before, const ReachabilityReport& now) {

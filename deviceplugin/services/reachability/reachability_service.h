@@ -52,9 +52,10 @@ class RailVerdicts {
   std::map<std::string, Rail> rails_;
 };
 
-// `rails` and `log` are borrowed. `changed` is called after a rail's fault came or went.
+// `claimed`, `rails` and `log` are borrowed. `changed` is called after a rail's fault came or went.
 Result<std::unique_ptr<ReachabilityWatch>> StartReachabilityWatch(const Root& root, Kernel& kernel,
                                                                   const std::string& keys_path,
+                                                                  const Published<NodeIndices>& claimed,
                                                                   RailVerdicts* rails,
                                                                   std::function<void()> changed, Log* log);
 

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "cni/fabric/fabric.h"
+#include "cni/fabric/node_index.h"
 #include "deviceplugin/node/resources/advertised.h"
 #include "netns/base/files.h"
 #include "netns/base/node.h"
@@ -38,17 +39,21 @@ bool SaysTheSame(const ReachabilityReport& a, const ReachabilityReport& b) {
 }  // namespace
 
 Result<std::unique_ptr<ReachabilityWatch>> ReachabilityWatch::Start(const Root& root, Kernel& kernel,
-                                                                    std::string keys_path, Calls calls) {
+                                                                    std::string keys_path,
+                                                                    const Published<NodeIndices>& claimed,
+                                                                    Calls calls) {
   auto echo = RH_TRY(EchoServer::Start());
   return std::unique_ptr<ReachabilityWatch>(
-      new ReachabilityWatch(root, kernel, std::move(keys_path), std::move(calls), std::move(echo)));
+      new ReachabilityWatch(root, kernel, std::move(keys_path), claimed, std::move(calls), std::move(echo)));
 }
 
-ReachabilityWatch::ReachabilityWatch(const Root& root, Kernel& kernel, std::string keys_path, Calls calls,
+ReachabilityWatch::ReachabilityWatch(const Root& root, Kernel& kernel, std::string keys_path,
+                                     const Published<NodeIndices>& claimed, Calls calls,
                                      std::unique_ptr<EchoServer> echo)
     : root_(root),
       kernel_(kernel),
       keys_path_(std::move(keys_path)),
+      claimed_(claimed),
       calls_(std::move(calls)),
       echo_(std::move(echo)),
       pods_(kernel),
@@ -117,18 +122,33 @@ void ReachabilityWatch::Wait(milliseconds limit) {
   changed_.wait_for(lock, limit, [this] { return stopped_ || update_; });
 }
 
-Result<ReachabilityWatch::Plan> ReachabilityWatch::PlanOf(const Node& node) const {
+ReachabilityWatch::Claims ReachabilityWatch::ReadClaims() const {
+  Claims claims{claimed_.Get(), std::nullopt};
+  // Without an index that counts, another node may have this one's address.
+  if (const auto own = ClaimedIndex(root_, NodeName(root_).value_or(""))) claims.own = *own;
+  return claims;
+}
+
+Result<ReachabilityWatch::Plan> ReachabilityWatch::PlanOf(const Node& node, const Claims& claims) const {
   Plan plan;
   if (node.fabric_path.empty()) return plan;
   const auto fabric = RH_TRY(ReadFabric(root_, node.fabric_path));
   if (!fabric) return plan;
   plan.settings = RH_TRY(ParseReachabilitySettings(fabric->reachability, node.fabric_path));
   if (!plan.settings.enabled) return plan;
+  NodeIndices nodes = fabric->nodes;
+  plan.of_claims = fabric->ClaimsIndices();
+  if (plan.of_claims) {
+    const std::string own = NodeName(root_).value_or("");
+    nodes = *claims.all;
+    nodes.erase(own);
+    if (claims.own) nodes.emplace(own, *claims.own);
+  }
   const auto pfs = resources::PfsOfRails(*fabric, *node.inventory);
   for (const Rail& rail : fabric->rails) {
     RailPort port;
     port.rail = rail;
-    port.rail.probe_addresses = fabric->ProbeAddressesOf(rail);
+    port.rail.probe_addresses = rail.ProbeAddressesOf(nodes);
     if (const auto pf = pfs.find(rail.name); pf != pfs.end()) {
       port.device = pf->second;
       const auto* const found = node.inventory->Find(pf->second);
@@ -150,13 +170,17 @@ void ReachabilityWatch::TakeUpdate() {
     const std::lock_guard lock(mutex_);
     node = std::exchange(update_, std::nullopt);
   }
-  if (!node) return;
-  auto plan = PlanOf(*node);
+  const Claims claims = node || of_claims_ ? ReadClaims() : Claims{};
+  if (!node && (!of_claims_ || claims == claims_)) return;
+  if (node) node_ = *std::move(node);
+  claims_ = claims;
+  auto plan = PlanOf(*node_, claims_);
   // An invalid fabric changes nothing here. Another part of railheadd reports it.
   if (plan) Apply(*std::move(plan));
 }
 
 void ReachabilityWatch::Apply(Plan plan) {
+  of_claims_ = plan.of_claims;
   settings_ = plan.settings;
   ports_ = std::move(plan.ports);
   std::vector<std::unique_ptr<RailProber>> before = std::exchange(rails_, {});

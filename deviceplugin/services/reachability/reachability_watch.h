@@ -21,6 +21,7 @@
 #include <thread>
 #include <vector>
 
+#include "cni/fabric/fabric.h"
 #include "cni/state/journal_cache.h"
 #include "deviceplugin/node/inventory/inventory.h"
 #include "deviceplugin/services/reachability/echo_server.h"
@@ -28,6 +29,7 @@
 #include "deviceplugin/services/reachability/rail_prober.h"
 #include "deviceplugin/services/reachability/reachability_report.h"
 #include "deviceplugin/services/reachability/reachability_settings.h"
+#include "deviceplugin/support/service/published.h"
 #include "netns/base/files.h"
 #include "netns/base/result.h"
 #include "netns/kernel.h"
@@ -44,8 +46,10 @@ class ReachabilityWatch {
   };
 
   // `keys_path`: the file that the nodes share (shared_keys.h). Each round reads it again.
+  // `claimed`: the indices that the cluster's nodes have claimed, where `nodes` lists none. Borrowed.
   static Result<std::unique_ptr<ReachabilityWatch>> Start(const Root& root, Kernel& kernel,
-                                                          std::string keys_path, Calls calls);
+                                                          std::string keys_path,
+                                                          const Published<NodeIndices>& claimed, Calls calls);
   ~ReachabilityWatch();
   ReachabilityWatch(const ReachabilityWatch&) = delete;
   ReachabilityWatch& operator=(const ReachabilityWatch&) = delete;
@@ -63,16 +67,24 @@ class ReachabilityWatch {
     std::shared_ptr<const inventory::Inventory> inventory;
     std::string fabric_path;
   };
+  // What a plan with ranges of probe addresses follows from, where nodes claim their index.
+  struct Claims {
+    std::shared_ptr<const NodeIndices> all;
+    std::optional<int> own;  // if this node may use it now
+    bool operator==(const Claims&) const = default;
+  };
   struct Plan {
+    bool of_claims = false;
     ReachabilitySettings settings;
     std::vector<RailPort> ports;
   };
 
-  ReachabilityWatch(const Root& root, Kernel& kernel, std::string keys_path, Calls calls,
-                    std::unique_ptr<EchoServer> echo);
+  ReachabilityWatch(const Root& root, Kernel& kernel, std::string keys_path,
+                    const Published<NodeIndices>& claimed, Calls calls, std::unique_ptr<EchoServer> echo);
   void Loop();
   void TakeUpdate();
-  [[nodiscard]] Result<Plan> PlanOf(const Node& node) const;
+  [[nodiscard]] Claims ReadClaims() const;
+  [[nodiscard]] Result<Plan> PlanOf(const Node& node, const Claims& claims) const;
   void Apply(Plan plan);
   void Round();
   // If the file is invalid, the earlier keys stay.
@@ -87,8 +99,12 @@ class ReachabilityWatch {
   const Root root_;
   Kernel& kernel_;
   const std::string keys_path_;
+  const Published<NodeIndices>& claimed_;
   const Calls calls_;
   const std::unique_ptr<EchoServer> echo_;
+  std::optional<Node> node_;  // of the present plan
+  Claims claims_;
+  bool of_claims_ = false;
   ReachabilitySettings settings_;
   std::vector<RailPort> ports_;
   std::vector<std::unique_ptr<RailProber>> rails_;  // in the fabric's order

@@ -53,6 +53,7 @@ ReconcileReport Reconciler::Run(Clock::time_point now) {
   ReconcileNames(pass);
   ReconcileTenants(pass, *scan, now, idle_);
   ReconcileSoftRoce(pass, *scan);
+  ReconcileParts(pass);
   ReconcileAddresses(pass, *scan, earlier_boots_);
   ReadAddresses(pass);
   ReadConflictSources(pass);

@@ -61,7 +61,7 @@ struct ReconcileOptions {
   // How long a device has to be idle, seen in two passes, before it is reset for the next tenant.
   std::chrono::seconds idle{60};
   // How long to wait for a device that a dying namespace has not returned yet.
-  std::chrono::seconds restore_timeout{5};
+  std::chrono::milliseconds restore_timeout{5000};
 };
 
 struct ReconcilePass;
@@ -202,6 +202,9 @@ void ReconcileTenants(ReconcilePass& pass, const JournalScan& scan, Reconciler::
 void ReconcileSoftRoce(ReconcilePass& pass, const JournalScan& scan);
 // `earlier_boots`: whether to release the addresses of earlier boots, too; false when that is done.
 void ReconcileAddresses(ReconcilePass& pass, const JournalScan& scan, bool& earlier_boots);
+// Notes this node's part of each rail, so that the reuse delay of what it has gained counts from a change of
+// the fabric and not from the next ADD (ipam/store/rail_part.h).
+void ReconcileParts(ReconcilePass& pass);
 
 // How long attachments took, phase by phase, in figures.
 // Threads: pure functions.

@@ -6,8 +6,8 @@
 // followed, and proxies are not used.
 //
 // Threads: one call at a time; sent() from any thread. Errors: those of Connection. After kTimeout and
-// kUnavailable the server may or may not have done what the call requested. An answer that is too large, or
-// is not HTTP, gives kMalformed.
+// kUnavailable the server may or may not have done what the call requested. An answer that is not HTTP gives
+// kMalformed, and one that is too large kMalformed with EMSGSIZE.
 #pragma once
 
 #include <atomic>

@@ -15,6 +15,8 @@
 #include <cstring>
 #include <optional>
 #include <string_view>
+#include <system_error>
+#include <thread>
 #include <utility>
 
 #include "netns/base/text.h"
@@ -31,6 +33,7 @@ constexpr std::chrono::seconds kFarewell{1};
 // Limit for bytes that arrive in that time. A client that sends more loses the answer.
 constexpr std::size_t kMostThrownAway = std::size_t{1} << 20;
 constexpr std::chrono::seconds kAddressAgain{1};
+constexpr std::chrono::milliseconds kAfterPollError{100};
 constexpr int kBacklog = 16;
 
 constexpr std::string_view kUnixPrefix = "unix:";
@@ -158,7 +161,11 @@ void HttpServer::WaitForWork() {
     const auto left = std::chrono::ceil<std::chrono::milliseconds>(until - Clock::now());
     limit = static_cast<int>(std::max<std::int64_t>(left.count(), 0));
   }
-  if (::poll(fds.data(), count, limit) < 0 && errno != EINTR) return;
+  if (::poll(fds.data(), count, limit) < 0 && errno != EINTR) {
+    // The kernel has no memory for it. The next attempt must not follow at once.
+    std::this_thread::sleep_for(kAfterPollError);
+    return;
+  }
   if (fds[0].revents != 0) {
     std::uint64_t woken = 0;
     [[maybe_unused]] const ssize_t got = ::read(wake_.get(), &woken, sizeof woken);
@@ -344,13 +351,16 @@ BackgroundQueue::~BackgroundQueue() {
 std::optional<BackgroundQueue::Ticket> BackgroundQueue::Submit(HttpRequest request) {
   const std::lock_guard lock(mutex_);
   if (stopped_ || waiting_.size() + (busy_ ? 1 : 0) >= kMostWaiting) return std::nullopt;
-  waiting_.emplace_back(++last_, std::move(request));
-  if (thread_.joinable()) {
-    changed_.notify_all();
-  } else {
+  if (!thread_.joinable()) {
+    try {
+      thread_ = std::thread([this] { Loop(); });
+    } catch (const std::system_error&) {
+      return std::nullopt;  // the machine has no thread left
+    }
     ended_ = false;
-    thread_ = std::thread([this] { Loop(); });
   }
+  waiting_.emplace_back(++last_, std::move(request));
+  changed_.notify_all();
   return last_;
 }
 

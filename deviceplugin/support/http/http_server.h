@@ -55,7 +55,7 @@ class BackgroundQueue {
   BackgroundQueue(const BackgroundQueue&) = delete;
   BackgroundQueue& operator=(const BackgroundQueue&) = delete;
 
-  // nullopt: too many wait already.
+  // nullopt: too many wait already, or the machine has no thread left.
   std::optional<Ticket> Submit(HttpRequest request);
   // One that is ready; nullopt: none.
   std::optional<std::pair<Ticket, HttpResponse>> Take();

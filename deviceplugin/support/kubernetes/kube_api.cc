@@ -87,11 +87,17 @@ Error ErrorOf(const http::HttpAnswer& answer, const Refusal& refusal, const Kube
   return error;
 }
 
+// As client-go's IsTooLargeResourceVersion: also servers without the cause in `details` say it.
+bool IsOfTheFuture(const http::HttpAnswer& answer, const Refusal& refusal) {
+  return answer.status == 504 && refusal.message.find("Too large resource version") != std::string::npos;
+}
+
 }  // namespace
 
 KubeApi::KubeApi(const KubeAccess& access, std::chrono::milliseconds timeout, KubeNeeds needs,
                  std::size_t most_bytes)
-    : client_(ClientSettings(access, timeout, most_bytes)),
+    : settings_(ClientSettings(access, timeout, most_bytes)),
+      client_(settings_),
       needs_(std::move(needs)),
       token_(access.token),
       token_file_(access.token_file) {}
@@ -107,12 +113,28 @@ Result<std::string> KubeApi::Token() const {
       "in a pod, automountServiceAccountToken has to be true for it");
 }
 
-Result<KubeAnswer> KubeApi::Call(const std::string& method, const std::string& target,
-                                 const std::string& body, const std::string& type) {
+Result<http::HttpCall> KubeApi::CallOf(const std::string& method, const std::string& target,
+                                       const std::string& body, const std::string& type) const {
   http::HttpCall call{method, target, {}, body, method == "GET"};
   const std::string token = RH_TRY(Token());
   if (!token.empty()) call.headers.emplace_back("Authorization", "Bearer " + token);
   if (!body.empty()) call.headers.emplace_back("Content-Type", type);
+  return call;
+}
+
+Result<std::optional<http::HttpStream>> KubeApi::Stream(const std::string& target) {
+  const http::HttpCall call = RH_TRY(CallOf("GET", target, "", ""));
+  auto stream = RH_TRY(http::HttpStream::Open(settings_, call));
+  if (stream.status() / 100 == 2) return stream;
+  const auto answer = RH_TRY(stream.ReadRest(std::chrono::steady_clock::now() + settings_.timeout));
+  const Refusal refusal = ReadRefusal(answer);
+  if (answer.status == 410 || IsOfTheFuture(answer, refusal)) return std::nullopt;
+  return Fail(ErrorOf(answer, refusal, needs_));
+}
+
+Result<KubeAnswer> KubeApi::Call(const std::string& method, const std::string& target,
+                                 const std::string& body, const std::string& type) {
+  const http::HttpCall call = RH_TRY(CallOf(method, target, body, type));
   const http::HttpAnswer answer = RH_TRY(client_.Send(call));
   if (answer.status / 100 != 2) {
     const Refusal refusal = ReadRefusal(answer);

@@ -16,6 +16,7 @@
 
 #include "deviceplugin/support/http/connection.h"
 #include "deviceplugin/support/http/http_client.h"
+#include "deviceplugin/support/http/http_stream.h"
 #include "netns/base/files.h"
 #include "netns/base/result.h"
 #include "netns/json/json_reader.h"
@@ -105,11 +106,18 @@ class KubeApi {
   // else is.
   Result<KubeAnswer> Call(const std::string& method, const std::string& target, const std::string& body = "",
                           const std::string& type = "application/json");
+  // GET whose answer of status 2xx is read as it comes. nullopt: the server does not have the resource
+  // version that `target` names, no longer or not yet.
+  Result<std::optional<http::HttpStream>> Stream(const std::string& target);
+  // By Call().
   [[nodiscard]] std::uint64_t sent() const { return client_.sent(); }
 
  private:
+  [[nodiscard]] Result<http::HttpCall> CallOf(const std::string& method, const std::string& target,
+                                              const std::string& body, const std::string& type) const;
   [[nodiscard]] Result<std::string> Token() const;
 
+  const http::HttpClientSettings settings_;
   http::HttpClient client_;
   const KubeNeeds needs_;
   const std::string token_;

@@ -13,6 +13,7 @@
 #include <mutex>
 #include <optional>
 #include <random>
+#include <set>
 #include <string>
 #include <thread>
 #include <vector>
@@ -40,12 +41,48 @@ class Heartbeat {
   std::atomic<Clock::rep> due_{kNever};
 };
 
+// The heartbeat of requests that run side by side. It is due when the first of them is, however many come and
+// go meanwhile.
+class SharedHeartbeat {
+ public:
+  using Clock = Heartbeat::Clock;
+
+  // A request, for as long as it runs.
+  class Request {
+   public:
+    Request(SharedHeartbeat& heartbeat, std::chrono::nanoseconds limit)
+        : heartbeat_(heartbeat), due_(Clock::now() + limit) {
+      const std::lock_guard lock(heartbeat_.mutex_);
+      heartbeat_.due_.insert(due_);
+    }
+    Request(const Request&) = delete;
+    Request& operator=(const Request&) = delete;
+    ~Request() {
+      const std::lock_guard lock(heartbeat_.mutex_);
+      heartbeat_.due_.erase(heartbeat_.due_.find(due_));
+    }
+
+   private:
+    SharedHeartbeat& heartbeat_;
+    const Clock::time_point due_;
+  };
+
+  [[nodiscard]] bool IsLate(Clock::time_point now = Clock::now()) const {
+    const std::lock_guard lock(mutex_);
+    return !due_.empty() && now > *due_.begin();
+  }
+
+ private:
+  mutable std::mutex mutex_;
+  std::multiset<Clock::time_point> due_;
+};
+
 // The threads that railheadd cannot do without.
 struct Heartbeats {
   Heartbeat node_watcher;
   Heartbeat registrar;
   Heartbeat reconciler;
-  Heartbeat binder;
+  SharedHeartbeat binder;
   Heartbeat provisioner;  // of a start that takes long
 };
 

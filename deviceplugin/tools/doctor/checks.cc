@@ -45,9 +45,15 @@ constexpr std::array kChecks = {
           CheckGpuIds},
     Check{"net.mtu", "the PFs' MTU is enough for their rails, and for RoCE's largest",
           "RoCE uses the largest of 1024, 2048, 4096 bytes that fits into the MTU", CheckMtu},
+    Check{"net.routes", "no rail's route takes the traffic of the cluster network",
+          "a pod reaches services and other pods by a default route, and a rail's route is more specific",
+          CheckRoutes},
     Check{"net.arp", "the host answers ARP for a rail on that rail only",
           "with several rails in one host Linux answers on any, and drops what comes back elsewhere",
           CheckArp},
+    Check{"net.managed", "no network manager of the host configures the rails' VFs",
+          "a VF with an address of DHCP is the host's, and no pod gets it; managers also rename VFs",
+          CheckManaged},
     Check{"qos.dscp", "the ports sort packets by DSCP, and know that of their rail's traffic class",
           "else RoCE travels in the default priority, without PFC", CheckDscp},
     Check{"qos.pfc", "the priority of the rail's traffic class is lossless",
@@ -87,6 +93,8 @@ constexpr std::array kChecks = {
     Check{"runtime.netns", "namespaces that the host makes later are seen",
           "without mount propagation they look deleted, and railheadd never restores the devices in them",
           CheckNetns},
+    Check{"runtime.selinux", "SELinux lets containers read what Railhead mounts into them",
+          "NCCL skips an nccl.conf that it cannot read, and says nothing", CheckSelinux},
 };
 
 }  // namespace

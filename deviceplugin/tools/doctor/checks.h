@@ -109,7 +109,9 @@ Verdict CheckIommu(const NodeFacts& facts);
 Verdict CheckGpuDirect(const NodeFacts& facts);
 Verdict CheckGpuIds(const NodeFacts& facts);
 Verdict CheckMtu(const NodeFacts& facts);
+Verdict CheckRoutes(const NodeFacts& facts);
 Verdict CheckArp(const NodeFacts& facts);
+Verdict CheckManaged(const NodeFacts& facts);
 Verdict CheckProbes(const NodeFacts& facts);
 Verdict CheckDscp(const NodeFacts& facts);
 Verdict CheckPfc(const NodeFacts& facts);
@@ -129,6 +131,7 @@ Verdict CheckPlugins(const NodeFacts& facts);
 Verdict CheckCni(const NodeFacts& facts);
 Verdict CheckKubelet(const NodeFacts& facts);
 Verdict CheckNetns(const NodeFacts& facts);
+Verdict CheckSelinux(const NodeFacts& facts);
 
 // Which checks run, and how their findings are shown: docs/reference/doctor-checks.md has the shape.
 //

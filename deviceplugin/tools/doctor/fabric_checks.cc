@@ -221,6 +221,44 @@ Verdict CheckMtu(const NodeFacts& facts) {
   return verdict;
 }
 
+std::vector<Error> RoutesOverCluster(const Fabric& fabric, const std::vector<CniUse>& cluster) {
+  std::vector<Error> found;
+  const auto judge = [&](const CniUse& use, const IpPrefix& route, const std::string& at) {
+    for (const IpPrefix& network : use.networks) {
+      const auto keeps = [&](const IpPrefix& own) { return own.Contains(network) && route.Contains(own); };
+      if (!route.Contains(network) || std::ranges::any_of(use.routes, keeps)) continue;
+      found.push_back({ErrorCode::kInvalid,
+                       at + ": " + route.ToString() + " takes the pods' traffic to " + network.ToString() +
+                           ", a network of " + use.file + " (" + use.type + ")",
+                       "name only the rails' own subnets in routes, or use other subnets for the rails", 0});
+      return;
+    }
+  };
+  for (std::size_t i = 0; i < fabric.rails.size(); ++i) {
+    const Rail& rail = fabric.rails[i];
+    std::vector<std::pair<std::string, IpPrefix>> prefixes;
+    if (rail.subnet) prefixes.emplace_back("/subnet", *rail.subnet);
+    // Against a default route the cluster network's own one has the smaller metric.
+    for (std::size_t j = 0; j < rail.routes.size(); ++j) {
+      if (rail.routes[j].length > 0) prefixes.emplace_back("/routes/" + std::to_string(j), rail.routes[j]);
+    }
+    for (const auto& [key, prefix] : prefixes) {
+      for (const CniUse& use : cluster) judge(use, prefix, "/rails/" + std::to_string(i) + key);
+    }
+  }
+  return found;
+}
+
+Verdict CheckRoutes(const NodeFacts& facts) {
+  Verdict verdict;
+  if (!facts.fabric) return verdict.Skip(facts.fabric.why());
+  if (!facts.cni) return verdict.Skip(facts.cni.why());
+  for (const Error& error : RoutesOverCluster(*facts.fabric, *facts.cni))
+    verdict.Warn(error.message, error.hint);
+  if (verdict.observations().empty()) verdict.Ok("no rail's route leads to a network of /etc/cni/net.d");
+  return verdict;
+}
+
 // ADD makes the pods' own settings. This check is about the host's use of the PFs.
 Verdict CheckArp(const NodeFacts& facts) {
   Verdict verdict;
@@ -243,6 +281,22 @@ Verdict CheckArp(const NodeFacts& facts) {
     }
   }
   if (verdict.observations().empty()) verdict.Skip(facts.WhyNoPf());
+  return verdict;
+}
+
+Verdict CheckManaged(const NodeFacts& facts) {
+  Verdict verdict;
+  if (!facts.managed) return verdict.Skip(facts.managed.why());
+  for (const ManagedDevice& device : *facts.managed) {
+    const std::string name = device.netdev + " (" + device.address.ToString() + ")";
+    if (device.managers.empty()) {
+      verdict.Ok("no network manager configures what pods may get");
+    } else {
+      verdict.Warn(name + ": managed by " + Join(device.managers, " and "),
+                   "make it leave the VFs alone: docs/operate/host-preparation.md, network managers");
+    }
+  }
+  if (verdict.observations().empty()) verdict.Ok("no device that pods may get is on the host");
   return verdict;
 }
 

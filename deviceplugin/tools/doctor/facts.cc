@@ -137,6 +137,8 @@ NodeFacts ReadFacts(const Root& root, const KernelQuestions& kernel) {
   facts.probes_signed = ReadProbesSigned(root);
   ReadGpuDriver(root, &facts);
   ReadRuntime(root, &facts);
+  facts.managed = ReadManaged(root, facts.pfs);
+  ReadSelinux(root, &facts);
   return facts;
 }
 

@@ -143,7 +143,16 @@ struct CdiSwitch {
 struct CniUse {
   std::string file;
   std::string type;
-  std::vector<std::string> devices;  // the names and addresses of devices in it
+  std::vector<std::string> devices;     // the names and addresses of devices in it
+  std::vector<IpPrefix> networks = {};  // of pods or services
+  std::vector<IpPrefix> routes = {};    // that the pod's interface gets, without a default one
+};
+
+// A network device that a pool may give out, and the managers of the host that configure it.
+struct ManagedDevice {
+  PciAddress address;
+  std::string netdev;
+  std::vector<std::string> managers;  // "NetworkManager"; empty: none does
 };
 
 struct GpuDriverFacts {
@@ -191,6 +200,10 @@ struct NodeFacts {
   Fact<CdiSwitch> cdi;
   Fact<std::vector<std::string>> plugin_sockets;  // of other device plugins
   Fact<std::vector<CniUse>> cni;
+  Fact<std::vector<ManagedDevice>> managed;  // VFs on the host, and PFs without VFs
+  Fact<bool> selinux;
+  // SELinux' labels of the files that containers mount and cannot read, by path.
+  Fact<std::map<std::string, std::string>> unreadable_mounts;
   Fact<lldp::LldpReport> lldp_report;
   Fact<RecordFacts> records;
   Fact<KubeletFacts> kubelet;
@@ -237,11 +250,20 @@ void ReadRdma(const Root& root, const KernelQuestions& kernel, NodeFacts* facts)
 void ReadProcesses(const Root& root, NodeFacts* facts);
 void ReadGpuDriver(const Root& root, NodeFacts* facts);
 void ReadRuntime(const Root& root, NodeFacts* facts);
+Fact<std::vector<CniUse>> ReadCni(const Root& root);
+// Of the devices of `pfs`.
+Fact<std::vector<ManagedDevice>> ReadManaged(const Root& root, const std::vector<PfFacts>& pfs);
 Fact<KubeletFacts> ReadKubelet(const Root& root);
+void ReadSelinux(const Root& root, NodeFacts* facts);
 // Reads the CDI settings of containerd and CRI-O (containerd's docs/cri/config.md, crio.conf(5)). `running`:
 // names of the container runtimes that were seen among the processes.
 Fact<CdiSwitch> ReadCdiSwitch(const Root& root, const std::vector<std::string>& running);
 Fact<std::vector<std::string>> ReadHiddenDirectories(const Root& root);
+
+// The rails' routes that take the traffic of a network of the cluster: the pod's cluster interface has only
+// its default route there, which is less specific. `cluster`: the node's CNI configurations. Each error has a
+// JSON pointer.
+std::vector<Error> RoutesOverCluster(const Fabric& fabric, const std::vector<CniUse>& cluster);
 
 // The bridges between two functions, without those that they share. Paths are as in PciDevice::path.
 std::vector<PciAddress> BridgesBetween(const std::string& a, const std::string& b);

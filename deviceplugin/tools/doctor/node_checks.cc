@@ -106,9 +106,11 @@ Verdict CheckMemlock(const NodeFacts& facts) {
     } else if (*process.memlock == "unlimited") {
       verdict.Ok(name + ": unlimited");
     } else {
-      verdict.Warn(name + " may lock " + *process.memlock + " bytes only",
-                   "LimitMEMLOCK=infinity in its systemd unit (systemctl edit " + process.name +
-                       "), then restart it; or CAP_IPC_LOCK for the containers");
+      verdict.Warn(
+          name + " may lock " + *process.memlock + " bytes only",
+          "LimitMEMLOCK=infinity in its systemd unit (systemctl edit " + process.name +
+              "), then restart it; or CAP_IPC_LOCK for the containers, which has no effect for those "
+              "that do not run as root");
     }
   }
   if (verdict.observations().empty())
@@ -336,6 +338,17 @@ Verdict CheckNetns(const NodeFacts& facts) {
                  "mount it with mountPropagation: HostToContainer (rslave), as the DaemonSet does");
   }
   if (verdict.observations().empty()) verdict.Ok("the host's later mounts show here");
+  return verdict;
+}
+
+Verdict CheckSelinux(const NodeFacts& facts) {
+  Verdict verdict;
+  if (!facts.selinux) return verdict.Skip(facts.selinux.why());
+  if (!*facts.selinux) return verdict.Ok("the host has no SELinux");
+  if (!facts.unreadable_mounts) return verdict.Skip(facts.unreadable_mounts.why());
+  for (const auto& [path, label] : *facts.unreadable_mounts)
+    verdict.Warn(std::string(path).append(": labelled ").append(label), "chcon -t container_file_t " + path);
+  if (verdict.observations().empty()) verdict.Ok("the files that pods mount have a label for containers");
   return verdict;
 }
 

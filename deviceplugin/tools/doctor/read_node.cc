@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <array>
+#include <nlohmann/json.hpp>
 #include <set>
 #include <string_view>
 
@@ -13,6 +14,7 @@
 #include "netns/base/text.h"
 #include "netns/json/json_reader.h"
 #include "netns/ns/netns.h"
+#include "netns/sys/selinux.h"
 
 namespace railhead::doctor {
 namespace {
@@ -256,13 +258,44 @@ Fact<std::vector<std::string>> ReadSockets(const Root& root) {
   return sockets;
 }
 
-CniUse UseOf(const std::string& file, JsonReader plugin) {
+// Plugins name networks in many ways: `subnet` below `ipam` or `ranges`, lists of pools, keys for services.
+// Each prefix is one, but of what `routes` or `exclude` holds.
+void AddNetworks(const nlohmann::json& value, std::vector<IpPrefix>* networks) {
+  if (value.is_string()) {
+    const auto prefix = IpPrefix::Parse(value.get<std::string>());
+    if (prefix && prefix->length > 0) networks->push_back(prefix->Network());
+    return;
+  }
+  if (!value.is_structured()) return;
+  for (const auto& [key, one] : value.items()) {
+    if (key != "routes" && key != "exclude") AddNetworks(one, networks);
+  }
+}
+
+void AddRoutes(const nlohmann::json& value, std::vector<IpPrefix>* routes) {
+  if (!value.is_structured()) return;
+  for (const auto& [key, one] : value.items()) {
+    if (key == "routes") AddNetworks(one, routes);
+    AddRoutes(one, routes);
+  }
+}
+
+// Of other networks than the cluster's, or ours.
+bool IsFurther(const std::string& type) {
+  constexpr std::array kTypes = {"railhead", "host-device", "sriov", "ib-sriov", "macvlan", "ipvlan", "vlan"};
+  return Contains(kTypes, type);
+}
+
+CniUse UseOf(const std::string& file, JsonReader plugin, const nlohmann::json& json) {
   CniUse use;
   use.file = file;
   use.type = plugin.String("type").value_or("");
   for (const char* field : kDeviceFields) {
     if (auto device = plugin.String(field)) use.devices.push_back(*std::move(device));
   }
+  if (IsFurther(use.type)) return use;
+  AddNetworks(json, &use.networks);
+  AddRoutes(json, &use.routes);
   return use;
 }
 
@@ -273,15 +306,19 @@ void AddUses(const std::string& file, const std::string& text, std::vector<CniUs
   JsonReader reader = document->Root();
   if (!reader.status()) return;
   if (!reader.Has("plugins")) {
-    uses->push_back(UseOf(file, reader));
+    uses->push_back(UseOf(file, reader, document->json()));
     return;
   }
-  for (const JsonReader& plugin : reader.Objects("plugins")) uses->push_back(UseOf(file, plugin));
+  const auto plugins = reader.Objects("plugins");
+  for (std::size_t i = 0; i < plugins.size(); ++i)
+    uses->push_back(UseOf(file, plugins[i], document->json()["plugins"][i]));
 }
 
 bool IsConfiguration(const std::string& name) {
   return name.ends_with(".conf") || name.ends_with(".conflist") || name.ends_with(".json");
 }
+
+}  // namespace
 
 Fact<std::vector<CniUse>> ReadCni(const Root& root) {
   using Uses = Fact<std::vector<CniUse>>;
@@ -298,7 +335,28 @@ Fact<std::vector<CniUse>> ReadCni(const Root& root) {
   return uses;
 }
 
+namespace {
+
+Result<std::map<std::string, std::string>> UnreadableMounts(const Root& root) {
+  std::map<std::string, std::string> labels;
+  for (const std::string& directory : {paths::NcclConfigRoot(root), paths::DeviceNcclConfigRoot(root)}) {
+    for (const std::string& owner : RH_TRY(ListDirectory(directory)).value_or(std::vector<std::string>{})) {
+      const std::string folder = std::string(directory).append("/").append(owner);
+      for (const std::string& name : RH_TRY(ListDirectory(folder)).value_or(std::vector<std::string>{})) {
+        const std::string path = std::string(folder).append("/").append(name);
+        if (auto label = LabelAgainstContainers(root, path); !label.empty()) labels[path] = std::move(label);
+      }
+    }
+  }
+  return labels;
+}
+
 }  // namespace
+
+void ReadSelinux(const Root& root, NodeFacts* facts) {
+  facts->selinux = HasSelinux(root);
+  facts->unreadable_mounts = Fact<std::map<std::string, std::string>>::Of(UnreadableMounts(root));
+}
 
 void ReadRuntime(const Root& root, NodeFacts* facts) {
   std::vector<std::string> running;

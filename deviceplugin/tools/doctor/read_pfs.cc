@@ -11,6 +11,8 @@
 #include "netns/base/files.h"
 #include "netns/base/text.h"
 #include "netns/sys/accelerators.h"
+#include "netns/sys/netdev_sysfs.h"
+#include "netns/sys/network_managers.h"
 #include "netns/sys/pci.h"
 #include "netns/sys/pci_path.h"
 
@@ -278,6 +280,27 @@ void ReadPci(const Root& root, NodeFacts* facts) {
     list.push_back({one.address, one.vendor, one.driver, IommuOf(root, one.address)});
   facts->accelerators = std::move(list);
   facts->bridges = Fact<std::vector<BridgeFacts>>::Of(ReadBridges(root, *accelerators, facts->pfs));
+}
+
+Fact<std::vector<ManagedDevice>> ReadManaged(const Root& root, const std::vector<PfFacts>& pfs) {
+  using Managed = Fact<std::vector<ManagedDevice>>;
+  const bool sees_run = Exists(root.Path("/run/systemd/system"));
+  if (ManagersOnHost(root).empty() && !sees_run)
+    return Managed::Unknown(
+        "the host's /run is not visible, or the host has no systemd and no network manager");
+  std::vector<ManagedDevice> devices;
+  for (const PfFacts& pf : pfs) {
+    const auto candidates = pf.vfs.empty() ? std::vector<PciAddress>{pf.address} : pf.vfs;
+    for (const PciAddress& address : candidates) {
+      // One that has gone since, or is in a pod, has none here.
+      for (const std::string& netdev : NetdevsOf(root, address).value_or(std::vector<std::string>{})) {
+        const auto index = ReadNetdevAttribute(root, netdev, "ifindex").value_or(std::nullopt);
+        const auto number = index ? ParseInt(*index) : std::nullopt;
+        if (number) devices.push_back({address, netdev, ManagersOf(root, static_cast<int>(*number))});
+      }
+    }
+  }
+  return devices;
 }
 
 }  // namespace railhead::doctor

@@ -15,7 +15,7 @@
 #include "netns/base/files.h"
 #include "netns/base/node.h"
 #include "netns/base/text.h"
-#include "netns/nl/vf_messages.h"
+#include "netns/nl/host_use.h"
 #include "netns/sys/netdev_sysfs.h"
 #include "netns/sys/pci.h"
 #include "netns/sys/pci_path.h"
@@ -33,7 +33,8 @@ struct HostView {
   std::vector<Link> links;
   std::vector<Route> routes;
   std::vector<VlanDevice> vlans;
-  std::set<std::string> default_carriers;  // netdevs below or at the host's default route
+  std::set<std::string>
+      default_carriers;  // netdevs below or at the host's default route or the node's address
 
   [[nodiscard]] const Link* Named(const std::string& name) const {
     const auto found = std::ranges::find(links, name, &Link::name);
@@ -45,22 +46,15 @@ struct HostView {
   }
 };
 
-bool IsDefault(const Route& route) {
-  return route.destination.length == 0 && route.table == kTableMain;
-}
-
+// The netdevs that carry what the host cannot do without: its default route, or the node's address.
 Result<std::set<std::string>> DefaultCarriers(const Root& root, const HostView& host) {
   std::set<std::string> carriers;
-  for (const Route& route : host.routes) {
-    if (!IsDefault(route)) continue;
-    std::vector<int> through = route.multipath;
-    through.push_back(route.link);
-    for (const int index : through) {
-      const Link* link = host.Numbered(index);
-      if (link == nullptr || !carriers.insert(link->name).second) continue;
-      const auto lowers = RH_TRY(LowerDevicesOf(root, link->name));
-      carriers.insert(lowers.begin(), lowers.end());
-    }
+  const auto node_address = RH_TRY(NodeAddress(root));
+  for (const auto& [index, use] : RH_TRY(FindHostUses(*host.route, host.links, node_address))) {
+    const Link* link = use.is_vital ? host.Numbered(index) : nullptr;
+    if (link == nullptr || !carriers.insert(link->name).second) continue;
+    const auto lowers = RH_TRY(LowerDevicesOf(root, link->name));
+    carriers.insert(lowers.begin(), lowers.end());
   }
   return carriers;
 }
@@ -85,8 +79,9 @@ Result<std::optional<ObservedNetwork>> NetworkOn(const HostView& host, const Lin
   ObservedNetwork network{vlan, link.name, {}, {}};
   const auto addresses = host.route->ListAddresses(link.index);
   if (!addresses && addresses.error().code != ErrorCode::kNotFound) return Fail(addresses.error());
-  for (const IpPrefix& one : addresses.value_or(std::vector<IpPrefix>{})) {
-    if (!one.address.IsLinkLocal() && !one.address.IsLoopback()) network.addresses.push_back(one);
+  for (const LinkAddress& one : addresses.value_or(std::vector<LinkAddress>{})) {
+    const IpAddress& address = one.prefix.address;
+    if (!address.IsLinkLocal() && !address.IsLoopback()) network.addresses.push_back(one.prefix);
   }
   for (const Route& route : host.routes) {
     if (route.link == link.index && route.gateway)

@@ -76,8 +76,9 @@ struct ObservedPf {
   bool up = false;
   bool carrier = false;
   std::optional<int> mtu;
-  std::string master;          // bond or bridge above it; "": none
-  bool default_route = false;  // the host's default route goes through it, perhaps below a bond or VLAN
+  std::string master;  // bond or bridge above it; "": none
+  // It carries the host's default route or the node's address, perhaps below a bond or VLAN.
+  bool default_route = false;
   std::optional<int> vf_vlan;  // of VF 0, if it has one
   std::vector<ObservedNetwork> networks;
   std::optional<LldpNeighbor> neighbor;

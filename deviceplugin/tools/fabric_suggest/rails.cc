@@ -263,7 +263,7 @@ std::string WhyNoRail(const ObservedPf& pf) {
   if (!pf.is_rdma && !pf.soft_roce) return "has no RDMA device";
   if (pf.link_type == "infiniband") return "is an InfiniBand port";
   if (pf.several_ports) return "has several ports on one PCI function";
-  if (pf.default_route) return "carries the host's default route";
+  if (pf.default_route) return "carries the host's default route or the node's address";
   if (!pf.master.empty()) return "is a port of " + pf.master;
   return "";
 }

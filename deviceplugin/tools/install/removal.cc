@@ -1,5 +1,7 @@
 #include "deviceplugin/tools/install/removal.h"
 
+#include <algorithm>
+#include <cerrno>
 #include <cstddef>
 #include <optional>
 #include <set>
@@ -12,9 +14,11 @@
 namespace railhead::install {
 namespace {
 
-constexpr const char* kPods = "/api/v1/pods?limit=500";
+constexpr const char* kPods = "/api/v1/pods?limit=";
+constexpr int kMostPodsOfAPage = 500;
 constexpr std::string_view kOwnPrefix = "railhead.io/";
-// Of 500 pods. A pod of a training job has about 10 KB, managedFields included.
+// A pod of a training job has about 10 KB, managedFields included, and none has more than etcd takes: 1.5
+// MiB.
 constexpr std::size_t kMostBytesOfAPage = std::size_t{32} << 20;
 constexpr int kMostLists = 3;
 
@@ -75,13 +79,20 @@ Result<std::string> ReadPage(const JsonDocument& page, const std::vector<std::st
 Result<std::optional<RemovalReport>> ListPods(KubeApi& api, const std::vector<std::string>& resources) {
   RemovalReport report;
   std::string next;
-  do {
-    const std::string target = next.empty() ? kPods : kPods + ("&continue=" + EscapeForQuery(next));
-    const KubeAnswer answer = RH_TRY(api.Call("GET", target));
-    if (answer.status == KubeAnswer::Status::kExpired) return std::nullopt;
-    next = RH_TRY(ReadPage(answer.document, resources, &report.pods));
-  } while (!next.empty());
-  return report;
+  int pods_of_a_page = kMostPodsOfAPage;
+  for (;;) {
+    std::string target = kPods + std::to_string(pods_of_a_page);
+    if (!next.empty()) target += "&continue=" + EscapeForQuery(next);
+    const auto answer = api.Call("GET", target);
+    if (!answer && answer.error().sys_errno == EMSGSIZE && pods_of_a_page > 1) {
+      pods_of_a_page = std::max(1, pods_of_a_page / 8);
+      continue;
+    }
+    if (!answer) return Fail(answer.error());
+    if (answer->status == KubeAnswer::Status::kExpired) return std::nullopt;
+    next = RH_TRY(ReadPage(answer->document, resources, &report.pods));
+    if (next.empty()) return report;
+  }
 }
 
 }  // namespace

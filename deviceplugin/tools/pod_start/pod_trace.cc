@@ -12,6 +12,7 @@
 #include "cni/attachment/pod_network.h"
 #include "cni/protocol/plugin.h"
 #include "cni/state/allocation.h"
+#include "cni/state/kubelet_checkpoint.h"
 #include "cni/state/paths.h"
 #include "deviceplugin/node/resources/advertised.h"
 #include "netns/base/state_folder.h"
@@ -267,7 +268,7 @@ ResourceUse UseOf(const Root& root, const TraceSources& sources, const PodTrace&
 Result<resources::Plan> PlanOfNode(const Root& root, Kernel& kernel) {
   const NetNs host = RH_TRY(kernel.HostNetns());
   const auto route = RH_TRY(kernel.OpenRoute(host));
-  const auto network = RH_TRY(inventory::ReadHostNetwork(*route));
+  const auto network = RH_TRY(inventory::ReadHostNetwork(root, *route));
   return resources::MakePlan(root, {}, network, resources::DdpOfKernel(root));
 }
 

@@ -1,6 +1,8 @@
-// AddressReport: the addresses of this node's store, and what the node knows of their holders.
+// AddressReport: the addresses of this node's store, and what the node knows of their holders. RailAddresses:
+// how many a rail has left.
 //
-// Ownership: values. Threads: any. Errors: those of the store, the journal and the runtimes' directories.
+// Ownership: values. Threads: any. Errors: those of the store, the journal and the runtimes' directories; of
+// the rails those of fabric.json.
 #pragma once
 
 #include <chrono>
@@ -11,7 +13,9 @@
 #include <string_view>
 #include <vector>
 
+#include "cni/fabric/fabric.h"
 #include "ipam/store/store.h"
+#include "netns/base/addresses.h"
 #include "netns/base/files.h"
 #include "netns/base/result.h"
 #include "netns/json/record.h"
@@ -69,6 +73,49 @@ struct AddressReport {
     f("complete", &AddressReport::complete);
   }
 };
+
+// This node's part of a rail.
+struct RailAddresses {
+  std::string rail;
+  std::string pool;             // the subnet
+  std::vector<IpRange> ranges;  // that the fabric gives this node
+  std::uint64_t size = 0;       // addresses for pods in them
+  std::uint64_t held = 0;
+  std::uint64_t cooling_down = 0;
+  std::uint64_t quarantined = 0;
+  std::string because;  // why there are none for pods; "": there are
+
+  [[nodiscard]] std::uint64_t Free() const;
+  static void List(auto& f) {
+    using Rail = RailAddresses;
+    f("rail", &Rail::rail, {.column = "RAIL"});
+    f("pool", &Rail::pool, {.column = "POOL"});
+    f("ranges", &Rail::ranges, {.column = "RANGE"});
+    f("size", &Rail::size, {.column = "ADDRESSES"});
+    f("held", &Rail::held, {.column = "HELD"});
+    f("coolingDown", &Rail::cooling_down, {.column = "COOLING DOWN"});
+    f("quarantined", &Rail::quarantined, {.column = "QUARANTINED"});
+    f.Output("free", &Rail::Free, {.column = "FREE"});
+    f("because", &Rail::because, kSparseField);
+  }
+};
+
+// What `railctl ipam list` says.
+struct AddressList {
+  std::vector<RailAddresses> rails;  // in the fabric's order
+  std::vector<KnownAddress> addresses;
+
+  static void List(auto& f) {
+    f("rails", &AddressList::rails);
+    f("addresses", &AddressList::addresses);
+  }
+};
+
+// The rail has a subnet. kInvalid: the ranges have no address for pods.
+Result<RailAddresses> AddressesOfRail(const Rail& rail, const std::vector<IpRange>& ranges,
+                                      const AddressReport& report);
+// Of each rail with a subnet; none without a fabric.json.
+Result<std::vector<RailAddresses>> AddressesOfRails(const Root& root, const AddressReport& report);
 
 // nullopt: the node has no store.
 Result<std::optional<AddressReport>> ReportAddresses(const Root& root);

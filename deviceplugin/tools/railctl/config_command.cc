@@ -14,6 +14,7 @@
 #include "deviceplugin/services/fabric_follow/fabric_errors.h"
 #include "deviceplugin/services/node_index/node_addresses.h"
 #include "deviceplugin/support/help/help.h"
+#include "deviceplugin/tools/doctor/facts.h"
 #include "deviceplugin/tools/railctl/commands.h"
 #include "deviceplugin/tools/railctl/config_sections.h"
 #include "deviceplugin/tools/railctl/config_warnings.h"
@@ -79,6 +80,13 @@ void AddFindings(const Root& root, const resources::ConfigSource& source, Checke
   const auto fabric = ReadFabric(root, *source.fabric);
   if (!fabric || !*fabric) return;
   std::ranges::move(WarningsOf(**fabric, *source.fabric), std::back_inserter(checked->plan.warnings));
+  // The file may be for other nodes: what cannot be read here is no finding.
+  if (const auto cluster = doctor::ReadCni(root); cluster) {
+    for (Error& warning : doctor::RoutesOverCluster(**fabric, *cluster)) {
+      warning.message.insert(0, *source.fabric + ": ");
+      checked->plan.warnings.push_back(std::move(warning));
+    }
+  }
   for (const Rail& rail : (*fabric)->rails) {
     if (auto capacity = node_index::CapacityOf(rail)) checked->capacities.push_back(*std::move(capacity));
   }

@@ -4,9 +4,11 @@
 #include <nlohmann/json.hpp>
 
 #include "cni/fabric/fabric_shape.h"
+#include "cni/fabric/node_index.h"
 #include "cni/protocol/plugin.h"
 #include "deviceplugin/services/fabric_follow/compose.h"
 #include "deviceplugin/tools/railctl/config_sections.h"
+#include "netns/base/node.h"
 #include "netns/base/text.h"
 #include "netns/json/record_io.h"
 
@@ -130,6 +132,9 @@ class Differ {
       if (key.field == "rdmaMode" && before_ != nullptr) {
         for (const std::string& rail : RailNames(*before_)) Touch(rail, &change);
       }
+      if (key.field == "nodes" && before_ != nullptr) {
+        for (const std::string& rail : RailNames(*before_)) AddStrayed(rail, &change);
+      }
       changes_.push_back(std::move(change));
     }
   }
@@ -149,7 +154,19 @@ class Differ {
                          (after == nullptr || fabric_follow::ChangesDevices(
                                                   *before, *after, after_.with_table.contains(name), pfs_of));
     if (touches) Touch(name, &change);
+    AddStrayed(name, &change);
     changes_.push_back(std::move(change));
+  }
+
+  // Pods whose address would be another node's, and was not before.
+  void AddStrayed(const std::string& name, ConfigChange* change) {
+    const Rail* before = RailIn(before_, name);
+    const Rail* after = RailIn(&after_, name);
+    if (before == nullptr || after == nullptr) return;
+    auto pods = holders_.Strayed(*after, after_);
+    for (const std::string& pod : holders_.Strayed(*before, *before_)) pods.erase(pod);
+    if (!pods.empty()) change->drain.insert(name);
+    change->pods.merge(pods);
   }
 
   void CompareResource(const std::string& resource) {
@@ -241,6 +258,8 @@ Result<std::optional<NodeConfig>> ReadNodeConfig(const Root& root, const std::st
   for (const Json& rail : json.value("rails", Json::array())) {
     if (!ValueText(rail, "table").empty()) config.with_table.insert(rail.value("name", ""));
   }
+  config.node = NodeName(root).value_or("");
+  config.index = IndexOfThisNode(root, config.fabric, config.node).value_or(std::nullopt);
   config.pfs = resources::PfsOfRails(config.fabric, *plan.inventory);
   for (const auto& pool : plan.pools) {
     auto& devices = config.resources[pool->spec.resource];
@@ -266,6 +285,20 @@ std::set<std::string> Holders::OfRail(const Rail& rail) const {
   }
   for (const KnownAddress& known : addresses) {
     if (rail.subnet && rail.subnet->Contains(known.record.address))
+      pods.insert(HolderName(known.pod, known.record.owner.container));
+  }
+  return pods;
+}
+
+std::set<std::string> Holders::Strayed(const Rail& rail, const NodeConfig& config) const {
+  if (!rail.subnet) return {};
+  const auto ranges = rail.RangesOf(config.node, config.index);
+  if (ranges.empty()) return {};
+  std::set<std::string> pods;
+  for (const KnownAddress& known : addresses) {
+    const IpAddress& address = known.record.address;
+    const auto has = [&](const IpRange& range) { return range.Contains(address); };
+    if (rail.subnet->Contains(address) && !std::ranges::any_of(ranges, has))
       pods.insert(HolderName(known.pod, known.record.owner.container));
   }
   return pods;

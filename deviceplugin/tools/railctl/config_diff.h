@@ -81,6 +81,8 @@ struct NodeConfig {
   std::map<std::string, std::string> pfs;                  // of the node's rails, by name
   std::map<std::string, std::set<std::string>> resources;  // and their devices
   std::set<std::string> with_table;                        // the rails that state their table
+  std::string node;
+  std::optional<int> index;  // this node's, where it has one
 };
 // nullopt: no such file.
 Result<std::optional<NodeConfig>> ReadNodeConfig(const Root& root, const std::string& path);
@@ -94,6 +96,9 @@ struct Holders {
   // Names of pods, else "container ID".
   [[nodiscard]] std::set<std::string> OfDevice(const std::string& device) const;
   [[nodiscard]] std::set<std::string> OfRail(const Rail& rail) const;
+  // Those with an address of the rail's subnet that by `config` is no more of this node: another one may give
+  // it.
+  [[nodiscard]] std::set<std::string> Strayed(const Rail& rail, const NodeConfig& config) const;
 };
 Result<Holders> ReadHolders(const Root& root);
 

@@ -4,6 +4,7 @@
 
 #include "cni/attachment/plugin_config_shape.h"
 #include "cni/fabric/fabric_shape.h"
+#include "deviceplugin/node/resources/sriovdp_config.h"
 #include "deviceplugin/node/topology/topology_shape.h"
 #include "deviceplugin/services/health/rules.h"
 #include "deviceplugin/services/health/rules_shape.h"
@@ -57,8 +58,12 @@ Result<resources::Plan> PlanOnThisNode(const Root& root, const resources::Config
   LinuxKernel kernel(root);
   const NetNs host = RH_TRY(kernel.HostNetns());
   const auto route = RH_TRY(kernel.OpenRoute(host));
-  const inventory::HostNetwork network = RH_TRY(inventory::ReadHostNetwork(*route));
+  const inventory::HostNetwork network = RH_TRY(inventory::ReadHostNetwork(root, *route));
   return MakePlan(root, source, network, resources::DdpOfKernel(root));
+}
+
+Result<resources::Plan> PlanOnThisNode(const Root& root) {
+  return PlanOnThisNode(root, {.fabric = {}, .sriovdp = {}, .resource_prefix = resources::kSriovdpPrefix});
 }
 
 std::map<std::string, Json (*)()> Schemas() {

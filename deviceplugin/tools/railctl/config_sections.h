@@ -19,6 +19,8 @@ namespace railhead::railctl {
 // What railheadd would advertise on this node. Errors: those of the configuration, the inventory and the
 // kernel.
 Result<resources::Plan> PlanOnThisNode(const Root& root, const resources::ConfigSource& source);
+// By the configuration at its default path.
+Result<resources::Plan> PlanOnThisNode(const Root& root);
 
 // By WHAT, what makes that which `railctl config schema WHAT` prints, and packages install.
 std::map<std::string, nlohmann::ordered_json (*)()> Schemas();

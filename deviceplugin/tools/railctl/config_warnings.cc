@@ -1,8 +1,11 @@
 #include "deviceplugin/tools/railctl/config_warnings.h"
 
+#include <algorithm>
+#include <array>
 #include <cstddef>
 #include <map>
 #include <optional>
+#include <string_view>
 #include <utility>
 
 #include "cni/fabric/add_refusals.h"
@@ -73,12 +76,49 @@ void WarnOfNodesWithoutAddresses(const Fabric& fabric, const std::string& what, 
   }
 }
 
+// Such a fabric has a router for each host. Pods get the prefix length of the rail's subnet, which is one
+// network.
+void WarnOfNetworksPerHost(const Fabric& fabric, const std::string& what, Warnings& warnings) {
+  constexpr const char* kHint =
+      "Railhead does not serve a /31 or /32 per host yet (docs/start/does-it-fit.md): give the rail one "
+      "subnet for all nodes";
+  for (std::size_t i = 0; i < fabric.rails.size(); ++i) {
+    const Rail& rail = fabric.rails[i];
+    if (!rail.subnet) continue;
+    const auto warn = [&](const std::string& key, const std::string& text) {
+      std::string message = what;
+      message.append(": /rails/").append(std::to_string(i)).append("/").append(key).append(": ").append(text);
+      warnings.push_back({ErrorCode::kInvalid, std::move(message), kHint, 0});
+    };
+    const int host = rail.subnet->address.Bits() - 1;
+    if (rail.subnet->length >= host) {
+      warn("subnet", rail.subnet->ToString() + " is a network of one host");
+    } else if (rail.node_block == host) {
+      warn("nodeBlock", std::to_string(host) + " gives each node two addresses of " +
+                            rail.subnet->ToString() + ", and no network of its own");
+    }
+  }
+}
+
 void WarnOfNames(const Fabric& fabric, const std::string& what, Warnings& warnings) {
   for (std::size_t i = 0; i < fabric.rails.size(); ++i) {
     auto why = WhyNoInterfaceName(fabric, fabric.rails[i]);
     if (!why) continue;
     why->message = what + ": /rails/" + std::to_string(i) + "/name: " + why->message;
     warnings.push_back(*std::move(why));
+  }
+}
+
+// NCCL puts the lines of nccl.conf into the environment of its own process, when it starts (setEnvFile in its
+// src/misc/param.cc). Only what starts after it, and in its process, can read them there.
+void WarnOfVariablesOfOthers(const Fabric& fabric, const std::string& what, Warnings& warnings) {
+  for (const auto& [name, value] : fabric.nccl_config_options.env) {
+    const auto is_prefix = [name = name](std::string_view prefix) { return name.starts_with(prefix); };
+    if (std::ranges::any_of(std::array{"NCCL_", "RCCL_", "OFI_NCCL_"}, is_prefix)) continue;
+    std::string text = what + ": /ncclConfig/env/" + EscapePointer(name);
+    text.append(": programs besides NCCL do not read nccl.conf, so they do not see ").append(name);
+    warnings.push_back(
+        {ErrorCode::kInvalid, std::move(text), "set it in the environment of the containers", 0});
   }
 }
 
@@ -89,7 +129,9 @@ std::vector<Error> WarningsOf(const Fabric& fabric, const std::string& what) {
   WarnOfMissingIndices(fabric, what, warnings);
   WarnOfUndividedSubnets(fabric, what, warnings);
   WarnOfNodesWithoutAddresses(fabric, what, warnings);
+  WarnOfNetworksPerHost(fabric, what, warnings);
   WarnOfNames(fabric, what, warnings);
+  WarnOfVariablesOfOthers(fabric, what, warnings);
   return warnings;
 }
 

@@ -4,8 +4,10 @@
 #include <string>
 #include <vector>
 
+#include "deviceplugin/node/resources/advertised.h"
 #include "deviceplugin/support/help/help.h"
 #include "deviceplugin/tools/railctl/commands.h"
+#include "deviceplugin/tools/railctl/config_sections.h"
 #include "deviceplugin/tools/railctl/description.h"
 #include "deviceplugin/tools/railctl/output.h"
 #include "deviceplugin/tools/railctl/print.h"
@@ -48,7 +50,12 @@ void PrintDescription(const Output& output, const Description& description) {
 }
 
 int RunDescribe(const Root& root, const DescribeArguments& arguments) {
-  const NodeRecords records = ReadNodeRecords(root);
+  NodeRecords records = ReadNodeRecords(root);
+  // Without a configuration nothing is offered, and other commands say so.
+  if (const auto plan = PlanOnThisNode(root)) {
+    for (const resources::ExcludedDevice& excluded : NotAdvertised(*plan))
+      records.not_offered[excluded.function->id] = excluded.because;
+  }
   const auto subject = FindSubject(root, records, arguments.what);
   if (!subject) return Complain(subject.error(), kFailed);
   const auto description = DescribeSubject(root, records, *subject);

@@ -1,12 +1,15 @@
 #include "deviceplugin/tools/railctl/description.h"
 
 #include <algorithm>
+#include <cstdint>
 #include <memory>
 #include <utility>
 
 #include "cni/protocol/plugin.h"
 #include "cni/state/tenants.h"
 #include "deviceplugin/node/topology/topology.h"
+#include "deviceplugin/services/node_index/index_store.h"
+#include "deviceplugin/services/reachability/reachability_report.h"
 #include "deviceplugin/services/reconcile/address_owners.h"
 #include "ipam/store/range.h"
 #include "netns/base/node.h"
@@ -86,6 +89,8 @@ class DeviceDescriber {
     if (const auto* heard = records_.NeighborOf(device->pf))
       device->switch_port = heard->neighbor.SwitchName() + "/" + heard->neighbor.Port();
     if (const health::Drain* drain = records_.DrainOf(function)) device->drain = *drain;
+    if (const auto why = records_.not_offered.find(function.id); why != records_.not_offered.end())
+      device->not_offered = why->second;
     const Rail* rail = records_.fabric ? records_.fabric->FindRail(device->rail) : nullptr;
     if (rail != nullptr) device->vlan = rail->vlan;
     AddNetdev(function, device);
@@ -184,6 +189,36 @@ void AddRecord(const NodeRecords& records, const KnownAddress& known, DescribedA
   }
 }
 
+bool HasRange(const std::vector<IpRange>& ranges, const IpAddress& address) {
+  return std::ranges::any_of(ranges, [&](const IpRange& range) { return range.Contains(address); });
+}
+
+// The index of the range or block that the address is in; nullopt: it is in none.
+std::optional<int> IndexOfRange(const Rail& rail, const IpAddress& address) {
+  for (int index = 0; index <= static_cast<int>(node_index::kLastIndex); ++index) {
+    if (HasRange(rail.RangesOf("", index), address)) return index;
+  }
+  return std::nullopt;
+}
+
+// In whose range it is: a node of fabric.json, or one that has claimed the index of the range.
+void AddOwner(const Fabric& fabric, const Rail& rail, DescribedAddress* described) {
+  described->state = "other node's";
+  for (const auto& [node, index] : fabric.nodes) {
+    if (!HasRange(rail.RangesOf(node, index), described->address)) continue;
+    described->node = node;
+    described->node_index = index;
+    return;
+  }
+  for (const auto& [key, ranges] : rail.node_ranges) {
+    if (ParseInt(key) || !HasRange(ranges, described->address)) continue;
+    described->node = key;
+    return;
+  }
+  if (fabric.ClaimsIndices()) described->node_index = IndexOfRange(rail, described->address);
+  if (!described->node_index) described->state = "no node's";
+}
+
 // Of an address that nobody has.
 void AddRail(const NodeRecords& records, const Rail& rail, const std::string& node,
              DescribedAddress* described) {
@@ -198,17 +233,49 @@ void AddRail(const NodeRecords& records, const Rail& rail, const std::string& no
     described->state = "gateway";
     return;
   }
-  for (const auto& [of, probe] : records.fabric->ProbeAddressesOf(rail)) {
+  for (const auto& [of, probe] : rail.ProbeAddressesOf(records.fabric->nodes)) {
     if (probe != address) continue;
     described->state = "probe address";
     described->node = of;
     return;
   }
+  if (records.fabric->ClaimsIndices() && rail.probe_range && rail.probe_range->Contains(address)) {
+    described->state = "probe address";
+    described->node_index = static_cast<int>(*address.Minus(rail.probe_range->first));
+    return;
+  }
   const auto usable = ipam::RangeSet::Make({*rail.subnet, {}, rail.Excluded(), rail.gateway});
   if (usable && !usable->Contains(address)) {
     described->state = "excluded";
+  } else if (!described->range.empty()) {
+    described->state = "free";
   } else {
-    described->state = described->range.empty() ? "other node's" : "free";
+    AddOwner(*records.fabric, rail, described);
+  }
+}
+
+// The node that has claimed an index, as far as probes have shown it to railheadd; "": it is not known.
+std::string NodeOfClaim(const Root& root, const Fabric& fabric, int index) {
+  const auto report = reachability::ReadReachabilityReport(root);
+  if (!report || !*report) return {};
+  for (const reachability::RailReachability& seen : (*report)->rails) {
+    const Rail* rail = fabric.FindRail(seen.rail);
+    if (rail == nullptr || !rail->probe_range) continue;
+    const IpAddress address = rail->probe_range->first.Plus(static_cast<std::uint64_t>(index));
+    if (seen.probe_address == address) return (*report)->node;
+    const auto peer = std::ranges::find(seen.peers, address, &reachability::PeerReachability::address);
+    if (peer != seen.peers.end()) return peer->node;
+  }
+  return {};
+}
+
+// Of an address of a node that claims its index.
+void AddClaimant(const Root& root, const Fabric& fabric, DescribedAddress* described,
+                 std::vector<std::string>* notes) {
+  described->node = NodeOfClaim(root, fabric, *described->node_index);
+  if (described->node.empty()) {
+    notes->push_back("which node has claimed this index: kubectl get nodeindices node-" +
+                     std::to_string(*described->node_index));
   }
 }
 
@@ -233,6 +300,8 @@ Result<DescribedAddress> AddressOf(const Root& root, const NodeRecords& records,
                 address.ToString() + " is in no subnet of this node's rails, and no pod has it",
                 subnets.empty() ? "fabric.json has no subnets" : "the subnets are " + Join(subnets, ", "));
   }
+  if (described->node_index && described->node.empty())
+    AddClaimant(root, *records.fabric, &*described, notes);
   if (const auto added = AddEvents(root, &*described); !added)
     notes->push_back("not all of the address store could be read: " + added.error().message);
   notes->emplace_back(kAddressHistory);

@@ -48,6 +48,7 @@ struct DescribedDevice {
   std::optional<std::chrono::system_clock::time_point> state_since;
   std::vector<health::HealthReason> reasons;
   std::optional<health::Drain> drain;  // its own or its PF's
+  std::string not_offered;             // why kubelet does not get it
 
   static void List(auto& f) {
     using Device = DescribedDevice;
@@ -75,6 +76,7 @@ struct DescribedDevice {
         "REASON", [](const Device& it) { return health::TextOf(it.reasons); }, kWide);
     f("drain", &Device::drain);
     f.Column("DRAINED", &Device::DrainText, kWide);
+    f("notOffered", &Device::not_offered, {.need = Need::kSparse, .column = "NOT OFFERED", .wide = kWide});
     f("pod", &Device::pod, {.need = Need::kSparse, .column = "POD"});
     f("container", &Device::container, {.need = Need::kSparse, .column = "CONTAINER", .wide = kWide});
     f("network", &Device::network, {.need = Need::kSparse, .column = "NETWORK", .wide = kWide});
@@ -109,12 +111,13 @@ struct DescribedPod {
 struct DescribedAddress {
   IpAddress address;
   // "held", "leaked", "cooling down", "quarantined", "free", "gateway", "probe address", "excluded", "other
-  // node's"
+  // node's", "no node's"
   std::string state;
   std::string rail;
-  std::string pool;   // the subnet
-  std::string range;  // of this node, that has it
-  std::string node;   // whose probe address it is
+  std::string pool;               // the subnet
+  std::string range;              // of this node, that has it
+  std::string node;               // in whose range it is, or whose probe address; "": not known
+  std::optional<int> node_index;  // that node's
   std::string pod;
   // The holder, or of a released address the last one.
   std::string container;
@@ -133,6 +136,7 @@ struct DescribedAddress {
     f("pool", &Address::pool, {.need = Need::kSparse, .column = "POOL"});
     f("range", &Address::range, {.need = Need::kSparse, .column = "RANGE"});
     f("node", &Address::node, {.need = Need::kSparse, .column = "NODE"});
+    f("nodeIndex", &Address::node_index, {.column = "NODE INDEX"});
     f("pod", &Address::pod, {.need = Need::kSparse, .column = "POD"});
     f("container", &Address::container, {.need = Need::kSparse, .column = "CONTAINER"});
     f("network", &Address::network, {.need = Need::kSparse, .column = "NETWORK"});

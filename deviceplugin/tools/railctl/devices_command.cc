@@ -9,7 +9,6 @@
 
 #include "cni/protocol/plugin.h"
 #include "deviceplugin/node/resources/resource_pool.h"
-#include "deviceplugin/node/resources/sriovdp_config.h"
 #include "deviceplugin/support/help/help.h"
 #include "deviceplugin/tools/railctl/commands.h"
 #include "deviceplugin/tools/railctl/config_sections.h"
@@ -109,8 +108,7 @@ Result<void> KeepOfRail(const NodeRecords& records, const RailFilter& filter, De
 }
 
 int RunDevices(const Root& root, const DevicesArguments& arguments) {
-  const auto plan =
-      PlanOnThisNode(root, {.fabric = {}, .sriovdp = {}, .resource_prefix = resources::kSriovdpPrefix});
+  const auto plan = PlanOnThisNode(root);
   if (!plan) return Complain(plan.error(), kBadConfig);
   const NodeRecords records = ReadNodeRecords(root);
   DeviceList list = ListDevices(root, *plan, records);

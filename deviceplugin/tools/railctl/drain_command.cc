@@ -7,12 +7,14 @@
 #include <vector>
 
 #include "cni/fabric/fabric.h"
+#include "cni/protocol/plugin.h"
 #include "cni/state/journal.h"
 #include "deviceplugin/node/inventory/inventory.h"
 #include "deviceplugin/services/health/drains.h"
 #include "deviceplugin/services/health/state_file.h"
 #include "deviceplugin/support/help/help.h"
 #include "deviceplugin/tools/railctl/commands.h"
+#include "deviceplugin/tools/railctl/node_records.h"
 #include "deviceplugin/tools/railctl/output.h"
 #include "deviceplugin/tools/railctl/subject.h"
 #include "netns/base/text.h"
@@ -28,16 +30,38 @@ struct DrainArguments {
   Output output;
 };
 
+// What pods still have of a drained device.
+struct PodsLeft {
+  std::vector<std::string> devices;
+  std::vector<std::string> pods;  // "NAMESPACE/NAME", or a container's id
+
+  static void List(auto& f) {
+    f("inPods", &PodsLeft::devices, {.column = "IN PODS"});
+    f("pods", &PodsLeft::pods, {.column = "PODS"});
+  }
+};
+
 // The outcome of railctl drain.
 struct DrainResult {
   health::Drain drain;
   bool now = false;  // false: it was drained before
-  std::vector<std::string> in_pods;
+  PodsLeft left;
 
   static void List(auto& f) {
     f.Part(&DrainResult::drain);
     f("drained", &DrainResult::now);
-    f("inPods", &DrainResult::in_pods);
+    f.Part(&DrainResult::left);
+  }
+};
+
+// What railctl drain lists without a target.
+struct PresentDrain {
+  health::Drain drain;
+  PodsLeft left;
+
+  static void List(auto& f) {
+    f.Part(&PresentDrain::drain);
+    f.Part(&PresentDrain::left);
   }
 };
 
@@ -46,8 +70,9 @@ std::string DisplayName(const health::Drain& drain) {
 }
 
 // Of a rail its PF.
-Result<std::string> DeviceOf(const Root& root, const std::string& target, const std::string& fabric) {
-  auto found = FindSubject(root, ReadNodeRecords(root, fabric), target);
+Result<std::string> DeviceOf(const Root& root, const NodeRecords& records, const std::string& target,
+                             const std::string& fabric) {
+  auto found = FindSubject(root, records, target);
   if (!found && !Exists(root.Path(fabric))) {
     const Error none = NoSuchFabric(fabric);
     found.error().hint = none.message + ", so this node knows no rail: " + none.hint;
@@ -63,41 +88,52 @@ Result<std::string> DeviceOf(const Root& root, const std::string& target, const 
   return subject.devices.front();
 }
 
-// The drained devices that pods still have.
-std::vector<std::string> InPods(const Root& root, const std::string& device) {
-  std::vector<std::string> in_pods;
-  const auto inventory = Discover(root, inventory::HostNetwork{});
-  const auto held = Journal(root).HeldDevices();
-  if (!inventory) return in_pods;
-  for (const inventory::NicFunction& function : (*inventory)->functions) {
-    if ((function.id == device || function.pf.ToString() == device) && held.contains(function.id))
-      in_pods.push_back(function.id);
+// Also of devices that the host has no longer. Held devices whose attachment cannot be read have no pod here.
+PodsLeft LeftOf(const Root& root, const NodeRecords& records, const std::string& drained) {
+  PodsLeft left;
+  const auto in_reset = Journal(root).DevicesInReset();
+  for (const std::string& device : Journal(root).HeldDevices()) {
+    const inventory::NicFunction* function = records.inventory->Find(device);
+    const auto holder = records.HolderOf(device);
+    const bool drains_it = device == drained || (function != nullptr && function->pf.ToString() == drained) ||
+                           (holder && holder->device->pf == drained);
+    if (!drains_it || in_reset.contains(device)) continue;
+    left.devices.push_back(device);
+    if (!holder) continue;
+    const std::string pod = PodName(holder->entry->cni_args);
+    const std::string& name = pod.empty() ? holder->entry->key.container_id : pod;
+    if (!Contains(left.pods, name)) left.pods.push_back(name);
   }
-  return in_pods;
+  return left;
 }
 
 int List(const Root& root, const DrainArguments& arguments) {
   const auto drains = health::ReadDrains(root);
   if (!drains) return Complain(drains.error(), kFailed);
-  arguments.output.PrintList("drains", *drains);
+  const NodeRecords records = drains->empty() ? NodeRecords() : ReadNodeRecords(root, arguments.fabric);
+  std::vector<PresentDrain> list;
+  for (const health::Drain& drain : *drains) list.push_back({drain, LeftOf(root, records, drain.device)});
+  arguments.output.PrintList("drains", list);
   return kDone;
 }
 
 std::string TextOf(const DrainResult& drained) {
   std::string text = DisplayName(drained.drain);
   text += drained.now ? " is drained: no new pod gets it" : " was drained already";
-  if (!drained.in_pods.empty()) text += "; still in pods: " + Join(drained.in_pods, ", ");
+  if (!drained.left.devices.empty()) text += "; still in pods: " + Join(drained.left.devices, ", ");
+  if (!drained.left.pods.empty()) text += " (" + Join(drained.left.pods, ", ") + ")";
   return text + "\n";
 }
 
 int RunDrain(const Root& root, const DrainArguments& arguments) {
   if (arguments.target.empty()) return List(root, arguments);
-  const auto device = DeviceOf(root, arguments.target, arguments.fabric);
+  const NodeRecords records = ReadNodeRecords(root, arguments.fabric);
+  const auto device = DeviceOf(root, records, arguments.target, arguments.fabric);
   if (!device) return Complain(device.error(), kFailed);
   const health::Drain drain{*device, arguments.target, arguments.reason, std::chrono::system_clock::now()};
   const auto added = AddDrain(root, drain);
   if (!added) return Complain(added.error(), kFailed);
-  arguments.output.Print(DrainResult{drain, *added, InPods(root, *device)},
+  arguments.output.Print(DrainResult{drain, *added, LeftOf(root, records, *device)},
                          [](const DrainResult& drained) { return TextOf(drained); });
   return kDone;
 }
@@ -130,7 +166,8 @@ std::vector<health::Drain>::const_iterator FindDrain(const Root& root,
     return one.name == arguments.target || one.device == arguments.target;
   });
   if (drain != drains.end()) return drain;
-  const auto device = DeviceOf(root, arguments.target, arguments.fabric);
+  const auto device =
+      DeviceOf(root, ReadNodeRecords(root, arguments.fabric), arguments.target, arguments.fabric);
   return device ? std::ranges::find(drains, *device, &health::Drain::device) : drains.end();
 }
 
@@ -164,8 +201,9 @@ int RunUndrain(const Root& root, const DrainArguments& arguments) {
 
 void AddDrainCommands(CLI::App* app, const Root& root, int* status) {
   auto drain_arguments = std::make_shared<DrainArguments>();
-  CLI::App* drain =
-      app->add_subcommand("drain", "Take a rail, PF or VF out of use; without TARGET, list what is drained");
+  CLI::App* drain = app->add_subcommand(
+      "drain",
+      "Take a rail, PF or VF out of use; without TARGET, list what is drained, and what pods have of it");
   drain->add_option("TARGET", drain_arguments->target,
                     "rail0, or a PF or VF: its network device, RDMA device, PCI address, MAC or switch port");
   drain->add_option("--reason", drain_arguments->reason, "shown by railctl health");
@@ -176,8 +214,8 @@ void AddDrainCommands(CLI::App* app, const Root& root, int* status) {
       {.more =
            "Running pods keep the device. The drain lasts over reboots. For the whole node: kubectl drain.",
        .examples = {{"railctl drain rail0 --reason \"bad cable\"", "no new pod gets a VF of rail0"},
-                    {"railctl drain", "the drained devices"}},
-       .columns = ColumnsOf<health::Drain>(),
+                    {"railctl drain", "the drained devices, and the pods that still have some"}},
+       .columns = ColumnsOf<PresentDrain>(),
        .statuses = {{kFailed, "the node has no such target, or it could not be drained"}}});
   drain->callback([drain_arguments, &root, status] { *status = RunDrain(root, *drain_arguments); });
 

@@ -3,15 +3,20 @@
 #include <cstdio>
 #include <map>
 #include <memory>
+#include <nlohmann/json.hpp>
 #include <string>
+#include <utility>
 #include <vector>
 
+#include "deviceplugin/node/resources/advertised.h"
 #include "deviceplugin/services/health/recording.h"
 #include "deviceplugin/services/health/rules.h"
 #include "deviceplugin/services/health/state_file.h"
 #include "deviceplugin/support/help/help.h"
 #include "deviceplugin/tools/railctl/commands.h"
+#include "deviceplugin/tools/railctl/config_sections.h"
 #include "deviceplugin/tools/railctl/output.h"
+#include "deviceplugin/tools/railctl/print.h"
 #include "deviceplugin/tools/railctl/rail_filter.h"
 #include "deviceplugin/tools/railctl/subject.h"
 #include "netns/base/text.h"
@@ -27,6 +32,13 @@ struct HealthArguments {
   std::string device;
 };
 
+// What no resource gives out although one selects it: railheadd does not watch it.
+std::vector<resources::ExcludedDevice> Withheld(const resources::Plan& plan) {
+  auto excluded = NotAdvertised(plan);
+  std::erase_if(excluded, [](const resources::ExcludedDevice& one) { return !one.selected; });
+  return excluded;
+}
+
 // The devices and, since its faults are those of its VFs, their PFs in the history.
 Result<void> Select(const Root& root, const std::string& which, health::HealthState* state) {
   std::vector<std::string> devices = {which};
@@ -36,8 +48,14 @@ Result<void> Select(const Root& root, const std::string& which, health::HealthSt
   std::erase_if(state->devices,
                 [&](const health::DeviceHealth& health) { return !Contains(devices, health.id); });
   if (state->devices.empty()) {
-    return Fail(ErrorCode::kNotFound, "railheadd watches no device of '" + which + "'",
-                "see railctl health for all devices");
+    std::string hint = "see railctl health for all devices";
+    if (const auto plan = PlanOnThisNode(root)) {
+      for (const resources::ExcludedDevice& excluded : NotAdvertised(*plan)) {
+        if (Contains(devices, excluded.function->id))
+          hint = excluded.function->id + " is not offered to kubelet: it " + excluded.because;
+      }
+    }
+    return Fail(ErrorCode::kNotFound, "railheadd watches no device of '" + which + "'", std::move(hint));
   }
   std::erase_if(state->history, [&](const health::HealthRecord& record) {
     const bool with_vfs =
@@ -70,6 +88,21 @@ int PrintRecording(const Root& root) {
   return written && std::fflush(stdout) == 0 ? kDone : kFailed;
 }
 
+// Of the whole node: beside the devices that railheadd watches, those that it withholds from kubelet.
+void PrintAll(const Root& root, const HealthArguments& options, const health::HealthState& state) {
+  const auto plan = PlanOnThisNode(root);
+  const auto withheld = plan && options.device.empty() && !options.rail.IsGiven()
+                            ? Withheld(*plan)
+                            : std::vector<resources::ExcludedDevice>();
+  nlohmann::ordered_json more;
+  if (!withheld.empty()) more["notOffered"] = ToJson(withheld);
+  options.output.PrintList("devices", state.devices, std::move(more));
+  if (!options.output.is_text()) return;
+  for (const resources::ExcludedDevice& one : withheld)
+    (void)std::fprintf(stderr, "note: %s is not offered to kubelet: it %s\n", one.function->id.c_str(),
+                       OneLine(one.because).c_str());
+}
+
 int RunHealth(const Root& root, const HealthArguments& options) {
   if (options.recording) return PrintRecording(root);
   auto state = health::kHealthFile.Read(root);
@@ -85,7 +118,7 @@ int RunHealth(const Root& root, const HealthArguments& options) {
     options.output.PrintList("changes", (*state)->history);
     return kDone;
   }
-  options.output.PrintList("devices", (*state)->devices);
+  PrintAll(root, options, **state);
   const bool healthy = std::ranges::all_of((*state)->devices, &health::DeviceHealth::healthy);
   return healthy ? kDone : kFailed;
 }

@@ -19,6 +19,7 @@
 #include "deviceplugin/tools/railctl/output.h"
 #include "ipam/store/former_blocks.h"
 #include "ipam/store/store.h"
+#include "netns/base/addresses.h"
 #include "netns/base/files.h"
 #include "netns/base/text.h"
 
@@ -28,6 +29,7 @@ namespace {
 using fabric_follow::kConfigMode;
 
 constexpr const char* kNodeName = "node-name";
+constexpr const char* kNodeAddress = "node-address";
 
 struct ProgramArguments {
   std::vector<std::string> programs;
@@ -48,6 +50,7 @@ struct InstallConfigArguments {
   std::string from;
   std::string to = fabric_follow::kConfigDirectory;
   std::optional<std::string> node_name;
+  std::optional<std::string> node_address;
   bool force = false;
   bool keep_valid = false;
   Output output;
@@ -145,12 +148,17 @@ int InstallFiles(const Root& root, const std::vector<install::FileToInstall>& fi
   return kDone;
 }
 
-// The name is wrong: nothing is installed, whatever else is there.
-std::optional<Error> ErrorInNodeName(const InstallConfigArguments& arguments) {
+// The name or the address is wrong: nothing is installed, whatever else is there.
+std::optional<Error> ErrorInNode(const InstallConfigArguments& arguments) {
   const auto& name = arguments.node_name;
-  if (!name || (!name->empty() && name->find_first_of(" \t\n/") == std::string::npos)) return std::nullopt;
-  return Error{ErrorCode::kInvalid, "'" + *name + "' is not a node's name",
-               "give the name that Kubernetes has for this node", 0};
+  if (name && (name->empty() || name->find_first_of(" \t\n/") != std::string::npos)) {
+    return Error{ErrorCode::kInvalid, "'" + *name + "' is not a node's name",
+                 "give the name that Kubernetes has for this node", 0};
+  }
+  const auto& address = arguments.node_address;
+  if (!address || IpAddress::Parse(*address)) return std::nullopt;
+  return Error{ErrorCode::kInvalid, "'" + *address + "' is not an address",
+               "give the InternalIP that Kubernetes has for this node", 0};
 }
 
 // Whether all parts can go on with the present files. Without any, railheadd waits for a fabric that comes
@@ -187,7 +195,7 @@ int InstallConfig(const Root& root, const InstallConfigArguments& arguments) {
   const Output& output = arguments.output;
   auto wanted = fabric_follow::ReadWanted(root.Path(arguments.from));
   if (!wanted) return Refuse({wanted.error()}, output, kFailed);
-  if (auto wrong = ErrorInNodeName(arguments)) {
+  if (auto wrong = ErrorInNode(arguments)) {
     wanted->errors.push_back(*std::move(wrong));
     return Refuse(wanted->errors, output, kBadConfig);
   }
@@ -207,6 +215,7 @@ int InstallConfig(const Root& root, const InstallConfigArguments& arguments) {
   if (!done.refused.empty() && !(arguments.keep_valid && CanGoOn(*directory, done.refused)))
     return Refuse(done.refused, output, wanted->errors.empty() ? kFailed : kBadConfig);
   if (arguments.node_name) files.push_back({kNodeName, *arguments.node_name + "\n"});
+  if (arguments.node_address) files.push_back({kNodeAddress, *arguments.node_address + "\n"});
   auto installed = directory->Put(files, kConfigMode);
   if (!installed) return Refuse({installed.error()}, output, kFailed);
   done.files = *std::move(installed);
@@ -284,6 +293,8 @@ void AddConfigFiles(CLI::App* install, const Root& root, int* status) {
       ->check(IsAbsolute)
       ->capture_default_str();
   config->add_option("--node-name", arguments->node_name, "Write this node's Kubernetes name, too");
+  config->add_option("--node-address", arguments->node_address,
+                     "Write the address by which Kubernetes knows this node, too");
   config->add_flag("--force", arguments->force, "Change rails that pods use, too");
   config->add_flag("--keep-valid", arguments->keep_valid,
                    "Keep the present files where they are valid and the others are refused; succeed "

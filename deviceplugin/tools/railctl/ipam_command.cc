@@ -4,7 +4,6 @@
 #include <functional>
 #include <memory>
 #include <nlohmann/json.hpp>
-#include <tuple>
 
 #include "cni/protocol/plugin.h"
 #include "deviceplugin/services/health/state_file.h"
@@ -13,10 +12,10 @@
 #include "deviceplugin/tools/railctl/address_report.h"
 #include "deviceplugin/tools/railctl/commands.h"
 #include "deviceplugin/tools/railctl/output.h"
+#include "deviceplugin/tools/railctl/print.h"
 #include "deviceplugin/tools/railctl/rail_filter.h"
 #include "deviceplugin/tools/railctl/subject.h"
 #include "ipam/store/store.h"
-#include "netns/base/node.h"
 #include "netns/base/text.h"
 
 namespace railhead::railctl {
@@ -50,17 +49,41 @@ struct IpamOptions {
   std::string which;  // an address, or what has addresses
 };
 
+// The rails' use, and the addresses.
+void PrintAddresses(const Output& output, const AddressList& list) {
+  if (!output.is_text()) return output.PrintData(ToJson(list));
+  if (!list.rails.empty()) {
+    output.PrintTable(list.rails);
+    for (const RailAddresses& rail : list.rails) {
+      if (!rail.because.empty())
+        (void)std::printf("note: %s: %s\n", OneLine(rail.rail).c_str(), OneLine(rail.because).c_str());
+    }
+    (void)std::printf("\n");
+  }
+  output.PrintTable(list.addresses);
+}
+
 int ListAddresses(const Root& root, const AddressReport& report, const IpamOptions& options) {
   const auto rails = RailsToFilterBy(root, options.rail);
   if (!rails) return Complain(rails.error(), kFailed);
-  std::vector<KnownAddress> chosen = report.addresses;
+  AddressList list{{}, report.addresses};
+  // The store's addresses are listed without a fabric, too.
+  if (auto of_rails = AddressesOfRails(root, report)) {
+    list.rails = *std::move(of_rails);
+  } else {
+    (void)Complain(of_rails.error(), kFailed);
+  }
   if (*rails) {
-    options.rail.Keep(&chosen,
+    options.rail.Keep(&list.rails, &RailAddresses::rail);
+    options.rail.Keep(&list.addresses,
                       [&](const KnownAddress& known) { return (*rails)->OfAddress(known.record.address); });
   }
-  if (!options.pool.empty())
-    std::erase_if(chosen, [&](const KnownAddress& known) { return known.record.pool != options.pool; });
-  options.output.PrintList("addresses", chosen);
+  if (!options.pool.empty()) {
+    std::erase_if(list.rails, [&](const RailAddresses& rail) { return rail.pool != options.pool; });
+    std::erase_if(list.addresses,
+                  [&](const KnownAddress& known) { return known.record.pool != options.pool; });
+  }
+  PrintAddresses(options.output, list);
   return kDone;
 }
 
@@ -153,9 +176,13 @@ int RunIpam(const Root& root, const IpamOptions& options, const Act& act) {
 }
 
 void AddIpamHelp(CLI::App* list, CLI::App* show, CLI::App* check, CLI::App* all, CLI::App* events) {
-  help::Set(list, {.examples = {{"railctl ipam list --rail rail0", "the addresses of one rail"},
-                                {"railctl ipam list -w -o json", "a line of JSON whenever one changes"}},
-                   .columns = ColumnsOf<KnownAddress>()});
+  help::Set(
+      list,
+      {.more = "Of each rail: this node's range, and how many of its addresses are held, cooling down, in "
+               "quarantine and free.",
+       .examples = {{"railctl ipam list --rail rail0", "the addresses of one rail, and how many are free"},
+                    {"railctl ipam list -w -o json", "a line of JSON whenever one changes"}},
+       .columns = "of rails " + ColumnsOf<RailAddresses>() + "; of addresses " + ColumnsOf<KnownAddress>()});
   help::Set(show,
             {.examples = {{"railctl ipam show 10.100.0.17", "the container that holds or held this address"},
                           {"railctl ipam show 3f2a", "the addresses of the container whose id begins so"}},
@@ -188,8 +215,9 @@ void AddIpamCommand(CLI::App* app, const Root& root, int* status) {
     one.second->output.AddTo(one.first);
     return one;
   };
-  const auto list =
-      with_output(add("list", "List held and released addresses with their holders", ListAddresses));
+  const auto list = with_output(
+      add("list", "List held and released addresses with their holders, and what each rail has left",
+          ListAddresses));
   list.first->add_option("--pool", list.second->pool, "only this subnet: 10.100.0.0/16");
   list.second->rail.AddTo(list.first);
   list.second->output.AddWatchTo(list.first);
@@ -222,65 +250,6 @@ void AddIpamCommand(CLI::App* app, const Root& root, int* status) {
       {.examples = {{"railctl ipam release 10.100.0.17", "an address that railctl ipam check calls leaked"},
                     {"railctl ipam release 10.100.0.17 --force", "one whose pod you know to be gone"}},
        .statuses = {{kFailed, "no container holds it, or it may be in use"}}});
-}
-
-namespace {
-
-std::string LeakOf(const ipam::AddressRecord& record, const reconcile::AddressHolders& holders,
-                   const std::string& boot_id) {
-  if (record.state != ipam::AddressState::kHeld) return {};
-  if (record.boot_id != boot_id) return "it was allocated before this boot, which no container survived";
-  if (!holders.complete() || holders.Attachment(record) != nullptr || holders.IsRemembered(record)) return {};
-  return "no attachment of railhead has it, and no runtime knows its container: its DEL never came";
-}
-
-}  // namespace
-
-std::string_view StateOf(const ipam::AddressRecord& record) {
-  switch (record.state) {
-    case ipam::AddressState::kHeld:
-      return "held";
-    case ipam::AddressState::kCoolingDown:
-      return "cooling down";
-    case ipam::AddressState::kQuarantined:
-      return "quarantined";
-  }
-  return "unknown";
-}
-
-std::vector<KnownAddress> AddressReport::Leaked() const {
-  std::vector<KnownAddress> leaked = addresses;
-  std::erase_if(leaked, [](const KnownAddress& known) { return known.leak.empty(); });
-  return leaked;
-}
-
-Result<std::optional<AddressReport>> ReportAddresses(const Root& root) {
-  AddressReport report;
-  std::vector<ipam::AddressRecord> records;
-  {
-    const auto store = RH_TRY(ipam::AddressStore::OpenExisting(root));
-    if (!store) return std::nullopt;
-    records = RH_TRY(store->List());
-    report.damage = RH_TRY(store->Verify());
-  }
-  // After the store: an ADD writes its journal entry before it allocates addresses.
-  const auto holders = RH_TRY(reconcile::AddressHolders::Read(root));
-  const std::string boot_id = RH_TRY(BootId(root));
-  report.complete = holders.complete();
-  for (ipam::AddressRecord& record : records) {
-    KnownAddress known;
-    const JournalEntry* entry =
-        record.state == ipam::AddressState::kHeld ? holders.Attachment(record) : nullptr;
-    known.attached = entry != nullptr;
-    if (entry != nullptr) known.pod = PodName(entry->cni_args);
-    known.leak = LeakOf(record, holders, boot_id);
-    known.record = std::move(record);
-    report.addresses.push_back(std::move(known));
-  }
-  std::ranges::sort(report.addresses, [](const auto& a, const auto& b) {
-    return std::tie(a.record.pool, a.record.address) < std::tie(b.record.pool, b.record.address);
-  });
-  return report;
 }
 
 }  // namespace railhead::railctl

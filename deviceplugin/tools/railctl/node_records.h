@@ -13,8 +13,8 @@
 #include <vector>
 
 #include "cni/fabric/fabric.h"
-#include "cni/state/allocation.h"
 #include "cni/state/journal.h"
+#include "cni/state/kubelet_checkpoint.h"
 #include "deviceplugin/node/inventory/inventory.h"
 #include "deviceplugin/services/health/drains.h"
 #include "deviceplugin/services/health/state_file.h"
@@ -42,6 +42,8 @@ struct NodeRecords {
   std::optional<health::HealthState> health;
   std::vector<health::Drain> drains;
   std::optional<lldp::LldpReport> lldp;
+  // By device, why kubelet does not get it. Of ReadNodeRecords() it is empty: only a plan says so.
+  std::map<std::string, std::string> not_offered;
   std::vector<Error> unread;
 
   // "": on none.

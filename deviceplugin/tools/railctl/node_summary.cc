@@ -8,7 +8,6 @@
 #include "deviceplugin/services/fabric_follow/fabric_errors.h"
 #include "deviceplugin/services/fabric_follow/follower.h"
 #include "deviceplugin/tools/railctl/print.h"
-#include "ipam/store/range.h"
 #include "netns/base/text.h"
 #include "netns/json/record_io.h"
 #include "netns/json/record_table.h"
@@ -83,25 +82,6 @@ void AddFollowed(const Result<std::optional<fabric_follow::FollowState>>& follow
   for (const std::string& rail : RailsOf((*followed)->pending)) drains.push_back("railctl drain " + rail);
   for (const fabric_follow::PendingChange& change : (*followed)->pending)
     finding->Add(Severity::kDegraded, "a change waits: " + TextOf(change), Join(drains, "; "));
-}
-
-// How many of a rail's addresses are left.
-struct RangeUse {
-  std::uint64_t size = 0;
-  std::uint64_t taken = 0;
-  std::uint64_t cooling_down = 0;
-};
-
-Result<RangeUse> UseOf(const Rail& rail, const std::vector<IpRange>& ranges, const AddressReport& report) {
-  const auto set = RH_TRY(ipam::RangeSet::Make({*rail.subnet, ranges, rail.Excluded(), rail.gateway}));
-  RangeUse use;
-  use.size = set.Size();
-  for (const KnownAddress& known : report.addresses) {
-    if (!set.Contains(known.record.address)) continue;
-    ++use.taken;
-    if (known.record.state == ipam::AddressState::kCoolingDown) ++use.cooling_down;
-  }
-  return use;
 }
 
 // "degraded  drained: rail1 is drained", a line for each of the first details, and what is next.
@@ -255,16 +235,17 @@ SummaryFinding CheckRanges(const Fabric& fabric, const std::string& node, std::o
   for (const Rail& rail : fabric.rails) {
     const auto ranges = rail.RangesOf(node, index);
     if (!rail.subnet || ranges.empty()) continue;
-    const auto use = UseOf(rail, ranges, report);
+    const auto use = AddressesOfRail(rail, ranges, report);
     if (!use) {
       finding.Add(Severity::kBroken, rail.name + ": " + use.error().message,
                   "the rail's exclude in fabric.json, or another index of the node in nodes");
       continue;
     }
-    if (static_cast<double>(use->taken) < kNearlyFull * static_cast<double>(use->size)) continue;
-    const bool none = use->taken >= use->size && use->cooling_down == 0;
+    const std::uint64_t taken = use->size - use->Free();
+    if (static_cast<double>(taken) < kNearlyFull * static_cast<double>(use->size)) continue;
+    const bool none = use->Free() == 0 && use->cooling_down == 0;
     finding.Add(none ? Severity::kBroken : Severity::kDegraded,
-                rail.name + ": " + std::to_string(use->taken) + " of " + std::to_string(use->size) +
+                rail.name + ": " + std::to_string(taken) + " of " + std::to_string(use->size) +
                     " addresses are taken, " + std::to_string(use->cooling_down) + " of them cool down",
                 "railctl ipam list --pool " + rail.subnet->Network().ToString());
   }

@@ -10,7 +10,6 @@
 #include <vector>
 
 #include "cni/protocol/plugin.h"
-#include "deviceplugin/node/resources/sriovdp_config.h"
 #include "deviceplugin/services/reconcile/address_owners.h"
 #include "deviceplugin/support/help/help.h"
 #include "deviceplugin/tools/preflight/preflight_checks.h"
@@ -143,8 +142,7 @@ NodeSummary Summarize(const Root& root, const std::string& http_address) {
   NodeSummary summary;
   summary.node = NodeName(root).value_or("?");
   const NodeRecords records = ReadNodeRecords(root);
-  const auto plan =
-      PlanOnThisNode(root, {.fabric = {}, .sriovdp = {}, .resource_prefix = resources::kSriovdpPrefix});
+  const auto plan = PlanOnThisNode(root);
   const DeviceList list = plan ? ListDevices(root, *plan, records) : DeviceList{};
   Count(records, list, &summary);
   auto& findings = summary.findings;
