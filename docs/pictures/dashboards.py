@@ -1,9 +1,10 @@
 #!/usr/bin/python3 -B
-"""dashboards.py - the pictures of manifests/components/monitoring/dashboards in docs/operate/monitoring.md.
+"""dashboards.py - the pictures of manifests/components/monitoring/dashboards in docs/operate/alerts.md.
 
 usage: docs/pictures/dashboards.py [NAME...]      default: all, as railhead-rails
-Every panel with what a real Prometheus answers to its queries. What it is asked about is made up: the sample pages of
-tests/system/alerts/scrape on four nodes, for two hours, in which rail1 is congested for half an hour. Grafana draws more
+Every panel with what a real Prometheus answers to its queries. What it is asked about is made up: the sample page gpu-001 of
+tests/system/alerts/scrape on four nodes, for two hours, with one incident. The cable of rail1 at gpu-002 damages frames for 48
+minutes. Then its link is down, and the job of the four pods waits. Grafana draws more
 beautifully, and has the same titles, places, queries and legends. tests/system/alerts/dashboards.py sees that no panel is missing.
 """
 import json
@@ -23,56 +24,140 @@ import sources  # noqa: E402
 from draw import INK, LINE, QUIET, Drawing  # noqa: E402
 
 NOW, SPAN, STEP = 1_767_261_600, 7200, 60
-CONGESTED = range(NOW - 4500, NOW - 2700)
-NODES = {"gpu-001": ("gpu-001", "gpu-003"), "gpu-002": ("gpu-002", "gpu-004")}
-TROUBLE = re.compile(r"pause|discard|timeout|out_of_sequence|packet_seq|rnr|cnp|ecn|retr")
-ALERTS = ['alertname="RailheadPauseReceived",severity="warning",node="gpu-003",rail="rail1",switch="leaf1"',
-          'alertname="RailheadPodRailSlow",severity="warning",node="gpu-001",rail="rail1",namespace="train",pod="llm-worker-0"']
+NODES, NODE, RAIL = ("gpu-001", "gpu-002", "gpu-003", "gpu-004"), "gpu-002", "rail1"
+DAMAGED, DOWN = NOW - 3600, NOW - 720
+LOSS = re.compile(r"timeout|out_of_sequence|packet_seq")
+OF_NIC = re.compile(r"railhead_(nic|vf|rdma)_")
+ALERTS = [f'alertname="{name}",severity="warning",node="{NODE}",rail="{RAIL}",switch="leaf1"' for name in ("RailheadLinkDown", "RailheadRailDead")] + [
+    f'alertname="RailheadDeviceUnhealthy",severity="warning",node="{NODE}",rail="{RAIL}",rule="link"']
 UNIT, WIDTH, TITLE = 26, 1248, 18
 COLOURS = ["#3274d9", "#e0752d", "#37872d", "#c4162a", "#8f3bb8", "#b8860b", "#148a8a", "#7c2855"]
 
 
 # ---- what Prometheus has ---------------------------------------------------------------
 
-def rate(name, labels, at):
+def rate(name, labels, node, at):
     """Of a counter at a moment, as a part of what it is on the whole."""
-    phase = zlib.crc32(labels.encode()) % 628 / 100
+    if name == "railhead_nic_carrier_changes_total":
+        return 0
+    # One for all buckets of a histogram.
+    phase = zlib.crc32((node + re.sub(r',?le="[^"]*"', "", labels)).encode()) % 628 / 100
     wobble = 1 + 0.18 * math.sin(at / 540 + phase) + 0.07 * math.sin(at / 97 + 3 * phase)
-    if 'rail="rail1"' not in labels or at not in CONGESTED:
+    on_rail, here = f'rail="{RAIL}"' in labels, node == NODE
+    if at >= DAMAGED and on_rail and name == "railhead_rail_probe_answers_total":
+        return (0 if here else 2 / 3) if at >= DOWN else 0.9 if here else 0.97
+    if at < DAMAGED or not OF_NIC.match(name):
         return wobble
-    return 9 * wobble if TROUBLE.search(name) else 0.45 * wobble
+    if at >= DOWN:
+        return 0
+    if LOSS.search(name):
+        return wobble * (1 if not on_rail else 90 if here else 30)
+    return wobble * (0.4 if on_rail else 0.8)
 
 
-def series(name, labels, value):
+def added(name, labels, node, at):
+    """What the incident adds to a counter at a moment."""
+    if node != NODE:
+        return 0
+    if name == "railhead_health_changes_total" and labels == 'rule="link",to="unhealthy"':
+        return 8 * (at == DOWN)
+    if f'rail="{RAIL}"' not in labels:
+        return 0
+    if name == "railhead_nic_carrier_changes_total":
+        return 2 * (at == DAMAGED + 1200) + (at == DOWN)
+    return 40 * STEP if name == "railhead_nic_receive_errors_total" and DAMAGED <= at < DOWN else 0
+
+
+def peers(state, at, rail, node):
+    """Of the three other nodes."""
+    if at < DAMAGED or rail != RAIL:
+        return 3 if state == "reachable" else 0
+    if node == NODE:
+        return 3 if state == ("unknown" if at >= DOWN else "lossy") else 0
+    return {"reachable": 2, "silent" if at >= DOWN else "lossy": 1}.get(state, 0)
+
+
+def gauge(name, labels, value, node, at):
+    """None: it is missing."""
+    of = dict(re.findall(r'(\w+)="([^"]*)"', labels))
+    if name == "railhead_rail_peers":
+        return peers(of["state"], at, of["rail"], node)
+    if node != NODE or at < DOWN:
+        return value
+    if name == "railhead_devices":
+        return {("healthy", "free"): 18, ("healthy", "in_use"): 3, ("unhealthy", "free"): 6, ("unhealthy", "in_use"): 1}[of["health"], of["use"]]
+    if labels == 'rule="link"':
+        return 8
+    if of.get("rail") != RAIL:
+        return value
+    if re.fullmatch(r"railhead_(nic_speed_bytes|rail_switch_info|rail_peer_rtt_(max_)?seconds)", name):
+        return None
+    return 0 if re.search(r"_(carrier|healthy|port_active|reachable|gateway_answers)$", name) else value
+
+
+def series(name, labels, value, node):
     """Lines of one, from the oldest."""
+    of_node = f'node="{node}",instance="{node}:9917",job="railheadd",metrics_path="{scrapes.PAGES[page_of(name)]}"'
     growing = scrapes.COUNTER.search(name) and name != "process_start_time_seconds"
     total = 0.5 * float(value)
     for at in range(NOW - SPAN, NOW + 1, STEP):
         if growing:
-            total += 0.5 * float(value) * STEP / SPAN * rate(name, labels, at)
-        yield f"{name}{{{labels}}} {total if growing else value} {at}"
+            total += 0.5 * float(value) * STEP / SPAN * rate(name, labels, node, at) + added(name, labels, node, at)
+        shown_now = total if growing else gauge(name, labels, value, node, at)
+        if shown_now is not None:
+            yield f"{name}{{{labels + ',' if labels else ''}{of_node}}} {shown_now} {at}"
+
+
+def page_of(name):
+    return "nics" if OF_NIC.match(name) else "metrics"
+
+
+def well(page):
+    """The samples of gpu-001 without the faults that the tests need there."""
+    for name, labels, value in scrapes.samples_of(page):
+        if name in ("railhead_rail_bad_peer", "railhead_rail_peer_rtt_seconds", "railhead_rail_peer_rtt_max_seconds"):
+            continue
+        if name in ("railhead_pod_rail_reachable", "railhead_rail_reachable", "railhead_rail_gateway_answers"):
+            value = "1"
+        yield name, labels.replace('pod="llm-0"', 'pod="llm-worker-0"'), "359998" if name == "railhead_rail_probe_answers_total" else value
 
 
 def samples():
     lines = []
-    for node, page, text in scrapes.pages():
-        for name, labels, value in [*scrapes.samples_of(text), ("up", "", "1")]:
-            for twin in NODES[node]:
-                target = f'job="railheadd",instance="{twin}:9917",node="{twin}",metrics_path="{scrapes.PAGES[page]}"'
-                lines += series(name, f"{labels},{target}" if labels else target, value)
+    for number, node in enumerate(NODES):
+        for page, text in [one[1:] for one in scrapes.pages() if one[0] == "gpu-001"]:
+            for name, labels, value in [*well(text), ("up", "", "1")]:
+                labels = labels.replace("llm-worker-0", f"llm-worker-{number}").replace('Ethernet1"', f'Ethernet{1 + 4 * number}"')
+                if name != "up" or page == "metrics":
+                    lines += series(name, labels, value, node)
+        for rail in ("rail0", "rail1", "rail2", "rail3"):
+            lines += series("railhead_rail_peer_rtt_seconds", f'rail="{rail}"', "0.000014", node)
+            lines += series("railhead_rail_peer_rtt_max_seconds", f'rail="{rail}"', "0.000021", node)
+        lines += bad_peers(node)
     for labels in ALERTS:
-        lines += series("ALERTS", labels + ',alertstate="firing"', "1")
+        lines += [f'ALERTS{{{labels},alertstate="firing"}} 1 {at}' for at in range(DOWN + 300, NOW + 1, STEP)]
     return "\n".join(lines) + "\n"
 
 
+def bad_peers(node):
+    for peer in NODES:
+        if peer == node or NODE not in (peer, node):
+            continue
+        for state, begin, end in (("lossy", DAMAGED, DOWN), ("silent", DOWN, NOW + 1)):
+            if state == "silent" and node == NODE:
+                continue
+            for at in range(begin, end, STEP):
+                yield f'railhead_rail_bad_peer{{rail="{RAIL}",peer="{peer}",state="{state}",node="{node}",instance="{node}:9917",job="railheadd"}} 1 {at}'
+
+
 def values_of(server, board):
-    """Of its variables: the first, or all where several can be chosen."""
+    """Of its variables: the node of the incident, else the first, or all where several can be chosen."""
     values = {"__rate_interval": "5m", "__interval": "2m", "__range": "2h"}
     for variable in board["templating"]["list"][1:]:
         metric, label = re.fullmatch(r"label_values\((.*), (\w+)\)", variable["definition"]).groups()
         found = server.api("series", **{"match[]": filled(metric, values), "start": NOW - SPAN, "end": NOW})
         names = sorted({one[label] for one in found if one.get(label)})
-        values[variable["name"]] = "|".join(names) if variable["multi"] else names[0]
+        values[variable["name"]] = "|".join(names) if variable["multi"] else NODE if NODE in names else names[0]
     return values
 
 
