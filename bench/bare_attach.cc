@@ -120,7 +120,7 @@ std::vector<Route> RoutesOf(const Wanted& wanted, int link) {
   through.table = wanted.table;
   Route in_main = through;
   in_main.table = kTableMain;
-  in_main.metric = wanted.table;
+  in_main.metric = 20'000 + wanted.table;
   return {connected, through, in_main};
 }
 

@@ -190,7 +190,7 @@ class IpBatch:
             through = f'route add {link.route} via {link.gateway} {dev} {src}'
             lines += [f'link set {dev} mtu {MTU} addrgenmode none', f'address add {self._address(i)}/24 {dev}',
                       f'link set {dev} up', f'route add {link.subnet} {dev} scope link {src} table {table}',
-                      f'{through} table {table}', f'{through} metric {table}',
+                      f'{through} table {table}', f'{through} metric {20000 + table}',
                       f'rule add from {self._address(i)} priority 1000 table {table}',
                       f'rule add oif {link.name} priority 1001 table {table}']
         return lines

@@ -94,6 +94,7 @@ def add_facts_for_doctor(root: str) -> None:
     for path, text in (('/sys/module/ib_core/parameters/netns_mode', 'Y\n'), ('/sys/class/misc/rdma_cm/dev', '10:58\n'),
                        ('/sys/module/nvidia/version', '550.54\n'), ('/sys/module/nvidia_peermem/version', '550.54\n'),
                        ('/etc/containerd/config.toml', 'version = 3\n'),
+                       ('/run/systemd/netif/links/1', 'ADMIN_STATE=unmanaged\n'),
                        ('/etc/cni/net.d/10-calico.conflist', '{"name": "k8s", "plugins": [{"type": "calico"}]}'),
                        ('/var/lib/kubelet/device-plugins/kubelet.sock', '')):
         tree.write(path, text)

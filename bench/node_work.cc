@@ -66,7 +66,7 @@ Result<daemon::NodePlan> MeasureDiscovery(const Root& root, int rounds, Samples*
     const Stopwatch network;
     const NetNs host = RH_TRY(kernel.HostNetns());
     const auto route = RH_TRY(kernel.OpenRoute(host));
-    RH_TRY(inventory::ReadHostNetwork(*route));
+    RH_TRY(inventory::ReadHostNetwork(root, *route));
     const double network_ms = network.Ms();
     const Stopwatch plan;
     last = RH_TRY(daemon::PlanNode(root, kernel, {}, resources::DdpOfKernel(root)));
@@ -185,7 +185,8 @@ void MeasurePreference(const resources::ResourcePool& pool, const resources::Pre
 
 // Two minutes of health checks, back to back. The first one, which reads everything, is not counted.
 void MeasureHealth(const Root& root, const inventory::Inventory& inventory, Samples* samples) {
-  health::HealthWatch watch(root, health::HealthRules(), nullptr);
+  ProbeWorkers probes;
+  health::HealthWatch watch(root, health::HealthRules(), nullptr, probes);
   health::HealthTime now = health::HealthTime::Now();
   const auto is_attached = [](const std::string&) { return false; };
   (void)watch.Tick(inventory.functions, is_attached, now);

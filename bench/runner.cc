@@ -255,8 +255,8 @@ Result<Json> State(JsonReader& step) {
   std::map<int, std::string> names;
   for (const Link& link : RH_TRY(route_api->ListLinks())) {
     auto addresses = Json::array();
-    for (const IpPrefix& address : RH_TRY(route_api->ListAddresses(link.index))) {
-      if (address.address.IsV4()) addresses.push_back(address.ToString());
+    for (const LinkAddress& address : RH_TRY(route_api->ListAddresses(link.index))) {
+      if (address.prefix.address.IsV4()) addresses.push_back(address.prefix.ToString());
     }
     names[link.index] = link.name;
     done["links"].push_back({{"name", link.name}, {"mtu", link.mtu}, {"addresses", std::move(addresses)}});

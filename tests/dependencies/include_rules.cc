@@ -62,6 +62,7 @@ const std::vector<Part>& Parts() {
       {"deviceplugin/support/metrics/", {"netns/"}},
       {"deviceplugin/support/plugin_registration/", {}},
       {"deviceplugin/support/program/", {"netns/"}},
+      {"deviceplugin/support/service/", {"netns/"}},
       {"deviceplugin/support/worker/", {"netns/"}},
       {"deviceplugin/node/inventory/", Node({})},
       {"deviceplugin/node/resources/", Node({"deviceplugin/node/inventory/"})},

@@ -72,7 +72,7 @@ given() { # POD RESOURCE SLOT: what kubelet has written by the time of ADD
 }
 bound() { # POD NUMBER: a slot becomes a device
     allocate late 1 && slot=${devices[0]} && given "$1" railhead.io/late "$slot" && network 0 && sed -i '/"ncclConfig"/d' /etc/cni/net.d/rails.conf && pod "$1" &&
-        cni add "$1" "$slot" -args "IgnoreUnknown=1;K8S_POD_UID=$1" && logged "$2" '"msg":"bound"'
+        cni add "$1" "$slot" -args "IgnoreUnknown=1;K8S_POD_UID=$1" && within 60 logged "$2" '"msg":"bound"'
 }
 
 # has_metric METRIC PATTERN: the page of NICs has METRIC; PATTERN is of its labels and value.

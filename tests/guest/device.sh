@@ -3,7 +3,7 @@
 #
 # A pod with all capabilities changes everything on its NIC that can be changed there. The next pod's NIC is
 # compared, field by field, with one that no pod has had. On VFs of igb and on a whole PF, which has
-# what VFs lack: channels, RSS, private flags, pause, XDP in the driver.
+# what VFs lack: channels, RSS, private flags, pause, XDP in the driver. Then a pod without a NIC attacks an idle VF.
 set -u
 # shellcheck source=tests/support/vm/lib.sh
 . "$SRC/tests/support/vm/lib.sh"
@@ -112,7 +112,7 @@ same 'both are alike, field by field' /tmp/next /tmp/fresh
 others net1 pod2 >/tmp/next
 others net1 pod3 >/tmp/fresh
 same '... and as other programs see them' /tmp/next /tmp/fresh
-check 'its packets arrive' in_pod pod2 ping -c 1 -W 30 10.100.0.3
+check 'its packets arrive' within 60 in_pod pod2 ping -c 1 -W 5 10.100.0.3
 
 dirty pod2
 ip netns del pod2
@@ -170,4 +170,21 @@ check 'DEL of it' cni DEL pod1 "$pf1" 10.200.0.1/24
 within 60 is_up pf1
 state pf1 >/tmp/after
 same 'all fields of the PF are as before' /tmp/before /tmp/after
+
+# A pod without a NIC stacks an interface on an idle VF: the netnsid of its eth0's peer is the host's namespace.
+pod evil && ip link add veth0 type veth peer name eth0 netns evil && ip -n evil link set eth0 up
+state "$nic1" >/tmp/idle
+# stack NETDEV-OF-THE-HOST TYPE...: with the two capabilities alone.
+stack() { in_pod evil "$BUILD/bin/with-capabilities" NET_ADMIN,NET_RAW ip link add link "$1" link-netnsid 0 name hidden type "${@:2}"; }
+for kind in 'ipvlan mode l2' 'macvlan mode bridge' 'vlan id 0'; do
+    # shellcheck disable=SC2086 # words
+    check "a pod without a NIC can make a $kind on an idle VF" stack "$nic1" $kind
+    deny '... which the host does not see' grep -q . <(find "/sys/class/net/$nic1/" -name 'upper_*')
+    check '... and ADD gives the VF to a pod' cni ADD pod3 "$vf1" 10.100.0.3/24
+    deny '... without it' ip -n evil link show hidden
+    check 'DEL' cni DEL pod3 "$vf1" 10.100.0.3/24
+    nic1=$(vf_netdev pf0 1)
+done
+state "$nic1" >/tmp/after
+same 'the VF is as before' /tmp/idle /tmp/after
 finish

@@ -25,9 +25,9 @@ class HealthGuestTest : public GuestTest {
  protected:
   HealthGuestTest() {
     EXPECT_TRUE(RemoveFile(health::kHealthFile.PathIn(Root())));
-    watch_ = std::make_unique<health::HealthWatch>(Root(), AtOnce(), health::MakeKernelDriverSource());
+    watch_ = std::make_unique<health::HealthWatch>(Root(), AtOnce(), health::MakeKernelDriverSource, probes_);
     for (const PciDevice& pf : Must(ListRailPfs(Root()))) {
-      functions_.push_back(Function(pf.address, pf.address, -1, pf.sriov_numvfs));
+      functions_.push_back(Function(pf.address, pf.address, -1, Must(NumVfsOf(Root(), pf.address))));
       for (const PciDevice& vf : Must(ReadVfs(Root(), pf.address))) {
         functions_.push_back(Function(vf.address, pf.address, vf.vf_index.value_or(0), 0));
       }
@@ -74,6 +74,7 @@ class HealthGuestTest : public GuestTest {
     Must(route_->ChangeLink(index, change));
   }
 
+  ProbeWorkers probes_;
   std::unique_ptr<health::HealthWatch> watch_;
   std::vector<inventory::NicFunction> functions_;
   std::string pf_id_;
@@ -140,7 +141,7 @@ TEST_F(HealthGuestTest, TheNextProcessKnows) {
   SetUp(pf_.index, false);
   ASSERT_TRUE(Becomes(kBdf, false));
   const std::string reason = ReasonOf(kBdf);
-  watch_ = std::make_unique<health::HealthWatch>(Root(), AtOnce(), health::MakeKernelDriverSource());
+  watch_ = std::make_unique<health::HealthWatch>(Root(), AtOnce(), health::MakeKernelDriverSource, probes_);
   EXPECT_FALSE(watch_->IsHealthy(kBdf));
   EXPECT_EQ(ReasonOf(kBdf), reason);
   SetUp(pf_.index, true);

@@ -83,7 +83,7 @@ watch_lists rail0
 registered=$(grep -c '"registered with kubelet".*rail0' "$OUT/railheadd-0.log")
 check 'railheadd is killed' daemon_end 0 KILL
 check '... and back' daemon_start 0
-check '... registered' within 120 times 0 '"registered with kubelet".*rail0' $((registered + 1))
+check '... registered' within 120 least 0 '"registered with kubelet".*rail0' $((registered + 1))
 check '... and tells the same' unhealthy rail0 3
 watch_end
 check '... no VF of rail0 was offered in between' never rail0 'any(.[]; . == "Healthy")'
@@ -94,10 +94,10 @@ check '... and remembers' remembers ended
 check 'the pod has not noticed' cni check a "$vf"
 
 check 'the rule over error counters is switched on' write_fabric '{}'
-flap() { # the carrier is there at its end
+flap() { # the carrier is there at its end; on a busy machine it is away so long that the rule over the link fires, too
     for _ in {1..20}; do
         pull && plug && pause 1 || return
-        has rail0 3 Unhealthy && return
+        has rail0 3 Unhealthy && reason_is_pf0s errorRate 3 && return
     done
     return 1
 }

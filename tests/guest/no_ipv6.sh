@@ -53,7 +53,7 @@ for rail in rail0 rail1; do
         check "$name pod of $rail" pod_without_ipv6 "$name"
         check '... ADD' cni add "$name" "$vf"
         check '... CHECK' cni check "$name" "$vf"
-        check '... its gateway answers' ip netns exec "$name" ping -c 1 -W 30 "10.10${rail#rail}.0.254"
+        check '... its gateway answers' within 60 ip netns exec "$name" ping -c 1 -W 5 "10.10${rail#rail}.0.254"
         check '... it has a GID, and no IPv6' test "$(ip -n "$name" -j address show dev net1 | jq -c '[.[0].addr_info[].family] | unique')" = '["inet"]'
         check '... railctl nccl verify' railctl nccl verify "$name"
         check '... DEL' cni del "$name" "$vf"
@@ -61,20 +61,28 @@ for rail in rail0 rail1; do
     done
     check '... the device is free again' release "$rail" "$vf"
 done
-check 'all is as before' test "$(world)" = "$before" || diff <(echo "$before") <(world)
+unchanged() { diff <(echo "$before") <(world); }
+# railheadd may be resetting an idle VF at this moment.
+check 'all is as before' eventually unchanged
 check '... nothing is left' nothing_left
 
-# What cannot work says why.
+# An IPv6 address: ADD switches IPv6 on for this interface, where the kernel has it. Otherwise it says why not.
 six() { jq -c '. + { ipam: { type: "static", addresses: [ { address: "fd00::5/64" } ] }, ncclConfig: "off" }' /etc/cni/net.d/rails.conf; }
-refused() {
-    pod_without_ipv6 third && allocate rail0 1 || return
+add_six() {
     ln -sf /mnt/cni/static /opt/cni/bin/static
     six >/etc/cni/net.d/six.conf
-    ! cnidriver add -conf /etc/cni/net.d/six.conf -id third -netns /run/netns/third -ifname net1 -cap "{\"deviceID\":\"${devices[0]}\"}" >/tmp/refused 2>&1
+    cnidriver add -conf /etc/cni/net.d/six.conf -id third -netns /run/netns/third -ifname net1 -cap "{\"deviceID\":\"${devices[0]}\"}" >/tmp/six 2>&1
 }
-check 'an IPv6 address is refused' refused
-if [ "$MODE" = kernel ]; then check '... with the reason' grep -q 'ipv6.disable=1' /tmp/refused; else check '... with the reason' grep -q 'disable_ipv6' /tmp/refused; fi
-[ "$failures" = 0 ] || cat /tmp/refused
+check 'a VF is given to a third pod' pod_without_ipv6 third && check '... of rail0' allocate rail0 1
+if [ "$MODE" = kernel ]; then
+    deny 'ADD of an IPv6 address fails' add_six
+    check '... with the reason' grep -q 'ipv6.disable=1' /tmp/six
+else
+    check 'ADD of an IPv6 address' add_six
+    check '... which the pod has' sh -c "ip -n third -6 -o address show dev net1 | grep -q fd00::5"
+    check '... with IPv6 off elsewhere' grep -qx 1 <(ip netns exec third cat /proc/sys/net/ipv6/conf/all/disable_ipv6)
+fi
+[ "$failures" = 0 ] || cat /tmp/six
 check '... DEL' cni del third "${devices[0]}"
 check '... nothing is left' nothing_left
 check 'the daemon ends' daemon_end 0

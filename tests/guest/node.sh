@@ -37,8 +37,9 @@ daemon_end() { # NUMBER [SIGNAL]: by SIGTERM, or by SIGNAL
     kill "-${2:-TERM}" "${daemons[$1]}" && { wait "${daemons[$1]}" || [ "${2:-TERM}" = KILL ]; }
 }
 logged() { grep -q "$2" "$OUT/railheadd-$1.log"; } # NUMBER PATTERN
-# times NUMBER PATTERN N
+# times NUMBER PATTERN N: exactly so often; least: or more. Kubelet may drop a plugin, which then registers once more.
 times() { [ "$(grep -c "$2" "$OUT/railheadd-$1.log")" = "$3" ]; }
+least() { [ "$(grep -c "$2" "$OUT/railheadd-$1.log")" -ge "$3" ]; }
 
 # ---- what kubelet knows ------------------------------------------------------------------
 seen() { kubelet-standin devices --dir "$KUBELET" "railhead.io/$1" --timeout 1; }

@@ -56,7 +56,15 @@ check 'CHECK' cni CHECK pod1 "$tuned"
 ip -n pod1 link set net1 alias other txqueuelen 5
 deny 'CHECK finds what changed' cni CHECK pod1 "$tuned"
 check '... both of it' answer '.msg | test("alias") and test("txQLen")'
+ip -o monitor link >/tmp/heard &
+monitor=$!
+heard() { grep -Eq "^[0-9]+: $1[:@]" /tmp/heard; }
+hears() { ip link set lo mtu 65535 && ip link set lo mtu 65536 && heard lo; }
+check 'the host hears of links' within 60 hears
 check 'DEL' cni DEL pod1 "$tuned"
+check '... the host hears of the VF under its own name' within 60 heard "$(vf_netdev pf0 0)"
+deny '... and not under the name of the pod' heard net1
+kill "$monitor"
 check 'all settings are as before, its alternative name too' as_before "$before"
 
 check 'ADD for a pod that hides its VF' cni ADD pod1 "$tuned"
@@ -80,8 +88,8 @@ check '... with code 106 and the MAC of the other' answer '.code == 106 and (.ms
 check 'another VLAN is another network' cni ADD pod2 "${other/100/200}$(address 10.100.0.77/24)"
 check 'DEL of it' cni DEL pod2 "$other\"ipam\": {}"
 check 'other addresses are fine' cni ADD pod2 "$other$(address 10.100.0.78/24 fd00::78/64)"
-check 'the pods reach each other' ip netns exec pod2 ping -c 1 -W 30 10.100.0.77
-check '... by IPv6' ip netns exec pod2 ping -c 1 -W 30 fd00::77
+check 'the pods reach each other' within 60 ip netns exec pod2 ping -c 1 -W 5 10.100.0.77
+check '... by IPv6' within 60 ip netns exec pod2 ping -c 1 -W 5 fd00::77
 check 'DEL of the second' cni DEL pod2 "$other\"ipam\": {}"
 
 deny 'requireGateway without a gateway' cni ADD pod2 \

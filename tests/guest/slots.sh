@@ -105,7 +105,7 @@ check 'DEL' detach a "$slot_a"
 check '... gives node 1 its slot back' agrees 2 1
 check 'railheadd is killed' daemon_end 0 KILL
 check '... and back' daemon_start 0
-check '... registered' within 120 times 0 '"registered with kubelet"' 2
+check '... registered' within 120 least 0 '"registered with kubelet"' 2
 check '... and tells the same' agrees 2 1
 check '... DEL of the others' detach b "$slot_b" && check '... both' detach c "$slot_c"
 check '... all is as it was' agrees 3 2
@@ -139,7 +139,7 @@ check '... kubelet has all slots' offers roce 5
 check '... free slots are free VFs' agrees 3 2
 
 # ---- two daemons -------------------------------------------------------------------------------
-bound_by() { grep -c '"msg":"bound"' "$OUT/railheadd-$1.log"; } # NUMBER: so many slots so far
+bound_by() { grep -c '"msg":"bound"' "$OUT/railheadd-$1.log"; } # NUMBER: so many slots so far, as logged after the answer
 # pods_at_once POD...: ADDs at the same time; each has its own VF or has to come again. They
 # come again, too, when kubelet refuses them while it takes the resource's daemon for gone.
 pods_at_once() {
@@ -187,13 +187,14 @@ check 'kubelet has lost no slot' never roce 'length != 5'
 check '... and has all of them' offers roce 5
 registered=$(grep -c '"registered with kubelet"' "$OUT/railheadd-0.log")
 check 'the second is killed' daemon_end 1 KILL
-check '... the first has the resource again' within 120 times 0 '"registered with kubelet"' $((registered + 1))
+check '... the first has the resource again' within 120 least 0 '"registered with kubelet"' $((registered + 1))
 check '... all slots' offers roce 5
 check 'five pods at once have five VFs' pods_at_once p0 p1 p2 p3 p4
-check '... bound by the first' test "$(bound_by 0)" -ge $((before + 5))
+check '... bound by the first' within 60 least 0 '"msg":"bound"' $((before + 5))
 check '... DEL' all_gone p0 p1 p2 p3 p4
-check 'a third starts, and the first ends: an update' daemon_start 1 && check '... registers' within 120 times 1 '"registered with kubelet"' 2
-check '... the first stands by' within 120 times 0 'newer' 2
+registered=$(grep -c '"registered with kubelet"' "$OUT/railheadd-1.log") standby=$(grep -c 'newer' "$OUT/railheadd-0.log")
+check 'a third starts, and the first ends: an update' daemon_start 1 && check '... registers' within 120 least 1 '"registered with kubelet"' $((registered + 1))
+check '... the first stands by' within 120 least 0 'newer' $((standby + 1))
 watch_lists roce
 check '... the first ends on SIGTERM' daemon_end 0
 check 'five pods at once have five VFs' pods_at_once p0 p1 p2 p3 p4

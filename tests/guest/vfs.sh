@@ -141,25 +141,30 @@ for pf in pf0 pf1; do echo 0 >"/sys/class/net/$pf/device/sriov_numvfs"; done
 seen() { kubelet-standin devices --dir "$KUBELET" "railhead.io/$1" --timeout 1; }
 has() { [ "$(seen "$1" | jq '[.[] | select(.health == "Healthy")] | length')" = "$2" ]; }
 start() { railheadd >"$OUT/railheadd-$1.log" 2>&1 & daemon=$!; }
+# serves N: railheadd N does. Until then kubelet may have the devices of the one before.
+serves() { [ "$(grep -c '"registered with kubelet"' "$OUT/railheadd-$1.log")" -ge 2 ]; }
 stop() { kill "$daemon" && wait "$daemon"; }
 logged() { jq -es "map(select(.msg | test(\"$2\"))) | length == $3" "$OUT/railheadd-$1.log"; }
 kubelet-standin serve --dir "$KUBELET" >"$OUT/kubelet.log" 2>&1 &
 fabric '{ "vfs": 2, "mac": "derived", "rails": { "rail1": { "vfs": 3 } } }'
 check 'kubelet is there' within 60 test -S "$KUBELET/control.sock"
 start 1
-check 'railheadd makes the VFs and advertises them' within 120 has rail0 2
+check 'railheadd starts' within 120 serves 1
+check '... makes the VFs and advertises them' within 60 has rail0 2
 check '... as many as the rail overrides' within 60 has rail1 3
 check '... with their MACs' macs_of pf1 3
 check '... and says what it did' logged 1 'made the PF' 2
 check 'railheadd ends' stop
 start 2
-check 'the second time it serves them' within 120 has rail1 3
+check 'the second time it starts' within 120 serves 2
+check '... and serves them' within 60 has rail1 3
 check '... and has nothing to say' logged 2 'VFs' 0
 check 'railheadd ends again' stop
 check 'ADD' cni ADD "$(vf_pci pf0 1)"
 fabric '{ "vfs": 4 }'
 start 3
-check 'what is refused is served as it is' within 120 has rail0 2
+check 'it starts with what is refused' within 120 serves 3
+check '... and serves what there is' within 60 has rail0 2
 check '... with a warning' logged 3 'not changed' 1
 check 'railheadd ends once more' stop
 check 'DEL' cni DEL "$(vf_pci pf0 1)"

@@ -234,7 +234,7 @@ TEST(RepeatProcessTest, TheRuntimeWaitsForNothingAndThreeAreSent) {
   const auto children = Children();
   ASSERT_EQ(children.size(), 1U);
   const pid_t child = children[0];
-  EXPECT_EQ(world.Announcements(1).size(), 1U);
+  EXPECT_GE(world.Announcements(1).size(), 1U);
   // The child's start-up is over once it has its own session.
   ASSERT_TRUE(Eventually([&] { return ::getsid(child) == child; }));
   const std::string proc = "/proc/" + std::to_string(child);

@@ -140,7 +140,7 @@ const std::vector<Subject>& Subjects() {
         "/rails/\\d+/gateway: needs a subnet",
         "/rails/\\d+/routes: needs a gateway",
         "/rails/\\d+/probeAddresses(/.*)?: .* is outside the rail's subnet",
-        "/rails/\\d+/probeAddresses: a range needs `nodes`",
+        "/rails/\\d+/probeAddresses: a range needs an index for each node",
         "/rails/\\d+/nodeBlock: cannot stand beside nodeRanges",
         "/rails/\\d+/nodeBlock: \\d+ does not divide",
         "/rails/\\d+/name: another rail is called",

@@ -2,11 +2,15 @@
 #include <gtest/gtest.h>
 #include <linux/if_link.h>
 #include <linux/rtnetlink.h>
+#include <sys/socket.h>
 
 #include <algorithm>
+#include <array>
 #include <cerrno>
 #include <thread>
 
+#include "netns/base/text.h"
+#include "netns/nl/uevents.h"
 #include "netns/ns/netns.h"
 #include "netns/ns/sysctl.h"
 #include "tests/support/netns/stand_in.h"
@@ -158,6 +162,43 @@ TEST_F(LinkTest, MovesWithNameAndMtuInOneStep) {
   EXPECT_FALSE(after.up);
 }
 
+// "add nic0", "move nic1": what udev of the namespace hears of links.
+Names LinkEvents(const Uevents& uevents) {
+  Names events;
+  std::array<char, 8192> buffer{};
+  for (;;) {
+    const ssize_t got = ::recv(uevents.fd(), buffer.data(), buffer.size(), MSG_DONTWAIT);
+    if (got < 0) return events;
+    std::string interface;
+    const auto fields = Split({buffer.data(), static_cast<std::size_t>(got)}, '\0');
+    for (const std::string& field : fields) {
+      if (field.starts_with("INTERFACE=")) interface = field.substr(field.find('=') + 1);
+    }
+    events.push_back(fields[0].substr(0, fields[0].find('@')) + " " + interface);
+  }
+}
+
+// DEL renames before the move: a name that the move has to change on the host is an event there.
+TEST_F(LinkTest, ANewNamespaceHearsOfANameThatTheMoveChanges) {
+  std::optional<Uevents> on_host;
+  Must(OpenSocketsIn(host_, [&]() -> Result<void> {
+    on_host = RH_TRY(Uevents::Open());
+    return {};
+  }));
+  AddVeth(host_, "taken", host_, "peer");
+  const auto move = [&](const std::string& in_pod, const std::string& name) {
+    const int nic = AddVeth(pod_, in_pod, pod_, "far-" + in_pod);
+    (void)LinkEvents(*on_host);
+    Must(pod_route_->MoveLink(nic, host_, name, std::nullopt));
+    Names events = LinkEvents(*on_host);
+    std::erase_if(events, [](const std::string& event) { return event.starts_with("remove"); });
+    return events;
+  };
+  EXPECT_EQ(move("net1", "nic1"), (Names{"add net1", "move nic1"}));
+  EXPECT_EQ(move("nic2", "nic2"), Names{"add nic2"});
+  EXPECT_EQ(move("taken", "nic3"), Names{"add nic3"}) << "the kernel cannot use its present name";
+}
+
 TEST_F(LinkTest, MoveWithoutMtuKeepsIt) {
   const int index = AddMacvlan(host_, "nic0", AddVeth(host_, "low0", host_, "far0"));
   LinkChange change;
@@ -228,6 +269,50 @@ TEST_F(LinkTest, UppersStayWhereTheyAreWhenTheirLowerMoves) {
   EXPECT_TRUE(Must(pod_route_->DeleteLink(upper)));
   EXPECT_FALSE(Must(pod_route_->DeleteLink(upper)));
   EXPECT_EQ(NamesOf(Must(pod_route_->ListUppers(on_host, host_))), Names{"mv1"});
+}
+
+// "upper" on that link, in `target`; with the ID 0 for a VLAN. false: the kernel does not have the kind.
+bool MakeUpper(const NetNs& ns, int lower, const std::string& kind, const NetNs& target) {
+  nl::Message message(RTM_NEWLINK, NLM_F_CREATE | NLM_F_EXCL);
+  message.Header(ifinfomsg{});
+  message.PutString(IFLA_IFNAME, "upper");
+  message.PutU32(IFLA_LINK, static_cast<std::uint32_t>(lower));
+  message.PutU32(IFLA_NET_NS_FD, static_cast<std::uint32_t>(target.fd()));
+  {
+    const nl::Message::Nest info(message, IFLA_LINKINFO);
+    message.PutString(IFLA_INFO_KIND, kind);
+    const nl::Message::Nest data(message, IFLA_INFO_DATA);
+    if (kind == "vlan") message.PutStruct(IFLA_VLAN_ID, std::uint16_t{0});
+  }
+  const auto made = OpenRaw(ns).Request(message);
+  if (!made && made.error().sys_errno != EOPNOTSUPP) Die(made.error());
+  return made.has_value();
+}
+
+// Whatever kind it is and wherever it is, also in a namespace that only a descriptor keeps alive.
+TEST_F(LinkTest, UppersAreFoundInEveryNamespace) {
+  const int nic = AddVeth(pod_, "net1", pod_, "peer");
+  AddVeth(host_, "pf0", host_, "wire");
+  const auto before = Must(pod_route_->ListLinks()).size();
+  const auto has = [&](const char* taken) { return pod_route_->HasUppers(nic, host_, taken); };
+  ASSERT_FALSE(Must(has("pf0")));
+  EXPECT_FALSE(Must(has("pf0"))) << "asking leaves nothing";
+  EXPECT_EQ(Must(pod_route_->ListLinks()).size(), before);
+  const NetNs third = MakeNetns();
+  const auto third_route = OpenRoute(third);
+  int kinds = 0;  // that the kernel has
+  for (const std::string kind : {"macvlan", "ipvlan", "vlan"}) {
+    SCOPED_TRACE(kind);
+    if (!MakeUpper(pod_, nic, kind, third)) continue;
+    ++kinds;
+    EXPECT_TRUE(Must(has("pf0")));
+    Must(third_route->DeleteLink(GetLink(*third_route, "upper").index));
+    EXPECT_FALSE(Must(has("pf0")));
+  }
+  EXPECT_GT(kinds, 0);
+  EXPECT_EQ(has("lo").error().code, ErrorCode::kExists) << "both have it";
+  EXPECT_EQ(has("nowhere").error().code, ErrorCode::kNotFound);
+  EXPECT_FALSE(Must(host_route_->FindLink("nowhere"))) << "what was made by mistake is gone";
 }
 
 TEST_F(LinkTest, WaitCarrierSeesThePeerComeUpLater) {

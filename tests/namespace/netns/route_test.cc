@@ -36,8 +36,8 @@ class RouteTest : public ::testing::Test {
   int index_ = 0;
 };
 
-bool HasAddress(const std::vector<IpPrefix>& list, const IpPrefix& wanted) {
-  return std::find(list.begin(), list.end(), wanted) != list.end();
+bool HasAddress(const std::vector<LinkAddress>& list, const IpPrefix& wanted) {
+  return std::ranges::find(list, wanted, &LinkAddress::prefix) != list.end();
 }
 
 TEST_F(RouteTest, AddressesOfBothFamilies) {

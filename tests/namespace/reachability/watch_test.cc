@@ -5,8 +5,10 @@
 #include <filesystem>
 
 #include "cni/fabric/fabric.h"
+#include "cni/fabric/node_index.h"
 #include "cni/state/journal.h"
 #include "deviceplugin/services/reachability/reachability_watch.h"
+#include "netns/base/files.h"
 #include "netns/base/node.h"
 #include "netns/linux_kernel.h"
 #include "tests/namespace/reachability/fake_switch.h"
@@ -42,7 +44,7 @@ class ReachabilityWatchTest : public ::testing::Test {
       ADD_FAILURE() << what << ": " << railhead::Describe(error);
     };
     watch_ = Must(reachability::ReachabilityWatch::Start(
-        sysfs_.root(), kernel_, sysfs_.root().Path(kProbeKeysPath), std::move(calls)));
+        sysfs_.root(), kernel_, sysfs_.root().Path(kProbeKeysPath), claimed_, std::move(calls)));
     Update();
   }
   void Update() { watch_->Update(Must(inventory::Discover(sysfs_.root(), {})), kFabric); }
@@ -60,6 +62,7 @@ class ReachabilityWatchTest : public ::testing::Test {
   LinuxKernel kernel_{sysfs_.root()};
   FakeSwitch switch_{wires_, 1};
   std::atomic<int> rounds_{0};
+  Published<NodeIndices> claimed_;
   std::unique_ptr<reachability::ReachabilityWatch> watch_;
 };
 
@@ -102,6 +105,45 @@ TEST_F(ReachabilityWatchTest, IsOffUnlessTheFabricSaysSo) {
       << "an old word is none";
 }
 
+// A node that claims its index probes those that it knows to have one, as itself only while its own one
+// counts.
+TEST_F(ReachabilityWatchTest, ProbesTheNodesThatHaveClaimedAnIndex) {
+  sysfs_.Write(kFabric, R"({"version": 1, "reachability": {"intervalSeconds": 1, "podSeconds": 0},
+    "addresses": {"index": {"from": "kubernetes"}}, "rails": [
+      {"name": "rail0", "pf": "0000:43:00.0", "subnet": "10.100.0.0/24", "gateway": "10.100.0.254",
+       "nodeBlock": 28, "probeAddresses": "10.100.0.1-10.100.0.40"}]})");
+  Start();
+  ASSERT_TRUE(Becomes(reachability::ReachabilityState::kReachable)) << "the gateway needs no address";
+  claimed_.Set({{"gpu-002", 1}, {"gpu-003", 30}, {"gpu-900", 40}});
+  const auto peers = [this] {
+    std::map<std::string, std::string> addresses;
+    for (const auto& peer : Rail("rail0").peers) addresses[peer.node] = peer.address.ToString();
+    return addresses;
+  };
+  const int before = rounds_;
+  ASSERT_TRUE(Holds([&] { return rounds_ >= before + 2; }));
+  EXPECT_TRUE(peers().empty()) << "this node has no index";
+  NodeIndex own{.node = "gpu-001", .index = 7, .claimed = true, .fence = std::chrono::hours(1)};
+  const auto now = Must(ReadNodeIndexClock(sysfs_.root()));
+  own.boot = now.boot;
+  own.boottime_ms = now.boottime_ms;
+  own.wall = now.wall;
+  ASSERT_TRUE(kNodeIndexFile.Write(sysfs_.root(), own));
+  EXPECT_TRUE(Holds([&] {
+    return peers() ==
+           std::map<std::string, std::string>{{"gpu-002", "10.100.0.2"}, {"gpu-003", "10.100.0.31"}};
+  })) << "gpu-900 is above the range";
+  EXPECT_EQ(Rail("rail0").probe_address, IpAddress::Parse("10.100.0.8"));
+  claimed_.Set({{"gpu-001", 3}, {"gpu-003", 2}});
+  EXPECT_TRUE(Holds([&] {
+    return peers() == std::map<std::string, std::string>{{"gpu-003", "10.100.0.3"}};
+  }));
+  EXPECT_EQ(Rail("rail0").probe_address, IpAddress::Parse("10.100.0.8")) << "its own file counts";
+  own.claimed = false;
+  ASSERT_TRUE(kNodeIndexFile.Write(sysfs_.root(), own));
+  EXPECT_TRUE(Holds([&] { return !Rail("rail0").probe_address && peers().empty(); }));
+}
+
 // Keys come and go while it runs, and a file that is wrong changes nothing.
 TEST_F(ReachabilityWatchTest, TakesKeysBeforeEachRound) {
   std::atomic<int> complaints{0};
@@ -111,11 +153,15 @@ TEST_F(ReachabilityWatchTest, TakesKeysBeforeEachRound) {
   calls.failed = [&](const std::string& what, const Error&) {
     if (what == "reading the keys of probes") ++complaints;
   };
-  watch_ = Must(reachability::ReachabilityWatch::Start(sysfs_.root(), kernel_,
-                                                       sysfs_.root().Path(kProbeKeysPath), std::move(calls)));
+  watch_ = Must(reachability::ReachabilityWatch::Start(
+      sysfs_.root(), kernel_, sysfs_.root().Path(kProbeKeysPath), claimed_, std::move(calls)));
   Update();
+  // In one step: half a file would be a complaint, too.
+  const auto write = [&](const std::string& keys) {
+    Must(WriteAtomic(sysfs_.root().Path(kProbeKeysPath), keys, Sync::kVolatile));
+  };
   const auto becomes = [&](const std::string& keys, bool authentic) {
-    sysfs_.Write(kProbeKeysPath, keys);
+    write(keys);
     return Holds([&] { return watch_->Report().authentic == authentic; });
   };
   ASSERT_TRUE(Becomes(reachability::ReachabilityState::kReachable));
@@ -124,7 +170,7 @@ TEST_F(ReachabilityWatchTest, TakesKeysBeforeEachRound) {
   EXPECT_TRUE(becomes(key, true));
   EXPECT_TRUE(becomes(key + "unsigned\n", false));
   EXPECT_TRUE(becomes(key, true));
-  sysfs_.Write(kProbeKeysPath, "no key\n");
+  write("no key\n");
   EXPECT_TRUE(Holds([&] { return complaints == 1; }));
   const int rounds = rounds_;
   EXPECT_TRUE(Holds([&] { return rounds_ >= rounds + 2; }));

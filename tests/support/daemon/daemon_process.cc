@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "netns/base/files.h"
+#include "tests/support/eventually.h"
 
 namespace railhead::testing {
 
@@ -17,6 +18,12 @@ std::unique_ptr<Process> StartOn(const std::string& root, std::vector<std::strin
   environment.push_back("RAILHEAD_ROOT=" + root);
   return std::make_unique<Process>(
       ProcessSpec{.arguments = std::move(arguments), .environment = std::move(environment)});
+}
+
+::testing::AssertionResult Logs(const Process& process, const std::string& text) {
+  if (Eventually([&] { return process.err().find(text) != std::string::npos; }))
+    return ::testing::AssertionSuccess();
+  return ::testing::AssertionFailure() << "nothing says \"" << text << "\":\n" << process.err();
 }
 
 ProcessTest::ProcessTest() {

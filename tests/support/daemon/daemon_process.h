@@ -1,6 +1,8 @@
 // railheadd as a process, on a node with two rails, with kubelet's directory.
 #pragma once
 
+#include <gtest/gtest.h>
+
 #include <chrono>
 #include <memory>
 #include <string>
@@ -19,6 +21,10 @@ std::chrono::steady_clock::time_point Soon();
 // Starts a program on that root. `environment`: "NAME=VALUE" each, in addition to RAILHEAD_ROOT.
 std::unique_ptr<Process> StartOn(const std::string& root, std::vector<std::string> arguments,
                                  std::vector<std::string> environment = {});
+
+// Whether the process's errors come to hold `text`. What a running process does may be seen before its
+// message about it.
+::testing::AssertionResult Logs(const Process& process, const std::string& text);
 
 class ProcessTest : public TwoRails {
  protected:

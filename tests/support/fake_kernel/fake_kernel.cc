@@ -124,7 +124,7 @@ std::vector<std::string> FakeKernel::AddPf(const FakeNicSpec& pf, const FakeVfSp
     state_.functions.push_back(std::move(vf));
     state_.Bind(state_.functions.back());
     FakeNetdev& vf_netdev = *state_.OfFunction(addresses[static_cast<std::size_t>(n)]);
-    vf_netdev.link.mtu = pf.mtu;
+    vf_netdev.link.mtu = vfs.mtu;
     if (vfs.up) (void)state_.Change(vf_netdev, {.up = true});
   }
   Sync();

@@ -54,6 +54,7 @@ struct FakeVfSpec {
   std::string vendor_driver = {};
   bool up = false;
   int offset = 16;  // as FakeVfs::offset
+  int mtu = 1500;
 };
 
 struct Announcement {

@@ -1,4 +1,5 @@
 // RouteApi in one namespace of a FakeKernel.
+#include <linux/if_addr.h>
 #include <sys/socket.h>
 
 #include <algorithm>
@@ -127,6 +128,17 @@ class FakeRoute final : public RouteApi {
     }
     return uppers;
   }
+  Result<bool> HasUppers(int lower, const NetNs& elsewhere, const std::string& taken) override {
+    const std::string what = "looking for what is on " + Text(lower);
+    if (const auto injected = Begin("HasUppers", Text(lower))) return FailSys(injected.error, what);
+    const FakeNetdev* below = state().Find(ns_, lower);
+    const auto other = kernel_.NameOf(elsewhere);
+    if (below == nullptr || !other) return FailSys(ENODEV, what);
+    if (state().Find(ns_, taken) != nullptr) return FailSys(EEXIST, what);
+    if (state().Find(*other, taken) == nullptr) return FailSys(ENOENT, what);
+    return std::ranges::any_of(state().netdevs,
+                               [&](const FakeNetdev& netdev) { return netdev.lower == below->id; });
+  }
   Result<bool> DeleteLink(int index) override {
     return Deleted(OnLink("DeleteLink", index, "", [&](FakeNetdev& netdev) {
       if (!netdev.bdf.empty()) return EOPNOTSUPP;  // rtnl_delete_link: it has no rtnl_link_ops
@@ -178,11 +190,21 @@ class FakeRoute final : public RouteApi {
     return Deleted(OnLink("DeleteAddress", index, address.ToString(),
                           [&](FakeNetdev& netdev) { return state().DeleteAddress(netdev, address); }));
   }
-  Result<std::vector<IpPrefix>> ListAddresses(int index) override {
+  Result<std::vector<LinkAddress>> ListAddresses(int index) override {
     const std::string what = "listing addresses of " + Text(index);
     if (const auto injected = Begin("ListAddresses", Text(index))) return FailSys(injected.error, what);
-    const FakeNetdev* netdev = state().Find(ns_, index);
-    return netdev == nullptr ? std::vector<IpPrefix>{} : netdev->addresses;
+    std::vector<LinkAddress> list;
+    for (const FakeNetdev& netdev : state().netdevs) {
+      if (netdev.ns != ns_ || (index != 0 && netdev.link.index != index)) continue;
+      for (const IpPrefix& prefix : netdev.addresses) {
+        const auto flags = netdev.address_flags.find(prefix);
+        list.push_back(flags == netdev.address_flags.end() ? LinkAddress{.flags = IFA_F_PERMANENT}
+                                                           : flags->second);
+        list.back().link = netdev.link.index;
+        list.back().prefix = prefix;
+      }
+    }
+    return list;
   }
 
   Result<void> AddRoute(const Route& route) override {

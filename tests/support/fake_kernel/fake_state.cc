@@ -206,8 +206,7 @@ void FakeState::ReturnToHost(FakeNetdev& netdev) {
   // Here the kernel drops alternative names that the host already uses; it would refuse a move.
   std::erase_if(netdev.link.alt_names,
                 [&](const std::string& other) { return Find(kHost, other) != nullptr; });
-  Enter(netdev, kHost);
-  netdev.link.name = name;
+  Enter(netdev, kHost, name);
 }
 
 void FakeState::RemoveNamespace(const std::string& name) {

@@ -65,6 +65,12 @@ class FakeGidTable {
   std::vector<std::optional<Slot>> slots_;
 };
 
+// What udev of a namespace hears of a link that arrives there or is renamed there: "add net1", "move eth0".
+struct FakeUevent {
+  int netdev = 0;  // FakeNetdev::id
+  std::string text;
+};
+
 struct FakeNamespace {
   std::string name;
   UniqueFd fd;
@@ -75,6 +81,7 @@ struct FakeNamespace {
   std::vector<Neighbour> neighbours;
   std::map<std::string, std::string> sysctls;  // by path; only changed ones, and none of interfaces
   bool has_processes = false;
+  std::vector<FakeUevent> uevents;
 };
 
 struct FakeNetdev {
@@ -87,6 +94,8 @@ struct FakeNetdev {
   bool wire = true;
   int max_mtu = 9978;
   std::vector<IpPrefix> addresses;
+  // Of addresses that are not permanent ones. `link` and `prefix` are unused.
+  std::map<IpPrefix, LinkAddress> address_flags;
   // Its changed sysctls: those that netlink can also set, and the others by path ("ipv4/conf/accept_local").
   std::map<Ipv4Conf, int> ipv4;
   std::map<std::string, std::string> sysctls;
@@ -223,7 +232,7 @@ class FakeState {
   void SetLinkSysctl(FakeNetdev& netdev, const std::string& key, const std::string& value);
   bool OnOneWire(const FakeNetdev& one, const FakeNetdev& other);
   bool HasIpv6(const FakeNetdev& netdev);
-  void Enter(FakeNetdev& netdev, const std::string& ns);
+  void Enter(FakeNetdev& netdev, const std::string& ns, const std::string& name);
   void GoUp(FakeNetdev& netdev);
   void GoDown(FakeNetdev& netdev);
   int Rename(FakeNetdev& netdev, const std::string& name);

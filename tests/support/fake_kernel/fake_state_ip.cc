@@ -53,6 +53,7 @@ int FakeState::AddRoute(const std::string& ns, Route route) {
   const FakeNetdev* netdev = Find(ns, route.link);
   if (netdev == nullptr) return ENODEV;
   if (!netdev->link.up) return ENETDOWN;
+  if (route.destination.address.IsV6() && !HasIpv6(*netdev)) return EACCES;
   if (route.destination.address.IsV6() && route.metric == 0) route.metric = 1024;
   if (route.destination.Network() != route.destination) return EINVAL;
   if (route.gateway && !(route.gateway->IsV6() && route.gateway->IsLinkLocal())) {

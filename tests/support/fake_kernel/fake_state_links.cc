@@ -66,6 +66,7 @@ int FakeState::Rename(FakeNetdev& netdev, const std::string& name) {
   if (!IsValidName(name)) return EINVAL;
   if (Find(netdev.ns, name) != nullptr) return EEXIST;
   netdev.link.name = name;
+  Namespace(netdev.ns)->uevents.push_back({netdev.id, "move " + name});
   return 0;
 }
 
@@ -125,8 +126,9 @@ int FakeState::DeleteAltName(FakeNetdev& netdev, const std::string& name) {
 }
 
 // A device that changes its namespace is down, without addresses, sysctls, qdiscs, DCB applications
-// (dcbnl_netdevice_event) and soft RoCE device.
-void FakeState::Enter(FakeNetdev& netdev, const std::string& ns) {
+// (dcbnl_netdevice_event) and soft RoCE device. Its new namespace hears of it under the name that it arrives
+// with.
+void FakeState::Enter(FakeNetdev& netdev, const std::string& ns, const std::string& name) {
   GoDown(netdev);
   const auto addresses = netdev.addresses;
   for (const auto& address : addresses) DropAddress(netdev, address);
@@ -141,6 +143,8 @@ void FakeState::Enter(FakeNetdev& netdev, const std::string& ns) {
   if (Find(ns, netdev.link.index) != nullptr) netdev.link.index = to.next_index++;
   to.next_index = std::max(to.next_index, netdev.link.index + 1);
   netdev.ns = ns;
+  netdev.link.name = name;
+  to.uevents.push_back({netdev.id, "add " + name});
   ResetSysctls(netdev);
   RefillGids(netdev);
 }
@@ -159,8 +163,7 @@ int FakeState::Move(FakeNetdev& netdev, const std::string& target, const std::st
     for (const std::string& other : netdev.link.alt_names) {
       if (Find(target, other) != nullptr) return EEXIST;
     }
-    Enter(netdev, target);
-    netdev.link.name = arrives_as;
+    Enter(netdev, target, arrives_as);
   }
   LinkChange rest;
   rest.mtu = mtu;

@@ -147,7 +147,7 @@ grpc::Status DeviceManager::Impl::ConnectClient(const Client& client) {
     clients_[resource] = client;
     everyone_.push_back(client);
   }
-  const grpc::Status status = client->Connect();
+  grpc::Status status = client->Connect();
   if (status.ok()) At(Step::kDialledBack, resource);
   if (options_.register_delay.count() > 0) std::this_thread::sleep_for(options_.register_delay);
   const std::lock_guard<std::mutex> lock(mutex_);
@@ -203,6 +203,7 @@ void DeviceManager::Impl::StreamEnded(PluginClient* client) {
 }
 
 void DeviceManager::Impl::Disconnect(const Client& client) {
+  ++drops_[client->resource()];
   clients_.erase(client->resource());
   client->Cancel();
   const auto found = resources_.find(client->resource());
@@ -251,6 +252,12 @@ int DeviceManager::Impl::Registrations(const std::string& resource) const {
   const std::lock_guard<std::mutex> lock(mutex_);
   const auto found = registrations_.find(resource);
   return found == registrations_.end() ? 0 : found->second;
+}
+
+int DeviceManager::Impl::Drops(const std::string& resource) const {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  const auto found = drops_.find(resource);
+  return found == drops_.end() ? 0 : found->second;
 }
 
 int DeviceManager::Impl::OpenStreams(const std::string& resource) const {
@@ -329,6 +336,9 @@ std::optional<Capacity> DeviceManager::NodeStatus(const std::string& resource) {
 }
 int DeviceManager::Registrations(const std::string& resource) const {
   return impl_->Registrations(resource);
+}
+int DeviceManager::Drops(const std::string& resource) const {
+  return impl_->Drops(resource);
 }
 int DeviceManager::OpenStreams(const std::string& resource) const {
   return impl_->OpenStreams(resource);

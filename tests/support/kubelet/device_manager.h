@@ -106,6 +106,9 @@ class DeviceManager {
   std::optional<Capacity> NodeStatus(const std::string& resource);
   // How often the resource was registered since this object was made.
   [[nodiscard]] int Registrations(const std::string& resource) const;
+  // How often the end of a stream has disconnected the resource's plugin since then. Each time it registers
+  // again.
+  [[nodiscard]] int Drops(const std::string& resource) const;
   // The open ListAndWatch calls of all plugins that ever registered the resource.
   [[nodiscard]] int OpenStreams(const std::string& resource) const;
   // The socket of the plugin that has the resource, if these calls are all to it; "": another one, or none.

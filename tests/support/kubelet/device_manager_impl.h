@@ -29,6 +29,7 @@ class DeviceManager::Impl final : public v1beta1::Registration::Service {
   std::vector<SeenDevice> Present(const std::string& resource) const;
   int Lists(const std::string& resource) const;
   int Registrations(const std::string& resource) const;
+  int Drops(const std::string& resource) const;
   int OpenStreams(const std::string& resource) const;
   std::string OnlyServer(const std::string& resource) const;
   std::optional<Capacity> NodeStatus(const std::string& resource);
@@ -107,6 +108,7 @@ class DeviceManager::Impl final : public v1beta1::Registration::Service {
   std::map<std::string, Client> clients_;  // handler.go's
   std::map<std::string, Resource> resources_;
   std::map<std::string, int> registrations_;
+  std::map<std::string, int> drops_;
   std::map<std::string, std::multiset<std::string>> streams_;  // their sockets
   std::vector<PodDevicesEntry> pods_;
   std::map<std::string, Ids> allocated_;  // including devices of a pod that is being admitted

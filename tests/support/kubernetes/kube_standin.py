@@ -2,15 +2,16 @@
 """kube_standin.py - as much of the Kubernetes API as nodes' indices and node status use, for tests.
 
 The resource of manifests/components/node-index over HTTPS, with its schema: create, get, list (limit, continue,
-resourceVersion), update, delete with preconditions, delete of all. One counter gives every change its resourceVersion,
+resourceVersion), watch, update, delete with preconditions, delete of all. One counter gives every change its resourceVersion,
 as the real server does. Who asks is known by bearer tokens (TOKENS: a CSV as kube-apiserver takes it) or by a client
 certificate of AUTHORITY; only railheadd's service account and system:masters may do anything. Where the real server answers
 a refusal, this one answers the same status, reason and details. Nodes and events: kube_nodes.py. With STATE, a file, the
 next stand-in begins with the objects and nodes of this one: each change is there before its answer.
 
-/standin/expire (POST): all continue tokens of before are too old from now on (410).
-/standin/answer (POST {"status", "headers", "body", "times"}): what is answered to the next requests.
+/standin/expire (POST): all continue tokens and versions of before are too old from now on (410).
+/standin/answer (POST {"status", "headers", "body", "times"}): what is answered to the next requests with a token.
 /standin/lose (POST {"times"}): the next requests that change an object are made, and no answer comes.
+/standin/cut (POST): all watches end in the middle of a line.
 """
 import argparse
 import base64
@@ -21,6 +22,7 @@ import re
 import ssl
 import sys
 import threading
+import time
 import urllib.parse
 import uuid
 from datetime import datetime, timezone
@@ -58,6 +60,8 @@ class Store:
 
     def __init__(self):
         self.lock = threading.Lock()
+        self.changed = threading.Condition(self.lock)
+        self.cuts = 0
         self.revision = 1
         self.oldest = 1
         self.objects = {kind: {} for kind in KINDS}
@@ -72,6 +76,11 @@ class Store:
         self.revision += 1
         item['metadata']['resourceVersion'] = str(self.revision)
         self.history.append((self.revision, resource, event, item))
+        self.changed.notify_all()
+
+    def since(self, resource, revision):
+        """The events after a revision."""
+        return [(number, event, item) for number, kind, event, item in self.history if kind == resource and number > revision]
 
     def at(self, resource, revision):
         """The objects as of a revision."""
@@ -241,7 +250,7 @@ class Handler(BaseHTTPRequestHandler):
         if path.startswith('/standin/'):
             return self.control(path, body)
         with self.store.lock:
-            if self.scripted:
+            if self.scripted and not self.connection.getpeercert():
                 one = self.scripted[0]
                 one[3] -= 1
                 if one[3] == 0:
@@ -269,6 +278,8 @@ class Handler(BaseHTTPRequestHandler):
             sent = json.loads(body) if body else {}
         except ValueError:
             raise Refusal(400, 'BadRequest', 'the object provided is no JSON') from None
+        if self.command == 'GET' and not name and query.get('watch') in ('1', 'true'):
+            return self.watch(resource, query)
         with self.store.lock:
             code, answer = self.change(resource, name, query, sent)
             self.save()
@@ -278,6 +289,44 @@ class Handler(BaseHTTPRequestHandler):
             self.close_connection = True
             return None
         return self.send(code, answer)
+
+    def watch(self, resource, query):
+        """Events as JSON lines in chunks, until timeoutSeconds. Version 0 begins with all objects."""
+        store, at = self.store, int(query.get('resourceVersion') or 0)
+        ends = time.monotonic() + float(query.get('timeoutSeconds', 1800))
+        with store.lock:
+            cuts, events = store.cuts, []
+            if at > store.revision:
+                raise Refusal(504, 'Timeout', f'Too large resource version: {at}, current: {store.revision}')
+            if at == 0:
+                at = store.revision
+                events = [('ADDED', item) for item in store.objects[resource].values()]
+            elif at < store.oldest:
+                events = [('ERROR', Refusal(410, 'Expired', f'too old resource version: {at} ({store.oldest})').status)]
+        self.send_response(200)
+        self.send_header('Content-Type', 'application/json')
+        self.send_header('Transfer-Encoding', 'chunked')
+        self.end_headers()
+        self.close_connection = True
+        while True:
+            for event, item in events:
+                line = json.dumps({'type': event, 'object': item}).encode() + b'\n'
+                self.wfile.write(b'%x\r\n%s\r\n' % (len(line), line))
+            self.wfile.flush()
+            if events and events[0][0] == 'ERROR' or time.monotonic() > ends:
+                break
+            with store.lock:
+                store.changed.wait_for(lambda: store.revision > at or store.cuts != cuts, 1)
+                if store.cuts != cuts:
+                    self.wfile.write(b'8\r\n{"type":\r\n')
+                    return self.wfile.flush()
+                found = store.since(resource, at)
+                events = [(event, item) for _, event, item in found]
+                if not found and at < store.revision and query.get('allowWatchBookmarks') == 'true':
+                    events = [('BOOKMARK', {'apiVersion': GROUP, 'kind': KINDS[resource],
+                                            'metadata': {'resourceVersion': str(store.revision)}})]
+                at = found[-1][0] if found else store.revision
+        return self.wfile.write(b'0\r\n\r\n')
 
     def change(self, resource, name, query, sent):
         store = self.store
@@ -317,6 +366,10 @@ class Handler(BaseHTTPRequestHandler):
             if path == '/standin/expire':
                 self.store.revision += 1
                 self.store.oldest = self.store.revision
+                self.store.changed.notify_all()
+            elif path == '/standin/cut':
+                self.store.cuts += 1
+                self.store.changed.notify_all()
             elif path == '/standin/lose':
                 self.lost[0] += json.loads(body)['times']
             else:

@@ -1,11 +1,21 @@
 // A plugin that prints the call that it got, for the protocol's plugin_test.
+#include <cstdio>
+#include <new>
+
 #include "cni/protocol/plugin.h"
 
 namespace {
 
+// As an undo step.
+struct Farewell {
+  ~Farewell() { (void)std::fputs("undone\n", stderr); }
+};
+
 class EchoPlugin final : public railhead::CniPlugin {
  public:
   railhead::Result<std::string> Add(const railhead::CniRequest& request) override {
+    const Farewell undo;
+    if (request.network == "huge") throw std::bad_alloc();
     return "ADD " + request.network + " " + request.container_id + " " + request.ifname + " " +
            request.netns + " " + request.cni_version + "\n";
   }

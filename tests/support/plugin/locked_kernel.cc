@@ -32,6 +32,9 @@ class LockedRoute final : public RouteApi {
   Result<std::vector<Link>> ListUppers(int lower, const NetNs& lower_ns) override {
     return kernel_.Locked([&] { return route_->ListUppers(lower, lower_ns); });
   }
+  Result<bool> HasUppers(int lower, const NetNs& elsewhere, const std::string& taken) override {
+    return kernel_.Locked([&] { return route_->HasUppers(lower, elsewhere, taken); });
+  }
   Result<bool> DeleteLink(int index) override {
     return kernel_.Locked([&] { return route_->DeleteLink(index); });
   }
@@ -53,7 +56,7 @@ class LockedRoute final : public RouteApi {
   Result<bool> DeleteAddress(int index, const IpPrefix& address) override {
     return kernel_.Locked([&] { return route_->DeleteAddress(index, address); });
   }
-  Result<std::vector<IpPrefix>> ListAddresses(int index) override {
+  Result<std::vector<LinkAddress>> ListAddresses(int index) override {
     return kernel_.Locked([&] { return route_->ListAddresses(index); });
   }
   Result<void> AddRoute(const Route& route) override {

@@ -13,9 +13,9 @@
 namespace railhead::testing {
 
 void PluginFixture::MakeNics() {
-  vfs_.push_back(kernel_.AddPf({.address = "0000:43:00.0", .netdev = "pf0", .rdma = "mlx5_0"},
+  vfs_.push_back(kernel_.AddPf({.address = "0000:43:00.0", .netdev = "pf0", .rdma = "mlx5_0", .mtu = 9000},
                                {.count = 4, .rdma = "mlx5_{pf}v{n}"}));
-  vfs_.push_back(kernel_.AddPf({.address = "0000:83:00.0", .netdev = "pf1", .rdma = "mlx5_1"},
+  vfs_.push_back(kernel_.AddPf({.address = "0000:83:00.0", .netdev = "pf1", .rdma = "mlx5_1", .mtu = 9000},
                                {.count = 4, .rdma = "mlx5_{pf}v{n}"}));
 }
 

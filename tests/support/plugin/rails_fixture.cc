@@ -12,7 +12,7 @@ void RailsFixture::MakeNics() {
   int number = 0;
   for (const char* address : {"0000:43:00.0", "0000:83:00.0", "0000:c3:00.0"}) {
     const std::string n = std::to_string(number++);
-    vfs_.push_back(kernel_.AddPf({.address = address, .netdev = "pf" + n, .rdma = "mlx5_" + n},
+    vfs_.push_back(kernel_.AddPf({.address = address, .netdev = "pf" + n, .rdma = "mlx5_" + n, .mtu = 9000},
                                  {.count = VfsOfEach(), .rdma = "mlx5_{pf}v{n}"}));
   }
 }

@@ -24,6 +24,9 @@ within() {
     done
 }
 
+# eventually COMMAND...: within a minute; and it says why not.
+eventually() { within 60 "$@" || "$@"; }
+
 # ---- checking ----------------------------------------------------------------------
 failures=0
 checked=0

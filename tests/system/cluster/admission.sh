@@ -46,7 +46,15 @@ network() { # NAMESPACE NAME CONFIG
     jq -n --arg namespace "$1" --arg name "$2" --arg config "$3" '{ apiVersion: "k8s.cni.cncf.io/v1", kind: "NetworkAttachmentDefinition",
         metadata: { namespace: $namespace, name: $name }, spec: { config: $config } }' | kubectl apply --dry-run=server -f -
 }
-in_force() { refused 'own node' patch ours theirs '{"metadata":{"labels":{"x":"y"}}}' && refused 'only the networks' network default probe '{"type":"railhead"}'; }
+# warned, not_warned COMMAND...: it succeeds, with and without the warning of other plugins.
+warned() {
+    local said
+    said=$("$@" 2>&1) || { echo "$said"; return 1; }
+    echo "$said"
+    grep -q '^Warning: .*gets past' <<<"$said"
+}
+not_warned() { ! warned "$@" && "$@"; }
+in_force() { refused 'own node' patch ours theirs '{"metadata":{"labels":{"x":"y"}}}' && refused 'only the networks' network default probe '{"type":"railhead"}' && warned network default probe '{"type":"vlan"}'; }
 
 token_checks() {
     check 'railheadd changes its own node'\''s taint' by ours taint node ours railhead.io/rails-not-ready=:NoSchedule
@@ -68,6 +76,7 @@ token_checks() {
 }
 index_checks() {
     check 'railheadd claims an index for its node' put ours create NodeIndex node-0 '{"node":"ours","uid":"u"}'
+    check '... watches the claims of all' by ours auth can-i watch nodeindices.railhead.io
     check '... again, for a new Node' change ours nodeindex node-0 '.spec.uid = "v"'
     check '... not for another' refused 'its own node' put ours create NodeIndex node-1 '{"node":"theirs","uid":"u"}'
     check '... nor with a token without a node' refused 'its own node' put '' create NodeIndex node-1 '{"node":"ours","uid":"u"}'
@@ -89,7 +98,12 @@ network_checks() {
     check 'the shipped network in a new namespace' network team roce '{"cniVersion": "1.0.0", "name": "roce", "type": "railhead"}'
     check '... of a rail, without blanks' network team roce-rail3 '{"cniVersion":"1.0.0","name":"roce-rail3","type":"railhead"}'
     check '... of a rail of any name' network team roce-gpu.a-1 '{"cniVersion": "1.0.0", "name": "roce-gpu.a-1", "type": "railhead"}'
-    check '... and one of another plugin' network team other '{"cniVersion": "1.0.0", "name": "other", "type": "macvlan", "master": "eth0"}'
+    check '... and one of another plugin' network team other '{"cniVersion": "1.0.0", "name": "other", "type": "bridge", "ipam": {"type": "host-local"}}'
+    for config in '{"name": "n", "type": "host-device", "pciBusID": "0000:43:10.0"}' '{"name": "n", "plugins": [{"type": "bridge"}, {"type" :"vlan", "master": "pf0"}]}' \
+        '{"name": "n", "type": "bridge", "ipam": {"type": "/tmp/x"}}'; do
+        check "... and with a warning $config" warned network team other "$config"
+        check '... without one where the namespace has the label' not_warned network trusted other "$config"
+    done
     for config in '{"cniVersion": "1.0.0", "name": "roce", "type": "railhead", "vlan": 7}' '{"cniVersion": "1.0.0", "name": "mine", "type": "railhead"}' \
         '{"cniVersion": "1.0.0", "name": "n", "type": "rail\u0068ead"}' '{"cniVersion": "1.0.0", "name": "n", "plugins": [{"type": "railhead"}]}' \
         '{"cniVersion": "1.0.0", "name": "n", "type": "macvlan", "ipam": {"type": "railhead-ipam"}}' \
@@ -97,6 +111,10 @@ network_checks() {
         check "... not $config" refused 'only the networks' network team roce "$config"
         check '... but where the namespace has the label' network trusted roce "$config"
     done
+    check 'a cluster admin has networks of other plugins refused' kubectl patch validatingadmissionpolicybinding railhead-network-types --type merge \
+        -p '{"spec":{"validationActions":["Deny"]}}'
+    check '... of what the list lacks' within "$LIMIT" refused '(vlan)' network team other '{"name": "n", "type": "vlan", "master": "pf0"}'
+    check '... and of nothing else' network team other '{"name": "n", "type": "bridge"}'
 }
 admission_checks() {
     check 'the namespaces of two teams' eval 'kubectl create namespace team && kubectl create namespace trusted && kubectl label namespace trusted railhead.io/networks=any'

@@ -6,7 +6,7 @@
 #   oci://YOUR-REGISTRY/charts/railhead   the chart of this repository; without helm in DIR, its rendering
 #   YOUR-REGISTRY                         railhead.test; its images are on the node already
 #   editor                                writes the node, soft RoCE, VFs and the fabric's prefix of a pool; of two nodes none, since they claim
-#                                         their indices
+#                                         their indices, but a range of probe addresses
 #                                         and for slow guests more time for the check before helm uninstall, less than Helm's own 5 minutes
 #   ib_write_bw                           gently, as vm/lib.sh has it: little in flight
 #   pods on two nodes                     on one node, unless there are two; their VFs are of one PF
@@ -53,7 +53,8 @@ page_prepare() {
     if [ ${#nodes[@]} = 1 ]; then
         sed -i '/^  affinity:/,/labelSelector/d' "$two_pods" || return
     else
-        named='s/"nodes": {.*},/"addresses": { "index": { "from": "kubernetes" } },/'
+        named='s/"nodes": {.*},/"addresses": { "index": { "from": "kubernetes" } }, "reachability": {},/
+            s/"pf": 0,/& "probeAddresses": "10.200.248.0-10.200.251.255",/'
     fi
     cat >"$work/page/bin/editor" <<END
 #!/bin/sh
@@ -114,6 +115,14 @@ indices_claimed() {
     done
     echo "${blocks[*]}" && [[ ${blocks[*]} == '0 1' || ${blocks[*]} == '1 0' ]]
 }
+# probed: the nodes know each other by their claims, and reach each other.
+probed() {
+    local pod
+    for pod in $(kubectl -n railhead get pods -l app.kubernetes.io/name=railheadd -o name); do
+        kubectl -n railhead exec "$pod" -c railheadd -- railctl reachability -o json |
+            jq -e '[.rails[0].peers[] | .node + " " + .state] | . == ["node0 reachable"] or . == ["node1 reachable"]' || return
+    done
+}
 on_both_nodes() { kubectl get pods rdma-server rdma-client -o json | jq -e '[.items[].spec.nodeName] | sort == ["node0", "node1"]'; }
 not_there() { ! kubectl get "$@"; }
 
@@ -136,7 +145,8 @@ quick_start_checks() {
             tail -n 3 "$work/page/said"
             check '... shows the bandwidth' measured
             check '... as does railctl rdma-test between these pods' thrice rdma_test
-            [ ${#nodes[@]} = 1 ] || { check '... on both nodes' on_both_nodes && check '... with addresses by the indices that these claimed' indices_claimed; }
+            [ ${#nodes[@]} = 1 ] || { check '... on both nodes' on_both_nodes && check '... with addresses by the indices that these claimed' indices_claimed &&
+                check '... which each knows of the other, and probes it' within "$LIMIT" probed; }
         }
     done
     check '... the check before it is gone' not_there -n railhead job railhead-removal-check

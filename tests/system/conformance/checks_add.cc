@@ -87,7 +87,8 @@ Result<void> TellsAddresses(Fixture& fixture) {
   const auto has = [](const std::vector<IpPrefix>& list, const IpPrefix& address) {
     return std::find(list.begin(), list.end(), address) != list.end();
   };
-  const auto real = RH_TRY(api->ListAddresses(link.index));
+  std::vector<IpPrefix> real;
+  for (const LinkAddress& address : RH_TRY(api->ListAddresses(link.index))) real.push_back(address.prefix);
   for (const auto& address : reported) {
     RH_TRY(Expect(has(real, address), "the result has " + address.ToString() + ", the interface has not"));
   }

@@ -147,7 +147,8 @@ Result<std::vector<std::string>> Snapshot(const NetNs& ns) {
   for (const auto& link : links) {
     lines.push_back(LineOf(link));
     for (const auto& address : RH_TRY(api->ListAddresses(link.index))) {
-      if (!IsKernels(address.address)) lines.push_back("address " + address.ToString() + " of " + link.name);
+      const IpPrefix& prefix = address.prefix;
+      if (!IsKernels(prefix.address)) lines.push_back("address " + prefix.ToString() + " of " + link.name);
     }
   }
   RH_TRY(AddRoutes(*api, AF_INET, links, lines));

@@ -78,7 +78,8 @@ admit() {
 }
 checkpoint() {
     cat /tmp/entries/* 2>/dev/null |
-        jq -n '{ Data: { PodDeviceEntries: [ inputs[] ], RegisteredDevices: {} }, Checksum: 1 }' >"$CHECKPOINT"
+        jq -n '{ Data: { PodDeviceEntries: [ inputs[] ], RegisteredDevices: {} }, Checksum: 1 }' >"$CHECKPOINT.new" &&
+        mv "$CHECKPOINT.new" "$CHECKPOINT"
 }
 prestart() { kubelet-standin prestart --dir "$KUBELET" "$RESOURCE" "${devices[@]}"; }
 forget() { # what kubelet does when a pod has ended

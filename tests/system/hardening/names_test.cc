@@ -87,10 +87,18 @@ class NamesTest : public ::testing::Test {
 TEST_F(NamesTest, OfTheEnvironment) {
   for (const char* plugin : {RAILHEAD, RAILHEAD_IPAM}) {
     for (const char* command : {"ADD", "DEL", "CHECK"}) {
-      for (const char* variable : {"CNI_CONTAINERID", "CNI_IFNAME"}) {
-        for (const std::string& bad : BadNames(command))
-          Refused(plugin, command, {{variable, bad}}, Config(), variable);
+      for (const std::string& bad : BadNames(command)) {
+        Refused(plugin, command, {{"CNI_CONTAINERID", bad}}, Config(), "CNI_CONTAINERID");
+        if (command != std::string("DEL"))
+          Refused(plugin, command, {{"CNI_IFNAME", bad}}, Config(), "CNI_IFNAME");
       }
+    }
+    // The DEL after a refused ADD: an error would keep the sandbox for good.
+    for (const std::string& bad : kBadNames) {
+      const auto output = Run(plugin, "DEL", {{"CNI_IFNAME", bad}}, Config());
+      EXPECT_EQ(output.status, 0) << output.out;
+      EXPECT_EQ(output.out + output.err, "");
+      EXPECT_EQ(ListingOf(temp_.directory()), before_);
     }
   }
 }

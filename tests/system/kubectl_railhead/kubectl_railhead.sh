@@ -199,6 +199,14 @@ test_failures() {
     run 2 status --node ../gpu-01
     run 2 status -n
     run 2 status --rail rail0
+    run 2 status --switch leaf7
+    run 2 lldp rail0
+    run 2 lldp --switch 'leaf 7'
+    run 2 reachability --key-file /keys
+    run 2 describe
+    run 2 describe rail0 rail1
+    run 2 describe 'x;y'
+    run 2 describe rail0 --rail rail0
     run 2 test gpu-01
     run 2 test gpu-01 gpu-01
     run 2 fabric
@@ -285,6 +293,161 @@ END
     run 1 doctor --node gpu-01 --strict
 }
 
+# A rail as railctl lldp prints it.
+neighbor() { # RAIL SWITCH PORT CABLING [KEYS]
+    printf '{"rail": "%s", "device": "0000:43:00.0", "pf": "ens1f0", "carrier": true, "cabling": "%s", "switch": "%s", "port": "%s"%s}' \
+        "$1" "$4" "$2" "$3" "${5:+, $5}"
+}
+
+test_lldp() {
+    begin
+    sed -i '6,$d' "$PLAYED/nodes" "$PLAYED/pods"
+    write /run/railhead/lldp.json "{\"version\": 1, \"node\": \"gpu-00\", \"time\": $(date +%s), \"rails\": [
+        {\"rail\": \"rail0\", \"device\": \"0000:43:00.0\", \"pf\": \"ens1f0\", \"carrier\": true, \"cabling\": \"right\", \"expected\": [\"leaf7\"],
+         \"lldp\": {\"chassisId\": \"02:00:00:00:00:99\", \"portId\": \"Ethernet1/3\", \"ttl\": 120, \"systemName\": \"leaf7\", \"heard\": $(date +%s)}}]}"
+    printf '{"rails": [%s, %s]}\n' "$(neighbor rail0 leaf7 Ethernet1/4 right)" "$(neighbor rail1 leaf70 swp1 unchecked)" >"$PLAYED/answers/gpu-01.lldp"
+    # Swapped: it should be at leaf7. And one that nothing was heard of, whose switch may be leaf7.
+    printf '{"rails": [%s, %s]}\n' "$(neighbor rail0 leaf8 swp3 wrong '"because": "expected leaf7", "expected": ["leaf[5-7]"]')" \
+        "$(neighbor rail1 '' '' unknown '"expected": ["spine1", "l?af7"]')" >"$PLAYED/answers/gpu-02.lldp"
+    printf '{"rails": [%s, %s]}\n' "$(neighbor rail0 leafX7 swp1 right '"expected": ["leaf*"]')" "$(neighbor rail1 '' '' unknown)" >"$PLAYED/answers/gpu-03.lldp"
+    echo gpu-04 >>"$PLAYED/slow"
+    run 1 lldp --timeout 10
+    rows 9
+    row 'NODE +RAIL +PF +SWITCH +PORT +CABLING'
+    row 'gpu-00 +rail0 +ens1f0 +leaf7 +Ethernet1/3 +right'
+    row 'gpu-02 +rail1 +ens1f0 +- +- +unknown'
+    row 'gpu-04 +- +- +- +- +no answer: no answer in 10 s'
+    # What is wrong comes first.
+    [ "$(sed -n 2p "$work/out")" = "$(grep '^gpu-02 .* wrong: expected leaf7$' "$work/out")" ] || fail "not in order: $out"
+    sed -i 5d "$PLAYED/nodes" "$PLAYED/pods"
+    run 1 lldp --switch leaf7
+    rows 5
+    hasnt gpu-03
+    hasnt leaf70
+    run 0 lldp --switch 'leaf7*' --node gpu-00 --node gpu-01
+    rows 4
+    run 0 lldp --rail rail1 --rail rail7 --node gpu-02
+    rows 2
+    run 1 lldp --rail rail1 --node gpu-02 --strict
+    run 1 lldp --switch leaf7 -o json
+    valid_json
+    [ "$(grep -c '"answered": true' "$work/out")" = 3 ] || fail "not the three nodes at leaf7: $out"
+    run 1 lldp --switch leaf9
+    complains 'no rail of the nodes that answered is connected to leaf9'
+    run 1 lldp --switch 'leaf.'
+    # railheadd has ended there.
+    echo 'railctl: as of 2026-01-01T00:00:00Z: railheadd does not run' >"$PLAYED/errors/gpu-01.lldp"
+    run 1 lldp --node gpu-01 --rail rail0
+    row 'gpu-01 +rail0 .* right; as of 2026-01-01T00:00:00Z: railheadd does not run'
+}
+
+# Which nodes do not reach leaf7? One command, whose faults come first.
+test_reachability() {
+    begin
+    sed -i '7,$d' "$PLAYED/nodes" "$PLAYED/pods"
+    local i
+    for i in 01 02 03 04; do
+        printf '{"rails": [%s, %s]}\n' "$(neighbor rail0 leaf7 "swp$i" right)" "$(neighbor rail1 leaf8 "swp$i" right)" >"$PLAYED/answers/gpu-$i.lldp"
+        cat >"$PLAYED/answers/gpu-$i.reachability" <<END
+{"version": 1, "node": "gpu-$i", "rails": [
+  {"rail": "rail0", "state": "reachable", "gateway": {"address": "10.100.0.254", "answers": true}, "peers": [{"node": "a"}, {"node": "b"}]},
+  {"rail": "rail1", "state": "reachable", "peers": []}], "pods": []}
+END
+    done
+    cat >"$PLAYED/answers/gpu-02.reachability" <<'END'
+{"version": 1, "node": "gpu-02", "rails": [
+  {"rail": "rail0", "state": "dead", "because": "gateway 10.100.0.254 does not answer; silent: a, b", "gateway": {"address": "10.100.0.254", "answers": false},
+   "peers": [{"node": "a", "state": "silent"}, {"node": "b", "state": "silent"}, {"node": "c", "state": "lossy"}, {"node": "d", "state": "unknown"},
+             {"node": "e", "state": "mtu"}, {"node": "f", "state": "oneWay"}, {"node": "g"}]},
+  {"rail": "rail1", "state": "unknown"}],
+ "pods": [{"namespace": "train", "pod": "worker-0", "rail": "rail0", "state": "degraded", "sent": 8, "answered": 2, "gatewayAnswers": true, "because": "2 of 8"},
+          {"namespace": "train", "pod": "worker-1", "rail": "rail0", "state": "reachable", "sent": 8, "answered": 8}]}
+END
+    : >"$PLAYED/answers/gpu-03.lldp"
+    echo 'railctl: missing file /run/railhead/lldp.json' >"$PLAYED/errors/gpu-03.lldp"
+    echo gpu-05 >>"$PLAYED/slow"
+    # The real one, gpu-00, has no reports.
+    run 1 reachability --timeout 10
+    rows 12
+    row 'NODE +RAIL +SWITCH PORT +STATE +GATEWAY +PEERS +BECAUSE'
+    row 'gpu-00 +- +- +- +- +- +.*reachability.json.*'
+    row 'gpu-02 +rail0 +leaf7/swp02 +dead +silent +1 reachable, 1 lossy, 1 mtu, 1 oneWay, 2 silent, 1 unknown +gateway 10.100.0.254 does not answer; silent: a, b'
+    row 'gpu-02 +rail0 +leaf7/swp02 +degraded +answers +2/8 +pod train/worker-0: 2 of 8'
+    row 'gpu-02 +rail1 +leaf8/swp02 +unknown +- +- +-'
+    row 'gpu-03 +rail0 +- +reachable +answers +2 reachable +-'
+    row 'gpu-05 +- +- +no answer +- +- +no answer in 10 s'
+    [ "$(awk 'NR > 1 { print $1 }' "$work/out" | uniq | tr '\n' ' ')" = 'gpu-00 gpu-02 gpu-05 gpu-02 gpu-01 gpu-03 gpu-04 ' ] || fail "not in order: $out"
+    sed -i '/gpu-00/d; /gpu-05/d' "$PLAYED/nodes" "$PLAYED/pods"
+    run 1 reachability --switch leaf7
+    rows 6
+    hasnt rail1
+    row 'gpu-03 +- +- +- +- +- +its switches are not known.*'
+    run 0 reachability --switch leaf8
+    rows 5
+    run 0 reachability --switch leaf7 --node gpu-01 --node gpu-04
+    run 0 reachability --rail rail1
+    run 1 reachability --switch leaf7 --rail rail1
+    complains 'is connected to leaf7 called rail1'
+    run 0 reachability --node gpu-01 -o json
+    valid_json
+    has '"node": "gpu-01"'
+}
+
+test_describe() {
+    begin
+    local i
+    for i in $(seq -f %02g 1 39); do
+        : >"$PLAYED/answers/gpu-$i.describe"
+        echo "railctl: nothing on this node is called 'x'" >"$PLAYED/errors/gpu-$i.describe"
+        echo 1 >"$PLAYED/statuses/gpu-$i.describe"
+    done
+    # The real one, gpu-00, has a rail.
+    run 0 describe rail0
+    rows 2
+    row 'NODE +KIND +NAME +RAIL +DEVICE +SWITCH PORT +STATE +POD'
+    row 'gpu-00 +rail +rail0 +rail0 +0000:43:00.0 +- +- +-'
+    run 1 describe train/worker-0
+    complains "no node that answered knows 'train/worker-0'"
+    answer() { # NODE TEXT
+        echo "$2" >"$PLAYED/answers/$1.describe"
+        rm -f "$PLAYED/errors/$1.describe" "$PLAYED/statuses/$1.describe"
+    }
+    answer gpu-07 '{"kind": "pod", "name": "train/worker-0", "pod": {"pod": "train/worker-0"}, "devices": [
+        {"device": "0000:43:00.1", "rail": "rail0", "switchPort": "leaf7/swp1", "healthy": true, "pod": "train/worker-0"},
+        {"device": "0000:83:00.1", "rail": "rail1", "healthy": false, "pod": "train/worker-0"}], "notes": []}'
+    run 0 describe train/worker-0 --node gpu-06 --node gpu-07
+    rows 3
+    row 'gpu-07 +pod +train/worker-0 +rail0 +0000:43:00.1 +leaf7/swp1 +healthy +train/worker-0'
+    row 'gpu-07 +pod +train/worker-0 +rail1 +0000:83:00.1 +- +unhealthy +train/worker-0'
+    run 0 describe train/worker-0 -o json --node gpu-06 --node gpu-07
+    valid_json
+    hasnt gpu-06
+    answer gpu-08 '{"kind": "PF", "name": "0000:43:00.0", "devices": [
+        {"device": "0000:43:00.0", "rail": "rail0", "healthy": true, "drain": {"name": "rail0"}}, {"device": "0000:43:00.1", "rail": "rail0", "healthy": true},
+        {"device": "0000:43:00.2", "rail": "rail0", "healthy": true, "pod": "train/worker-1"}]}'
+    run 0 describe ens1f0 --node gpu-08
+    rows 3
+    row 'gpu-08 +PF +0000:43:00.0 +rail0 +0000:43:00.0 +- +drained +-'
+    row 'gpu-08 +PF +0000:43:00.0 +rail0 +0000:43:00.2 +- +healthy +train/worker-1'
+    # An address: of the node that has it. All others know that another one has it.
+    answer gpu-09 '{"kind": "address", "name": "10.100.0.7", "address": {"address": "10.100.0.7", "state": "held", "rail": "rail0", "pod": "train/worker-2"},
+        "devices": [{"device": "0000:43:00.1", "switchPort": "leaf7/swp9"}]}'
+    for i in 10 11 12; do
+        answer "gpu-$i" '{"kind": "address", "name": "10.100.0.7", "address": {"address": "10.100.0.7", "state": "other node'"'"'s", "rail": "rail0", "node": "gpu-77"}, "devices": []}'
+    done
+    run 0 describe 10.100.0.7 --node gpu-09 --node gpu-10 --node gpu-11 --node gpu-13
+    rows 2
+    row 'gpu-09 +address +10.100.0.7 +rail0 +0000:43:00.1 +leaf7/swp9 +held +train/worker-2'
+    run 0 describe 10.100.0.7 --node gpu-10 --node gpu-11 --node gpu-12
+    rows 2
+    row "gpu-1[012] +address +10.100.0.7 +rail0 +- +- +other node's: gpu-77 +-"
+    echo "railctl: 'x' names 2 things: PF 0000:43:00.0, VF 0000:44:00.0" >"$PLAYED/errors/gpu-14.describe"
+    echo gpu-15 >"$PLAYED/slow"
+    run 1 describe x --node gpu-07 --node gpu-14 --node gpu-15 --timeout 10
+    row "gpu-14 +- +- +- +- +- +- +'x' names 2 things.*"
+    row 'gpu-15 +- +- +- +- +- +no answer +no answer in 10 s'
+}
+
 test_drain() {
     begin
     local i
@@ -292,7 +455,7 @@ test_drain() {
         echo '{"device": "0000:43:00.0", "name": "rail0", "reason": "a \"bad\" cable", "since": "2026-01-01T00:00:00Z", "drained": true, "inPods": []}' >"$PLAYED/answers/gpu-$i.drain"
     done
     echo gpu-05 >>"$PLAYED/slow"
-    echo '{"device": "0000:83:00.0", "name": "rail0", "reason": "", "drained": false, "inPods": ["0000:83:00.1", "0000:83:00.2"]}' >"$PLAYED/answers/gpu-02.drain"
+    echo '{"device": "0000:83:00.0", "name": "rail0", "reason": "", "drained": false, "inPods": ["0000:83:00.1", "0000:83:00.2"], "pods": ["train/a", "train/b"]}' >"$PLAYED/answers/gpu-02.drain"
     : >"$PLAYED/answers/gpu-03.drain"
     echo 'railctl: this node has no PF on rail rail0' >"$PLAYED/errors/gpu-03.drain"
     echo 1 >"$PLAYED/statuses/gpu-03.drain"
@@ -301,7 +464,7 @@ test_drain() {
     rows 6
     row 'NODE +RAIL +DEVICE +RESULT +REASON +IN PODS'
     row 'gpu-00 +rail0 +0000:43:00.0 +drained +a "bad" cable +-'
-    row 'gpu-02 +rail0 +0000:83:00.0 +was drained already +- +0000:83:00.1,0000:83:00.2'
+    row 'gpu-02 +rail0 +0000:83:00.0 +was drained already +- +0000:83:00.1,0000:83:00.2 of train/a,train/b'
     row 'gpu-03 +rail0 +- +failed +this node has no PF on rail rail0 +-'
     row 'gpu-05 +rail0 +- +no answer +no answer in 10 s +-'
     complains '1 of 5 nodes did not answer'
@@ -320,9 +483,12 @@ test_drain() {
     # What is drained, by the real one.
     for i in $(seq -f %02g 1 39); do echo '{"drains": []}' >"$PLAYED/answers/gpu-$i.drain"; done
     rm "$PLAYED/errors/gpu-03.drain" "$PLAYED/statuses/gpu-03.drain"
+    echo '{"drains": [{"device": "0000:83:00.0", "name": "rail0", "reason": "", "inPods": ["0000:83:00.1"], "pods": ["train/a"]}]}' >"$PLAYED/answers/gpu-02.drain"
     run 0 drain
-    rows 2
+    rows 3
     row 'gpu-00 +rail0 +0000:43:00.0 +drained +a "bad" cable +-'
+    row 'gpu-02 +rail0 +0000:83:00.0 +drained +- +0000:83:00.1 of train/a'
+    echo '{"drains": []}' >"$PLAYED/answers/gpu-02.drain"
     run 1 undrain rail0 gpu-00
     row 'gpu-00 +rail0 +- +failed +.*health of 0000:43:00.0 is unknown.* +-'
     run 0 undrain rail0 gpu-00 --force
@@ -558,7 +724,7 @@ with() {
         for tool in $(busybox --list); do ln -s "$(command -v busybox)" "$work/applets/$tool"; done
         tools=$work/bin:$work/applets:
     fi
-    for one in failures status no_answer parallel topology doctor drain rdma exec why bundle suggest interrupt; do "test_$one"; done
+    for one in failures status no_answer parallel topology doctor lldp reachability describe drain rdma exec why bundle suggest interrupt; do "test_$one"; done
     printf 'held with: %s\n' "$1"
 }
 

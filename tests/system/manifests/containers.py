@@ -12,7 +12,7 @@ import yaml
 
 
 def variables(container, node):
-    fields = {'spec.nodeName': node}
+    fields = {'spec.nodeName': node, 'status.hostIP': '192.0.2.7'}
     return {one['name']: one.get('value') or fields[one['valueFrom']['fieldRef']['fieldPath']] for one in container.get('env', [])}
 
 

@@ -125,7 +125,8 @@ def of_existing_fabric(chart):
     documents = chart.objects([], values)
     kinds = [d['kind'] for d in documents]
     volumes = next(d for d in documents if d['kind'] == 'DaemonSet')['spec']['template']['spec']['volumes']
-    if 'ConfigMap' in kinds or kinds.count('CustomResourceDefinition') != 1 or volumes[0]['configMap']['name'] != 'my-fabric':
+    maps = [d['metadata']['name'] for d in documents if d['kind'] == 'ConfigMap']
+    if 'railhead-fabric' in maps or kinds.count('CustomResourceDefinition') != 1 or volumes[0]['configMap']['name'] != 'my-fabric':
         yield f'fabricConfigMap: {sorted(kinds)}, {volumes[0]}'
     kept = [d for d in documents if d['metadata'].get('annotations', {}).get('helm.sh/resource-policy') == 'keep']
     if [d['kind'] for d in kept] != ['CustomResourceDefinition']:
@@ -262,6 +263,18 @@ def of_admission(chart):
         yield from (f'the policy railhead-networks permits {one}' for one in others if re.search(permitted, one))
 
 
+def of_network_types(chart):
+    """The list of types and what follows from it are values."""
+    for types, actions, allowed in (({}, ['Warn'], 'bridge'), ({'refuse': True, 'allowed': ['railhead', 'macvlan']}, ['Deny'], 'macvlan')):
+        documents = {(d['kind'], d['metadata']['name']): d for d in chart.objects(['multus'], {'networkTypes': types})}
+        binding = documents['ValidatingAdmissionPolicyBinding', 'railhead-network-types']['spec']
+        listed = documents['ConfigMap', 'railhead-network-types']
+        if binding['validationActions'] != actions or binding['paramRef']['namespace'] != listed['metadata']['namespace']:
+            yield f'networkTypes {types}: {binding}'
+        if allowed not in listed['data']['allowed'].split() or ('bridge' in listed['data']['allowed'].split()) != (allowed == 'bridge'):
+            yield f'networkTypes {types}: {listed["data"]}'
+
+
 def of_openshift(chart):
     """A volume of a kind that the SecurityContextConstraints do not name keeps every pod from being made."""
     made = {d['kind']: d for d in chart.objects(['node-index', 'openshift'], {})}
@@ -351,7 +364,7 @@ def main():
                 found = str(problem).splitlines()
             problems += [f'{one.name}: {problem}' for problem in found]
         if not problems:
-            for check in (of_rollout, of_existing_fabric, of_namespace, of_monitoring, of_removal, of_openshift, of_admission, of_refusals):
+            for check in (of_rollout, of_existing_fabric, of_namespace, of_monitoring, of_removal, of_openshift, of_admission, of_network_types, of_refusals):
                 problems += check(chart)
             problems += helm_labels.problems(chart)
             problems += helm_pages.problems(chart, railctl)

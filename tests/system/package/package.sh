@@ -112,6 +112,7 @@ removed_then_used
 # Of a DaemonSet: a process of that name.
 cp /bin/sleep "$work/railheadd"
 "$work/railheadd" infinity &
+until grep -qsx railheadd "$machine/proc/$!/comm"; do sleep 0.05; done
 kept "a railheadd that is not this package's uses them"
 kill "$!" && { wait "$!" || true; }
 removed_then_used

@@ -83,12 +83,12 @@ allocate() { # KIND
     write_checkpoint
 }
 write_checkpoint() {
-    local kind
+    local kind file=$root/var/lib/kubelet/device-plugins/kubelet_internal_checkpoint
     for kind in "${!given[@]}"; do
         jq -n --arg uid "${uid[$kind]}" --arg resource "railhead.io/$kind" --arg id "${given[$kind]}" \
             '{PodUID: $uid, ContainerName: "main", ResourceName: $resource, DeviceIDs: {"-1": [$id]}, AllocResp: ""}'
     done | jq -s '{Data: {PodDeviceEntries: .}, Checksum: 1}' \
-        >"$root/var/lib/kubelet/device-plugins/kubelet_internal_checkpoint"
+        >"$file.new" && mv "$file.new" "$file"
 }
 
 config='{"cniVersion": "1.1.0", "name": "skew", "type": "railhead", "linkTimeoutSeconds": 60, "previousDelTimeoutSeconds": 5,

@@ -32,6 +32,7 @@ enum class PodAct : std::uint8_t {
   kGone,  // its namespace goes before its DEL
   kCheck,
   kConflict,   // another pod asks for its VF
+  kReplaced,   // its next sandbox comes before the old one's DEL
   kRename,     // the pod renames its NIC, at times to another NIC's host name
   kReaddress,  // ... changes its addresses, MTU, flags
   kStack,      // ... puts VLANs and macvlans on it

@@ -125,20 +125,41 @@ void Check(Node& node, const Slot& slot) {
   if (!answer.succeeded && !slot.touched) node.Wrong("CHECK of " + slot.pod.id + " fails: " + answer.output);
 }
 
+// For another sandbox with the pod's VF. It has the UID of the slot's pod.
+Slot SandboxBeside(const Slot& slot, const std::string& suffix) {
+  Slot other = slot;
+  other.pod.id += suffix;
+  other.pod.netns += suffix;
+  other.attached = other.touched = false;
+  other.result.clear();
+  other.addresses.clear();
+  other.released.reset();
+  return other;
+}
+
 // Another pod asks for a pod's VF.
 void Conflict(Node& node, Slot& slot) {
   const bool held = slot.attached;
-  Slot other = slot;
-  other.pod.id += "-other";
-  other.pod.netns += "-other";
-  other.released.reset();
-  other.addresses.clear();
+  Slot other = SandboxBeside(slot, "-other");
+  other.pod.arguments += "-other";
   MakeNamespace(node, other);
   const Answer answer = node.Call("ADD", other);
   if (answer.succeeded && held)
     node.Wrong("ADD of " + other.pod.id + " succeeds, but " + slot.pod.id + " has " + slot.device);
   if (answer.succeeded) node.Hold(other, answer.output);
   Leave(node, other);
+}
+
+// The pod's sandbox has ended, and its DEL comes after the next one's ADD.
+void ReplaceSandbox(Node& node, Slot& slot, const Weather& weather) {
+  Slot old = slot;
+  slot = SandboxBeside(old, "-next");
+  slot.nic = node.setting().plugin.ifname;
+  node.LetGo(old, Clock::now());
+  MakeNamespace(node, slot);
+  Add(node, slot, weather);
+  Leave(node, old);
+  Check(node, slot);
 }
 
 // ---- what the pod itself does ----------------------------------------------------------
@@ -331,6 +352,8 @@ void Do(Node& node, Slot& slot, const Choice& choice, const Weather& weather) {
       return Check(node, slot);
     case PodAct::kConflict:
       return Conflict(node, slot);
+    case PodAct::kReplaced:
+      return ReplaceSandbox(node, slot, weather);
     case PodAct::kUnbound:
       Unbind(slot);
       slot.touched = true;

@@ -136,7 +136,7 @@ class Soak {
   void WriteCheckpoint(const Wave& wave) {
     std::map<std::size_t, std::string> pods;
     for (std::size_t i = 0; i < slots_.size(); ++i) {
-      if (slots_[i].late && slots_[i].number != 0) pods[i] = slots_[i].pod.id;
+      if (slots_[i].late && slots_[i].number != 0) pods[i] = "soak-" + std::to_string(slots_[i].number);
     }
     for (const Choice& choice : wave.choices) {
       if (slots_.at(choice.slot).late) pods[choice.slot] = "soak-" + std::to_string(choice.pod);

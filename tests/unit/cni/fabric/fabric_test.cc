@@ -175,6 +175,12 @@ INSTANTIATE_TEST_SUITE_P(
         Refusal{R"("expectedSwitches":7)", "/expectedSwitches: is neither a string"},
         Refusal{R"("table":0)", "/table: 0 is out of range"},
         Refusal{R"("table":254)", "/table: 253, 254 and 255"},
+        Refusal{R"("dscp":46)",
+                "/dscp: unknown field; DSCP 46 of a rail is \"trafficClass\": 184, or 186 with"},
+        Refusal{R"("dscp":64)",
+                "/dscp: unknown field; DSCP 26 of a rail is \"trafficClass\": 104, or 106 with"},
+        Refusal{R"("dscp":"af31")", "/dscp: unknown field; DSCP 26 of a rail is \"trafficClass\": 104"},
+        Refusal{R"("dscp":null)", "/dscp: unknown field; DSCP 26 of a rail is \"trafficClass\": 104"},
         Refusal{R"("vlna":1)", "/vlna: unknown field; did you mean 'vlan'?"}));
 
 class FabricRefusalTest : public ::testing::TestWithParam<Refusal> {};
@@ -255,7 +261,12 @@ INSTANTIATE_TEST_SUITE_P(
             R"({"version":1,"pools":[{"resource":"x/y"},{"resource":"x/y"}],"rails":[{"name":"a","pf":"p"}]})",
             "/pools/1/resource: another pool is called 'x/y'"},
         Refusal{R"({"version":1,"rail":[],"rails":[{"name":"a","pf":"p"}]})",
-                "/rail: unknown field; did you mean 'rails'?"}));
+                "/rail: unknown field; did you mean 'rails'?"},
+        Refusal{R"({"version":1,"dscp":26,"rails":[{"name":"a","pf":"p"}]})",
+                "/dscp: unknown field; DSCP 26 of a rail is \"trafficClass\": 104, or 106 with ECN"},
+        Refusal{R"({"version":1,"rails":[{"name":"a","pf":"p"},{"name":"b","pf":"q","dscp":0}]})",
+                "/rails/1/dscp: unknown field; DSCP 0 of a rail is \"trafficClass\": 0, or 2 with ECN"},
+        Refusal{R"({"version":1,"rails":[7,{"name":"b","pf":"q"}]})", "/rails/0: is not an object"}));
 
 // Nothing gives a PF a VLAN: a pool of PFs and a rail with a VLAN exclude each other.
 TEST(FabricTest, APoolOfPfsHasNoRailWithAVlan) {

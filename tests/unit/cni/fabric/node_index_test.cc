@@ -70,9 +70,10 @@ TEST(NodeIndexTest, NamesItsProblems) {
   EXPECT_EQ(kinds(index, {"boot", 5000 + 10'800'000, kThen + hours(3)}), std::vector{Kind::kUnconfirmed});
   EXPECT_EQ(kinds(index, {"next", 6000, kThen}), std::vector{Kind::kNoIndex});
   index.unreadable = {"NodeIndex node-7: /uid: missing", "NodeIndex node-9: /uid: missing"};
+  index.crowded = {"node b has claimed at least 9 indices"};
   index.reclaim_problem = "removing node-5: forbidden";
   EXPECT_EQ(kinds(index, {"boot", 6000, kThen}),
-            (std::vector{Kind::kUnreadable, Kind::kUnreadable, Kind::kReclaim}));
+            (std::vector{Kind::kUnreadable, Kind::kUnreadable, Kind::kCrowded, Kind::kReclaim}));
   EXPECT_EQ(kinds({}, {"boot", 6000, kThen}), std::vector{Kind::kNoIndex});
 }
 

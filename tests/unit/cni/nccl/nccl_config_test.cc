@@ -128,6 +128,14 @@ TEST(NcclPicksTest, Ipv6) {
             5);
 }
 
+// 2.21.5 to 2.25.1: getGidAddrFamily takes an empty GID for one of IPv6, and its RoCE version cannot be read.
+TEST(NcclPicksTest, NothingWhereSomeReleasesFail) {
+  EXPECT_EQ(NcclPicks({V2(1, "fd00::7")}, Range("fd00::/64")), std::nullopt);
+  EXPECT_EQ(NcclPicks({V2(1, "fe80::1"), V2(3, "fd00::7")}, Range("fd00::/64")), std::nullopt);
+  EXPECT_EQ(NcclPicks({V2(0, "fe80::1"), V2(3, "fd00::7")}, Range("fd00::/64")), 3);
+  EXPECT_EQ(NcclPicks({V2(1, "10.0.0.7")}, Range("10.0.0.0/24")), 1) << "of another family: nobody asks";
+}
+
 TEST(NcclPicksTest, AnIpv4LinkLocalAddressIsAnAddressToNccl) {
   EXPECT_EQ(
       NcclPicks({V2(0, "fe80::1"), V1(1, "169.254.0.7"), V2(2, "169.254.0.7")}, Range("169.254.0.0/16")), 2);

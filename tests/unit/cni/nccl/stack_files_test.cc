@@ -77,9 +77,10 @@ TEST(UcxConfTest, RefusedWhereUcxWouldTakeAnother) {
   EXPECT_NE(conf.error().hint.find("index 1: ::ffff:192.0.2.1"), std::string::npos) << conf.error().hint;
 }
 
-TEST(UcxPicksTest, Ipv4ThenGlobalIpv6ThenLinkLocal) {
+TEST(UcxPicksTest, WhatEveryReleaseTakes) {
   EXPECT_EQ(UcxPicks({Gid(0, "fe80::1"), Gid(1, "fd00::7"), Gid(2, "10.0.0.7"), Gid(3, "10.0.0.8")}), 2);
-  EXPECT_EQ(UcxPicks({Gid(0, "fe80::1"), Gid(1, "fd00::7")}), 1);
+  EXPECT_EQ(UcxPicks({Gid(0, "fe80::1"), Gid(1, "fd00::7")}), std::nullopt) << "before 1.21 index 0";
+  EXPECT_EQ(UcxPicks({Gid(0, "fd00::7"), Gid(1, "fe80::1")}), 0);
   EXPECT_EQ(UcxPicks({Gid(0, "10.0.0.7", GidType::kRoceV1), Gid(1, "fe80::1")}), 1);
   EXPECT_EQ(UcxPicks({Gid(0, "10.0.0.7", GidType::kRoceV1)}), std::nullopt);
 }
@@ -109,7 +110,9 @@ TEST(NvshmemTest, DevicesThatUdevRenamed) {
   config.nics[1].rdma_device = "rocep131s0v0";
   EXPECT_EQ(NvshmemVariables(config).front(), (Variable{"NVSHMEM_HCA_PREFIX", "rocep"}));
   config.nics[1].rdma_device = "mlx5_9";
-  EXPECT_EQ(NvshmemVariables(config).front().first, "NVSHMEM_IB_GID_INDEX") << "nothing in common";
+  EXPECT_EQ(NvshmemVariables(config).front(), (Variable{"NVSHMEM_HCA_PREFIX", ""})) << "nothing in common";
+  config.nics[0].rdma_device = "mlx5_4";
+  EXPECT_EQ(NvshmemVariables(config).front().first, "NVSHMEM_IB_GID_INDEX") << "mlx5 is the default";
 }
 
 TEST(SocketsTest, OnlyOnTheClusterNetwork) {

@@ -3,6 +3,7 @@
 #include <atomic>
 #include <cerrno>
 #include <chrono>
+#include <filesystem>
 #include <memory>
 #include <thread>
 
@@ -152,6 +153,50 @@ TEST_F(PluginAcquireTest, WaitingIsBounded) {
   EXPECT_NE(added.error().message.find("container c1"), std::string::npos) << added.error().message;
   EXPECT_EQ(ChangedSince(before), "");
   EXPECT_TRUE(Check(Single("c1", pod_)));
+}
+
+// kubelet makes a new sandbox for a pod whose old one has ended, and the runtime's DEL of that comes later.
+TEST_F(PluginAcquireTest, TheNextSandboxOfTheSamePodGetsItsDevices) {
+  permissions_ = R"(,"devices":"any")";
+  WriteRails();
+  const auto of_pod = [&](const std::string& uid, Call call) {
+    call.args = "IgnoreUnknown=1;K8S_POD_NAMESPACE=d;K8S_POD_NAME=train-0;K8S_POD_UID=" + uid;
+    std::filesystem::create_directories(sysfs_.directory() + "/var/lib/kubelet/pods/" + uid);
+    return call;
+  };
+  const std::string next = MakePod("pod2");
+  const auto both = World();
+  Call old = AllRails();
+  old.netns = pod_;
+  old = of_pod("uid-1", old);
+  const auto added = Add(old);
+  ASSERT_TRUE(added) << Describe(added.error());
+
+  const auto attached = World();
+  const Call other_pod = of_pod("uid-2", Single("c2", next));
+  const Call same_pod = of_pod("uid-1", Single("c2", next));
+  const auto refused = [&](const Call& call) {
+    const auto answer = Add(call);
+    ASSERT_FALSE(answer);
+    EXPECT_EQ(CniCodeOf(answer.error().code), kCniTryAgainLater) << Describe(answer.error());
+    EXPECT_EQ(ChangedSince(attached), "");
+  };
+  refused(other_pod);
+  refused(Single("c2", next));  // of nobody's pod
+  kernel_.SetHasProcesses(pod_, true);
+  refused(same_pod);
+  kernel_.SetHasProcesses(pod_, false);
+
+  const auto again = Add(same_pod);
+  ASSERT_TRUE(again) << Describe(again.error());
+  EXPECT_EQ(OurLinks(pod_), std::vector<std::string>{}) << "the old attachment is restored as a whole";
+  EXPECT_EQ(OurLinks(next), std::vector<std::string>{"net1"});
+  EXPECT_EQ(HeldAddresses(), "c2@net1");
+  EXPECT_TRUE(Check(same_pod));
+  EXPECT_TRUE(Del(old)) << "the late DEL";
+  EXPECT_TRUE(Check(same_pod));
+  ASSERT_TRUE(Del(same_pod));
+  EXPECT_EQ(ChangedSince(both), "");
 }
 
 // A DEL that waits for its namespace holds the devices' locks.

@@ -8,7 +8,9 @@
 
 #include "cni/protocol/cni_result.h"
 #include "cni/state/attach_log.h"
+#include "cni/state/journal.h"
 #include "netns/base/state_folder.h"
+#include "netns/base/text.h"
 #include "tests/support/plugin/plugin_fixture.h"
 
 namespace railhead::testing {
@@ -340,6 +342,45 @@ TEST_F(PluginAttachTest, IPv6AndBothFamilies) {
   RoundTrip(Device() + "," + Ipam("fd00:100::10/64"));
 }
 
+// Some nodes and pods switch IPv6 off for all interfaces of a namespace. A rail that has IPv6 addresses gets
+// it back on its own interface, and nowhere else.
+TEST_F(PluginAttachTest, APodWithoutIpv6GetsItOnARailThatHasIt) {
+  WriteFileAt(sysfs_.directory() + "/etc/railhead/fabric.json",
+              R"({"version":1,"rails":[{"name":"rail0","pf":"pf0"}]})");
+  const NetNs ns = *kernel_.OpenNetns(pod_);
+  const auto disabled = [&](const std::string& of) {
+    return kernel_.ReadSysctls(ns, {"net/ipv6/conf/" + of + "/disable_ipv6"})->front().value_or("absent");
+  };
+  const std::string four = Device() + "," + Ipam();
+  const std::string routed = Device() + R"(,"gateway":"fd00:100::fe","routes":["fd00::/16"],"ipam":)";
+  const std::string six = routed + R"({"type":"test-ipam","address":"fd00:100::10/64"})";
+  const std::string both = routed + R"({"type":"test-ipam","address":["10.100.0.10/24","fd00:100::10/64"]})";
+  for (const std::string& config : {six, both}) {
+    kernel_.ClearLog();
+    ASSERT_TRUE(Add({.config = config}));
+    EXPECT_EQ(kernel_.Log().find("disable_ipv6"), std::string::npos) << "no call where nothing is off";
+    ASSERT_TRUE(Del({.config = config}));
+  }
+  for (const char* off : {"all", "default"}) {
+    ASSERT_TRUE(kernel_.WriteSysctls(ns, {{std::string("net/ipv6/conf/") + off + "/disable_ipv6", "1"}}));
+    for (const std::string& config : {six, both, four}) {
+      SCOPED_TRACE(std::string(off) + " " + config);
+      RoundTrip(config);
+      const std::string eth0 = disabled("eth0");
+      ASSERT_TRUE(Add({.config = config}));
+      EXPECT_EQ(disabled("net1"), config == four ? "1" : "0");
+      EXPECT_EQ(disabled("eth0"), eth0);
+      EXPECT_EQ(disabled(off), "1");
+      ASSERT_TRUE(Del({.config = config}));
+    }
+    const auto before = World();
+    const auto own = Add({.config = six + R"(,"sysctl":{"net.ipv6.conf.IFNAME.disable_ipv6":"1"})"});
+    EXPECT_FALSE(own) << "what the network itself sets stays";
+    EXPECT_EQ(ChangedSince(before), "");
+    ASSERT_TRUE(kernel_.WriteSysctls(ns, {{std::string("net/ipv6/conf/") + off + "/disable_ipv6", "0"}}));
+  }
+}
+
 TEST_F(PluginAttachTest, TwoAddressesOfOneSubnetHaveOneConnectedRoute) {
   const std::string ipam =
       R"(,"ipam":{"type":"test-ipam","address":["10.100.0.10/24","fd00:100::10/64","10.100.0.11/24","fd00:100::11/64"]})";
@@ -382,6 +423,35 @@ TEST_F(PluginAttachTest, RoutesOfTheIpamPluginAreTakenAsTheyAre) {
     EXPECT_NE(added->find(shown), std::string::npos) << *added;
   const auto checked = Check(call);
   EXPECT_TRUE(checked) << Describe(checked.error());
+}
+
+// Kubernetes has names of up to 253 characters.
+TEST_F(PluginAttachTest, NetworksWithLongNames) {
+  const auto before = World();
+  for (const std::size_t size : {1U, 127U, 128U, 129U, 240U, 253U}) {
+    SCOPED_TRACE(size);
+    std::vector<Call> calls;
+    for (int n = 0; n < 3; ++n) {
+      std::string name(size, 'n');
+      name.back() = static_cast<char>('a' + n);
+      calls.push_back({.network = name, .ifname = "fifteen-chars-" + std::to_string(n), .config = Usual(n)});
+      const auto added = Add(calls.back());
+      ASSERT_TRUE(added) << Describe(added.error());
+    }
+    const auto scan = Journal(sysfs_.root()).Scan();
+    ASSERT_TRUE(scan);
+    ASSERT_EQ(scan->entries.size(), 3U);
+    EXPECT_TRUE(scan->orphaned.empty());
+    for (const Call& call : calls) {
+      EXPECT_TRUE(Contains(scan->entries, AttachmentKey{call.network, call.container, call.ifname},
+                           &JournalEntry::key));
+      EXPECT_TRUE(Check(call));
+      EXPECT_TRUE(Gc({{call.container, call.ifname}}, {.network = call.network, .config = call.config}));
+      EXPECT_TRUE(Check(call));
+    }
+    for (const Call& call : calls) EXPECT_TRUE(Del(call));
+    ASSERT_EQ(ChangedSince(before), "");
+  }
 }
 
 TEST_F(PluginAttachTest, WholePf) {

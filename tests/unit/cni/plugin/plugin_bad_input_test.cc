@@ -1,5 +1,7 @@
 // Bad input: ADD returns a CNI error that names the field and says what to do. It changes neither the kernel
 // nor files.
+#include <linux/if_addr.h>
+#include <linux/rtnetlink.h>
 #include <sys/socket.h>
 
 #include <cerrno>
@@ -105,6 +107,41 @@ TEST_F(PluginBadInputTest, DeviceInANamespaceThatIsNotOurs) {
 TEST_F(PluginBadInputTest, DeviceThatTheHostUses) {
   kernel_.AddAddress(kHost, "pf0v0", "192.0.2.1/24");
   Refused(Usual(), kCniInvalidConfig, "carries the host's address 192.0.2.1/24");
+}
+
+// What the kernel made of a router advertisement, which every pod on the network can send, is no use.
+TEST_F(PluginBadInputTest, DeviceOnANetworkWhereARouterAdvertises) {
+  kernel_.SetUp(kHost, "pf0v0", true);
+  kernel_.SetUp(kHost, "pf1", true);
+  kernel_.AddAddress(kHost, "pf1", "192.0.2.10/24");
+  kernel_.AddDefaultRoute(kHost, "pf1", "192.0.2.254");
+  FakeNetdev& vf = *kernel_.state().Find(kHost, "pf0v0");
+  const IpPrefix prefix = *IpPrefix::Parse("2001:db8::7/64");
+  ASSERT_EQ(kernel_.state().AddAddress(vf, prefix), 0);
+  vf.address_flags[prefix].flags = IFA_F_MANAGETEMPADDR;
+  Route advertised;
+  advertised.destination = *IpPrefix::Parse("::/0");
+  advertised.link = vf.link.index;
+  advertised.metric = 1024;
+  advertised.protocol = RTPROT_RA;
+  kernel_.state().Namespace(kHost)->routes.push_back(advertised);
+  WriteFileAt(sysfs_.directory() + "/etc/railhead/node-address", "2001:db8::7\n");
+  Refused(Usual(), kCniInvalidConfig, "carries the node's address 2001:db8::7/64");
+  WriteFileAt(sysfs_.directory() + "/etc/railhead/node-address", "192.0.2.10\n");
+  EXPECT_TRUE(Add({.config = Usual()}));
+}
+
+// A manager that hands out addresses by DHCP takes every VF that it may.
+TEST_F(PluginBadInputTest, DeviceOfANetworkManager) {
+  kernel_.AddAddress(kHost, "pf0v0", "192.0.2.1/24");
+  FakeNetdev& vf = *kernel_.state().Find(kHost, "pf0v0");
+  vf.address_flags[*IpPrefix::Parse("192.0.2.1/24")].flags = 0;
+  Refused(Usual(), kCniInvalidConfig, "192.0.2.1/24 of DHCP or a network manager");
+  WriteFileAt(sysfs_.directory() + "/run/systemd/netif/links/" + std::to_string(vf.link.index),
+              "ADMIN_STATE=configured\n");
+  const auto added = Add({.config = Usual()});
+  ASSERT_FALSE(added);
+  EXPECT_EQ(added.error().hint.rfind("systemd-networkd manages pf0v0", 0), 0U) << added.error().hint;
 }
 
 // The default route of the host, alone or as one of several next hops.
@@ -236,7 +273,23 @@ TEST_F(PluginBadInputTest, WhatTheDriverRefuses) {
   kernel_.state().Function("0000:43:00.0")->driver.link_state = false;
   Refused(Usual() + R"(,"min_tx_rate":10)", kCniInvalidConfig, "setting VF 0 of pf0");
   Refused(Usual() + R"(,"link_state":"enable")", kCniUnsupported, "setting VF 0 of pf0");
+  kernel_.state().OfFunction("0000:43:00.0")->link.mtu = 20000;
   Refused(Usual() + R"(,"mtu":20000)", kCniInvalidConfig, "with MTU 20000");
+}
+
+// Of a network and of a rail, before anything is touched.
+TEST_F(PluginBadInputTest, AnMtuAboveThatOfThePf) {
+  kernel_.state().OfFunction("0000:43:00.0")->link.mtu = 4200;
+  const std::string above = "4201 is above the MTU 4200 of PF pf0";
+  Refused(Usual() + R"(,"mtu":4201)", kCniInvalidConfig, "network configuration: /mtu: " + above);
+  WriteFabric(R"(,"mtu":4201)");
+  Refused(Usual(), kCniInvalidConfig, "rail 'rail0': mtu " + above);
+  EXPECT_EQ(IpamCalls(), "");
+  for (const char* own : {R"(,"mtu":4200)", R"(,"mtu":1400)"}) {
+    ASSERT_TRUE(Add({.config = Usual() + own})) << "the network's own beats the rail's";
+    ASSERT_TRUE(Del({.config = Usual()}));
+  }
+  ASSERT_TRUE(Add({.network = "rail1", .config = Usual(0, 1)})) << "the MTU of its PF is 9000";
 }
 
 TEST_F(PluginBadInputTest, NoCarrier) {

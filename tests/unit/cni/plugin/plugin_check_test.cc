@@ -1,6 +1,7 @@
 // CHECK: each promise of ADD is broken, and CHECK names it. (For interface settings and sysctls see
 // plugin_tuning_test.cc.)
 #include <linux/neighbour.h>
+#include <sys/xattr.h>
 
 #include <algorithm>
 #include <filesystem>
@@ -267,6 +268,22 @@ TEST_F(PluginCheckTest, NcclConfigAndCdiFiles) {
   ExpectSaid("does not name /dev/infiniband/uverbs");
   std::filesystem::remove(sysfs_.directory() + spec);
   ExpectSaid("railhead-" + Bdf(2) + ".json is missing");
+}
+
+TEST_F(PluginCheckTest, FilesThatSelinuxKeepsFromContainers) {
+  const auto label = [](const std::string& path, const std::string& text) {
+    return ::setxattr(path.c_str(), "security.selinux", text.c_str(), text.size() + 1, 0) == 0;
+  };
+  if (!label(sysfs_.directory(), "x")) GTEST_SKIP() << "needs root, and a file system with labels";
+  sysfs_.Write("/sys/fs/selinux/enforce", "1");
+  Attach(AllRails());
+  EXPECT_EQ(Said(), "");
+  const std::string conf = sysfs_.directory() + "/run/railhead/nccl/c1/nccl.conf";
+  ASSERT_TRUE(label(conf, "system_u:object_r:var_run_t:s0"));
+  ExpectSaid("SELinux keeps containers from reading " + conf +
+             ": it is labelled system_u:object_r:var_run_t:s0");
+  sysfs_.Remove("/sys/fs/selinux");
+  EXPECT_EQ(Said(), "");
 }
 
 TEST_F(PluginCheckTest, AllDifferencesAtOnce) {

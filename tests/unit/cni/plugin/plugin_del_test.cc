@@ -92,6 +92,48 @@ TEST_F(PluginDelTest, Twice) {
   EXPECT_EQ(ChangedSince(before), "");
 }
 
+const std::vector<std::string>& NamesOfNoInterface() {
+  static const std::vector<std::string> kAll = {"all",   "default", ".",        "..",
+                                                "a/b",   "../net1", "a:b",      "a b",
+                                                "a\nb",  "net%d",   "\xff\xfe", std::string(4096, 'a'),
+                                                "net1/", "/net1"};
+  return kAll;
+}
+
+// ADD refuses the name, so DEL has nothing to do: it must neither fail nor take another attachment for it.
+TEST_F(PluginDelTest, OfANameThatAddRefusesTouchesNothing) {
+  ASSERT_TRUE(Add({.config = Usual()}));
+  (void)IpamCalls();
+  const auto attached = World();
+  for (const std::string& ifname : NamesOfNoInterface()) {
+    const auto deleted = Del({.ifname = ifname, .config = Usual()});
+    EXPECT_TRUE(deleted) << ifname.substr(0, 20) << ": " << Describe(deleted.error());
+  }
+  EXPECT_EQ(IpamCalls(), "");
+  EXPECT_EQ(ChangedSince(attached), "");
+  EXPECT_TRUE(Check({.config = Usual()}));
+}
+
+// An earlier version took the name. With each CNI_NETNS, also while the pod lives.
+TEST_F(PluginDelTest, FindsTheEntryOfAnEarlierVersionsName) {
+  const auto before = World();
+  for (const std::string ifname : {"net\x01", "net\x7f"}) {
+    for (const std::string& netns : {pod_, std::string(), std::string("no/path"), std::string("/gone")}) {
+      SCOPED_TRACE(std::string(ifname).append(" ").append(netns));
+      CniRequest request = Request({.config = Usual()});
+      request.ifname = ifname;
+      const auto added = plugin_.Add(request);
+      ASSERT_TRUE(added) << Describe(added.error());
+      ASSERT_NE(ChangedSince(before), "");
+      request = Request({.command = "DEL", .ifname = ifname, .config = Usual()});
+      request.netns = netns;
+      const auto deleted = plugin_.Del(request);
+      ASSERT_TRUE(deleted) << Describe(deleted.error());
+      EXPECT_EQ(ChangedSince(before), "");
+    }
+  }
+}
+
 TEST_F(PluginDelTest, OfAnotherAttachmentTouchesNothing) {
   ASSERT_TRUE(Add({.config = Usual()}));
   const auto attached = World();

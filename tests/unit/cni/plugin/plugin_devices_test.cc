@@ -370,6 +370,7 @@ TEST_F(PluginLateTest, ASlotIsInOneSandboxAtATime) {
     StandInDaemon daemon(sysfs_.root(), Bound());
     ASSERT_TRUE(Add(OfPod()));
   }
+  kernel_.SetHasProcesses(pod_, true);
   StandInDaemon daemon(sysfs_.root(), FormatBindAnswer(Bindings{{kSlotA, Bdf(0, 1)}, {kSlotB, Bdf(1, 1)}}));
   const auto refused = Add(second);
   ASSERT_FALSE(refused);

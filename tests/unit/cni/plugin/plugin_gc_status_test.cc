@@ -113,10 +113,12 @@ class PluginGcStuckTest : public PluginGcTest {
       if (HeldAddresses().find('a') == std::string::npos && HeldAddresses().find('c') == std::string::npos)
         ++waits;
     };
+    kernel_.FailEvery("RebindDriver", EBUSY);  // which would bring them back
     const auto began = std::chrono::steady_clock::now();
     const auto collected = Gc({}, {.network = "net", .config = Ipam() + R"(,"previousDelTimeoutSeconds":4)"});
     const auto took = std::chrono::steady_clock::now() - began;
     kernel_.before = {};
+    kernel_.StopFailing();
     EXPECT_FALSE(collected);
     EXPECT_GT(waits, stuck) << "each stuck one is tried again after the others";
     EXPECT_EQ(Journal(sysfs_.root()).Scan()->entries.size(), static_cast<std::size_t>(stuck));

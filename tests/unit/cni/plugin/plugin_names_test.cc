@@ -42,6 +42,7 @@ class NamesNode {
     if (HasPod(nic)) return false;
     const std::string container = "c" + std::to_string(++made_);
     const Pod pod{container, kernel_.AddNamespace(container), true};
+    kernel_.state().AddNetdev(pod.netns, "eth0");  // the cluster network's, and the name of a NIC
     const auto added = plugin_.Add(Request("ADD", nic, pod));
     if (!added) RC_FAIL(Describe(added.error()));
     pods_[nic] = pod;
@@ -66,9 +67,13 @@ class NamesNode {
   bool Detach(int nic) {
     if (!HasPod(nic)) return false;
     const Pod pod = pods_.at(nic);
+    kernel_.state().Namespace(kHost)->uevents.clear();
     const auto deleted = plugin_.Del(Request("DEL", nic, pod));
     if (!deleted) RC_FAIL(Describe(deleted.error()));
-    if (pod.lives) kernel_.RemoveNamespace(pod.netns);
+    if (pod.lives) {
+      CheckOneEvent(nic);
+      kernel_.RemoveNamespace(pod.netns);
+    }
     pods_.erase(nic);
     return true;
   }
@@ -121,6 +126,14 @@ class NamesNode {
   FakeNetdev* InPod(int nic) {
     const auto pod = pods_.find(nic);
     return pod != pods_.end() && pod->second.lives ? Netdev(nic) : nullptr;
+  }
+  // udev's rules and network managers of the host see the NIC come back once, and never a name of the pod.
+  void CheckOneEvent(int nic) {
+    std::vector<std::string> events;
+    for (const FakeUevent& event : kernel_.state().Namespace(kHost)->uevents) {
+      if (event.netdev == Netdev(nic)->id) events.push_back(event.text);
+    }
+    RC_ASSERT(events == std::vector<std::string>{"add " + Netdev(nic)->link.name});
   }
   CniRequest Request(const std::string& command, int nic, const Pod& pod) {
     CniRequest request;

@@ -127,9 +127,8 @@ TEST_F(PluginPermissionsTest, WhatNeedsNoPermission) {
        {R"("mtu":1500)", R"("rail":"rail0")", R"("ipam":{"type":"railhead-ipam","rail":"rail0"})",
         R"("ipam":{"type":"railhead-ipam","exclude":["10.100.0.5"]})", R"("routes":[])", R"("table":7)",
         R"("promisc":true)", R"("altNames":["ib0"])", R"("fabric":"/etc/railhead/fabric.json")",
-        R"("sysctl":{"net.ipv4.conf.IFNAME.arp_filter":"1","net/ipv4/conf/eth0.7/rp_filter":"2",
-                     "net.ipv6.conf.all.forwarding":"1","net.ipv4.neigh.IFNAME.mcast_solicit":"9",
-                     "net.core.somaxconn":"4096"})"}) {
+        R"("sysctl":{"net.ipv4.conf.IFNAME.arp_filter":"1","net/ipv6/conf/IFNAME/accept_ra":"0",
+                     "net.ipv4.neigh.IFNAME.mcast_solicit":"9","net.core.somaxconn":"4096"})"}) {
     ExpectPermitted(OfPod(fields));
   }
 }
@@ -166,6 +165,44 @@ TEST_F(PluginPermissionsTest, SysctlsOfOneNamespaceOnly) {
     ExpectRefused(OfPod(slashes), name);
     Permit(R"(,"sysctls":[")" + std::string(name) + "\"]");
     ExpectPermitted(OfPod(writing));
+  }
+}
+
+// Of the cluster's own interface, lo, all and those that come later, in each form of a name. For IFNAME the
+// call needs no rule, and the value is there.
+TEST_F(PluginPermissionsTest, SysctlsOfTheNetworksOwnInterfaceOnly) {
+  WriteCheckpoint({{kUid, "main", kDefaultResource, {Bdf(0)}}});
+  const auto setting = [](const std::string& name) { return "\"sysctl\":{\"" + name + R"(":"1"})"; };
+  for (const std::string start : {"net/ipv4/conf/", "net/ipv6/conf/", "net/ipv4/neigh/", "net/ipv6/neigh/"}) {
+    const bool neighbors = start.ends_with("neigh/");
+    const std::string end = neighbors ? "/mcast_solicit" : "/forwarding";
+    const auto of = [&](const std::string& name) { return std::string(start).append(name).append(end); };
+    for (const std::string name :
+         {"all", "default", "lo", "eth0", "eth0.7", "net1", "ifname", "IFNAME0", "IFNAME.7"}) {
+      const std::string slashes = of(name);
+      std::string dots = slashes;
+      std::ranges::replace(dots, '/', '.');
+      const bool dotted = name.find('.') != std::string::npos;
+      const std::string shown = dotted ? slashes : dots;
+      SCOPED_TRACE(slashes);
+      Permit("");
+      ExpectRefused(OfPod(setting(slashes)), "\"sysctls\": [\"" + shown + "\"]");
+      if (!dotted) ExpectRefused(OfPod(setting(dots)), shown);
+      if (neighbors && name == "default") continue;  // of all namespaces
+      ExpectPermitted(OfPod(setting(slashes), ""));
+      Permit(R"(,"sysctls":[")" + shown + "\"]");
+      ExpectPermitted(OfPod(setting(slashes)));
+      ExpectPermitted(OfPod(setting(shown)));
+    }
+    Permit("");
+    for (const std::string ifname : {"net1", "eth0.7", "lo0"}) {
+      Call own = OfPod(setting(of("IFNAME")));
+      own.ifname = ifname;
+      const auto added = Add(own);
+      ASSERT_TRUE(added) << Describe(added.error());
+      EXPECT_EQ(kernel_.state().ReadSysctl(pod_, of(ifname)), "1");
+      ASSERT_TRUE(Del(own));
+    }
   }
 }
 

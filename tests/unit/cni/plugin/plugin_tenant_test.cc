@@ -63,6 +63,12 @@ class PluginTenantTest : public FaultsFixture {
     kernel_.AddVlan(pod_, name, on);
     kernel_.state().Find(pod_, name)->ns = ns;
   }
+  // Like an ipvlan that a pod without devices makes on one of the host's (IFLA_LINK_NETNSID).
+  void Stack(const std::string& name, int n, int rail) {
+    const std::string& bdf = vfs_.at(static_cast<std::size_t>(rail)).at(static_cast<std::size_t>(n));
+    kernel_.AddVlan(kHost, name, kernel_.state().OfFunction(bdf)->link.name);
+    kernel_.state().Find(kHost, name)->ns = other_;
+  }
   [[nodiscard]] bool IsIn(const std::string& ns, const std::string& name) {
     return kernel_.state().Find(ns, name) != nullptr;
   }
@@ -104,6 +110,67 @@ TEST_F(PluginTenantTest, WhatIsHiddenElsewhereDoesNotReachTheNextTenant) {
   }
 }
 
+// The attack: a pod that never got a device stacks an interface on an idle one of the host.
+TEST_F(PluginTenantTest, WhatAnotherPodStacksOnAnIdleDeviceDoesNotReachAPod) {
+  const std::string host = World();
+  for (const std::string last : {"nobody", "red", "blue"}) {
+    for (int rail = 0; rail < 2; ++rail) {
+      for (int n = 0; n < 2; ++n) {
+        SCOPED_TRACE(last + " had " + vfs_[static_cast<std::size_t>(rail)][static_cast<std::size_t>(n)]);
+        if (last != "nobody") AddAndDel(Of(last, n, rail));
+        Stack("hidden", n, rail);
+        const auto added = Add(Of("red", n, rail));
+        ASSERT_TRUE(added) << Describe(added.error());
+        EXPECT_FALSE(IsIn(other_, "hidden"));
+        EXPECT_TRUE(Check(Of("red", n, rail)));
+        ASSERT_TRUE(Del(Of("red", n, rail)));
+        EXPECT_EQ(Last(n, rail)->leftover, "");
+        EXPECT_EQ(ChangedSince(host), "");
+      }
+    }
+  }
+}
+
+// It comes back with each reset, or no reset is allowed: the pod does not get the device, and all is as
+// before.
+TEST_F(PluginTenantTest, ADeviceWhoseUppersStayIsRefused) {
+  const auto refused = [&] {
+    const auto added = Add(Of("red", 1));
+    ASSERT_FALSE(added);
+    EXPECT_EQ(added.error().code, ErrorCode::kBusy);
+    EXPECT_NE(
+        added.error().message.find("net1 (" + vfs_[0][1] + "): another network namespace has interfaces"),
+        std::string::npos)
+        << Describe(added.error());
+    EXPECT_NE(added.error().hint.find("policy.reset"), std::string::npos) << added.error().hint;
+    EXPECT_NE(Last(1)->leftover, "") << "the next ADD resets it";
+  };
+  const std::string host = World();
+  int made = 0;
+  kernel_.before = [&](const std::string& call) {
+    if (call.starts_with("MoveLink") && kernel_.state().OfFunction(vfs_[0][1])->ns == kHost)
+      Stack("hidden" + std::to_string(++made), 1, 0);
+  };
+  refused();
+  EXPECT_EQ(Rebinds(1), 2) << "of three attempts";
+  kernel_.before = {};
+  EXPECT_TRUE(IsIn(other_, "hidden" + std::to_string(made)));
+  Policy("never");
+  refused();
+  Policy("tenant");
+  AddAndDel(Of("red", 1));
+  EXPECT_FALSE(IsIn(other_, "hidden" + std::to_string(made)));
+  EXPECT_EQ(ChangedSince(host), "");
+}
+
+TEST_F(PluginTenantTest, AKernelWithoutMacvlanAttachesWithoutThatCheck) {
+  kernel_.FailEvery("HasUppers", EOPNOTSUPP);
+  const auto added = Add(Of("red"));
+  EXPECT_TRUE(added) << Describe(added.error());
+  kernel_.FailEvery("HasUppers", EIO);
+  EXPECT_FALSE(Add(Of("red", 1))) << "what cannot be checked is not handed out";
+}
+
 // Every pair of tenants under every policy.
 TEST_F(PluginTenantTest, IsResetWhenTheTenantChangesOrThePolicySaysSo) {
   const std::string host = World();
@@ -143,6 +210,21 @@ TEST_F(PluginTenantTest, WithinANamespaceOnlyWhenSomethingMayBeLeft) {
   WriteFileAt(sysfs_.directory() + "/run/railhead/tenants/" + vfs_[0][0] + ".json", "{");
   AddAndDel(Of("red"));
   EXPECT_EQ(Rebinds(), 2) << "nobody knows who had it";
+}
+
+// The kernel takes 20 ms for each.
+TEST_F(PluginTenantTest, ManyInterfacesOnADeviceCostOneRebind) {
+  for (int rail = 0; rail < 2; ++rail) {
+    const auto before = World();
+    ASSERT_TRUE(Add(Of("red", 0, rail)));
+    for (int i = 0; i < 1000; ++i) kernel_.AddVlan(pod_, "many" + std::to_string(i), "net1");
+    kernel_.ClearLog();
+    const auto deleted = Del(Of("red", 0, rail));
+    ASSERT_TRUE(deleted) << Describe(deleted.error());
+    EXPECT_EQ(Rebinds(0, rail), 1);
+    EXPECT_EQ(Count("DeleteLink"), 0);
+    EXPECT_EQ(ChangedSince(before), "");
+  }
 }
 
 TEST_F(PluginTenantTest, TheSameTenantCostsNoCallOfTheKernel) {

@@ -54,6 +54,8 @@ TEST(ReadEnvironmentTest, RefusesWithCode4) {
       {{"CNI_IFNAME", ""}},
       {{"CNI_IFNAME", "."}},
       {{"CNI_IFNAME", ".."}},
+      {{"CNI_IFNAME", "all"}},
+      {{"CNI_IFNAME", "default"}},
       {{"CNI_IFNAME", "a/b"}},
       {{"CNI_IFNAME", "a:b"}},
       {{"CNI_IFNAME", "a b"}},
@@ -76,8 +78,35 @@ TEST(ReadEnvironmentTest, RefusesWithCode4) {
   }
 }
 
-TEST(ReadEnvironmentTest, DelNeedsNoNamespace) {
-  EXPECT_TRUE(Read({{"CNI_COMMAND", "DEL"}, {"CNI_NETNS", ""}}));
+// The runtime calls DEL after a failed ADD, with the same arguments, and keeps the sandbox until DEL
+// succeeds.
+TEST(ReadEnvironmentTest, DelPassesWithWhatAddRefuses) {
+  const std::vector<Variables> bad = {
+      {{"CNI_NETNS", ""}},     {{"CNI_NETNS", "run/netns/x"}}, {{"CNI_NETNS", "/run/a\nb"}},
+      {{"CNI_IFNAME", "all"}}, {{"CNI_IFNAME", ".."}},         {{"CNI_IFNAME", "a/b"}},
+      {{"CNI_IFNAME", "a b"}}, {{"CNI_IFNAME", "\x1b[31m"}},   {{"CNI_IFNAME", "sixteen_letters_"}},
+      {{"CNI_ARGS", "MAC"}},   {{"CNI_ARGS", "=1"}},
+  };
+  for (Variables variables : bad) {
+    SCOPED_TRACE(variables.begin()->first + "=" + variables.begin()->second);
+    EXPECT_FALSE(Read(variables));
+    variables["CNI_COMMAND"] = "DEL";
+    const auto request = Read(variables);
+    ASSERT_TRUE(request) << request.error().error.message;
+    if (variables.contains("CNI_ARGS")) EXPECT_EQ(request->args, CniArgs{});
+  }
+  const auto request = Read({{"CNI_COMMAND", "DEL"}, {"CNI_ARGS", "X;IP=10.0.0.1"}});
+  ASSERT_TRUE(request);
+  EXPECT_EQ(request->args, (CniArgs{{"IP", "10.0.0.1"}}));
+  for (const char* name : {"K8S_POD_UID", "K8S_POD_NAME", "K8S_POD_NAMESPACE"})
+    EXPECT_FALSE(Read({{"CNI_COMMAND", "DEL"}, {"CNI_ARGS", std::string(name) + "=../x"}}))
+        << name << ": without it the call would be root's own";
+  for (const char* name : {"CNI_IFNAME", "CNI_CONTAINERID"}) {
+    const auto without = Read({{"CNI_COMMAND", "DEL"}, {name, ""}});
+    ASSERT_FALSE(without) << name;
+    EXPECT_EQ(without.error().code, kCniBadEnvironment);
+  }
+  EXPECT_FALSE(Read({{"CNI_COMMAND", "DEL"}, {"CNI_CONTAINERID", "../x"}})) << "it leads to the entry";
 }
 
 TEST(ReadEnvironmentTest, LongestNamesPass) {
@@ -123,6 +152,14 @@ int CodeOf(const std::string& config, const std::string& command = "ADD") {
   request.command = command;
   const auto read = ReadConfiguration(config, request);
   return read ? 0 : read.error().code;
+}
+
+TEST(ReadConfigurationTest, NamesOfNetworks) {
+  const auto code = [](std::size_t size) {
+    return CodeOf(R"({"cniVersion":"1.0.0","name":")" + std::string(size, 'n') + "\"}");
+  };
+  EXPECT_EQ(code(253), 0);
+  EXPECT_EQ(code(254), kCniInvalidConfig);
 }
 
 TEST(ReadConfigurationTest, Codes) {
@@ -198,7 +235,8 @@ TEST(RequestTest, InterfaceNamesAreTheKernels) {
   }
   for (const std::string& bad :
        {std::string(), std::string("."), std::string(".."), std::string("a/b"), std::string("a:b"),
-        std::string("a b"), std::string("a\tb"), std::string("a\0b", 3), std::string("sixteen-letters-")}) {
+        std::string("all"), std::string("default"), std::string("a b"), std::string("a\tb"),
+        std::string("a\0b", 3), std::string("sixteen-letters-")}) {
     EXPECT_FALSE(IsInterfaceName(bad)) << bad;
   }
 }
@@ -249,6 +287,15 @@ TEST(PluginProcessTest, PluginErrorsBecomeJson) {
   EXPECT_EQ(json["code"], 106);
   EXPECT_EQ(json["msg"], "not as it should be");
   EXPECT_EQ(json["details"], "look");
+}
+
+// Undo steps run, and the runtime gets an error that it understands.
+TEST(PluginProcessTest, AnExceptionIsAnInternalErrorAfterTheUndo) {
+  const auto output = Call({}, R"({"cniVersion":"1.0.0","name":"huge","type":"echo"})");
+  EXPECT_EQ(output.status, 1);
+  EXPECT_EQ(Json(output)["cniVersion"], "1.0.0");
+  EXPECT_EQ(Json(output)["code"], 999);
+  EXPECT_NE(output.err.find("undone"), std::string::npos) << output.err;
 }
 
 TEST(PluginProcessTest, GcHandsTheListOver) {

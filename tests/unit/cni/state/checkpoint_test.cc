@@ -1,9 +1,16 @@
 // kubelet's device checkpoint.
 #include <gtest/gtest.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
+#include <cstdlib>
 #include <filesystem>
+#include <fstream>
+#include <iostream>
+#include <string>
+#include <vector>
 
-#include "cni/state/allocation.h"
+#include "cni/state/kubelet_checkpoint.h"
 #include "tests/support/temp_root.h"
 
 namespace railhead::testing {
@@ -29,15 +36,16 @@ TEST(CheckpointTest, ListsByNumaNode) {
   EXPECT_EQ((*all)[0].container, "main");
   EXPECT_EQ((*all)[0].resource, "railhead.io/roce");
   EXPECT_EQ((*all)[0].ids, (Ids{"0000:43:10.0", "0000:43:10.1", "0000:83:10.0"}));
-  EXPECT_EQ((*all)[1].ids, Ids{"GPU-1"});
+  EXPECT_EQ((*all)[1].pod_uid, "uid-2");
+  EXPECT_EQ((*all)[1].ids, Ids{}) << "no network device";
 }
 
 TEST(CheckpointTest, ListOfOlderKubelets) {
   const auto all = ParseCheckpoint(R"({"Data":{"PodDeviceEntries":[{"PodUID":"u","ContainerName":"c",
-      "ResourceName":"r","DeviceIDs":["a","b"],"AllocResp":""}],"RegisteredDevices":null},"Checksum":1})",
+      "ResourceName":"r","DeviceIDs":["0000:43:10.0","slot-7f"],"AllocResp":""}],"RegisteredDevices":null},"Checksum":1})",
                                    "test");
   ASSERT_TRUE(all) << Describe(all.error());
-  EXPECT_EQ(all->at(0).ids, (Ids{"a", "b"}));
+  EXPECT_EQ(all->at(0).ids, (Ids{"0000:43:10.0", "slot-7f"}));
 }
 
 TEST(CheckpointTest, WhatGoWritesForNothing) {
@@ -89,21 +97,139 @@ TEST(CheckpointTest, FileOfANode) {
   EXPECT_NE(damaged.error().message.find(kPath), std::string::npos) << damaged.error().message;
 }
 
-// A node with thousands of pods: larger than what a network configuration may be.
-TEST(CheckpointTest, LargeOnes) {
-  std::string text = R"({"Data":{"PodDeviceEntries":[)";
-  constexpr int kPods = 4000;
-  for (int i = 0; i < kPods; ++i) {
-    text += (i > 0 ? "," : "") + std::string(R"({"PodUID":"uid-)") + std::to_string(i) +
-            R"(","ContainerName":"c","ResourceName":"railhead.io/roce","DeviceIDs":{"0":["0000:43:10.0"]},
-            "AllocResp":")" +
-            std::string(200, 'A') + R"("})";
+TEST(CheckpointTest, KeepsIdsOfNetworkDevicesAndAllOfOnePod) {
+  const Ids gpus = {"GPU-1", "GPU-1::3", "0", "", "a.b", "1.2", "mlx5_core.sf.", "0000:43:10"};
+  const Ids ours = {"0000:43:10.0", "slot-7f", "mlx5_core.sf.4"};
+  const auto entry = [&](const std::string& uid, bool uid_last) {
+    std::string ids;
+    for (const Ids& some : {gpus, ours})
+      for (const std::string& id : some) ids += (ids.empty() ? "\"" : ",\"") + id + "\"";
+    const std::string pod = R"("PodUID":")" + uid + R"(",)";
+    return "{" + (uid_last ? "" : pod) + R"("DeviceIDs":{"0":null,"1":[)" + ids + "]}," +
+           (uid_last ? pod : "") + R"("ContainerName":"c","ResourceName":"r"})";
+  };
+  for (const bool uid_last : {false, true}) {
+    const std::string text =
+        R"({"Data":{"PodDeviceEntries":[)" + entry("one", uid_last) + "," + entry("two", uid_last) + "]}}";
+    for (const char* const all_of : {"", "two", "none"}) {
+      const auto all = ParseCheckpoint(text, "test", all_of);
+      ASSERT_TRUE(all) << Describe(all.error());
+      Ids whole = gpus;
+      whole.insert(whole.end(), ours.begin(), ours.end());
+      ASSERT_EQ(all->size(), 2U);
+      EXPECT_EQ(all->at(0).ids, ours) << all_of << uid_last;
+      EXPECT_EQ(all->at(1).ids, all_of == std::string("two") ? whole : ours) << all_of << uid_last;
+    }
   }
-  text += "]}}";
-  ASSERT_GT(text.size(), std::size_t{1} << 20);
-  const auto all = ParseCheckpoint(text, "test");
-  ASSERT_TRUE(all) << Describe(all.error());
-  EXPECT_EQ(all->size(), static_cast<std::size_t>(kPods));
+}
+
+// The end of a long string is left out: the text after it is read as before, wherever the string ends.
+TEST(CheckpointTest, LongStringsOfEveryKind) {
+  const Ids units = {"A",      "\\/",    "\\\"",       "\\\\", "\\u00e9", "\\ud83d\\ude00",
+                     "\u00e9", "\u20ac", "\U0001f600", "}",    "[{"};
+  for (std::size_t i = 0; i < units.size(); ++i) {
+    for (const std::size_t length : {1000U, 1018U, 1023U, 1024U, 1025U, 1030U, 65400U}) {
+      std::string value(length, 'x');
+      for (std::size_t j = 0; j < 40; ++j) value += units[j % 3 == 0 ? (i + j) % units.size() : i];
+      const std::string entry = R"({"PodUID":"u","ContainerName":"c","ResourceName":"r","AllocResp":")" +
+                                value + R"(",")" + value + R"(":"","DeviceIDs":[")" + value +
+                                R"(","slot-1"]})";
+      const auto all =
+          ParseCheckpoint(R"({"Data":{"PodDeviceEntries":[)" + entry + "," + entry + "]}}", "test");
+      ASSERT_TRUE(all) << units[i] << " " << length << ": " << Describe(all.error());
+      ASSERT_EQ(all->size(), 2U);
+      for (const ContainerDevices& one : *all) EXPECT_EQ(one.ids, Ids{"slot-1"}) << units[i] << " " << length;
+    }
+  }
+}
+
+// GPU-memory plugins register a device for each MiB. How much is read never depends on them.
+class LargeCheckpointTest : public ::testing::Test {
+ protected:
+  // A sanitizer adds to each string.
+#if defined(__has_feature) && __has_feature(address_sanitizer)
+  static constexpr std::size_t kMostMemory = std::size_t{24} << 20;
+#else
+  static constexpr std::size_t kMostMemory = std::size_t{16} << 20;
+#endif
+  static constexpr int kDevices = 100'000;
+
+  LargeCheckpointTest() {
+    temp_.Write(kPath, "");
+    file_.open(temp_.directory() + kPath);
+    file_ << R"({"Data":{"PodDeviceEntries":[)";
+  }
+  // An entry whose lists and strings are as long as they are said to be.
+  void AddEntry(const std::string& uid, int devices, std::size_t answer) {
+    file_ << R"({"PodUID":")" << uid
+          << R"(","ContainerName":"c","ResourceName":"a.io/gpu-memory","DeviceIDs":{"-1":)";
+    AddIds(devices);
+    file_ << R"(},"AllocResp":")" << std::string(answer, 'A') << R"("},)";
+  }
+  void AddIds(int devices) {
+    for (int i = 0; i < devices; ++i)
+      file_ << (i == 0 ? "[" : ",") << "\"GPU-5f3c2a10-7e1b-4c55-9d1e-0a1b2c3d4e5f-" << i << "\"";
+    file_ << "]";
+  }
+  void End(int registered) {
+    file_
+        << R"({"PodUID":"own","ContainerName":"c","ResourceName":"railhead.io/roce","DeviceIDs":{"0":["0000:43:10.0"]}}],
+                "RegisteredDevices":{"a.io/gpu-memory":)";
+    AddIds(registered);
+    file_ << R"(}},"Checksum":1})";
+    file_.close();
+    ASSERT_TRUE(file_);
+  }
+  // By a process of its own, whose peak no other test has raised.
+  void ReadsWithinBounds(const std::string& all_of, std::size_t ids_of_pod) {
+    const pid_t child = ::fork();
+    ASSERT_GE(child, 0);
+    if (child == 0) {
+      const std::size_t before = PeakOfThisProcess();
+      const auto all = ReadCheckpoint(temp_.root(), all_of);
+      const std::size_t growth = PeakOfThisProcess() - before;
+      std::size_t kept = 0;
+      for (const ContainerDevices& one : all.value_or(std::vector<ContainerDevices>{}))
+        kept += one.ids.size();
+      if (!all) std::cerr << Describe(all.error()) << "\n";
+      std::cerr << growth << " bytes of memory, " << kept << " ids\n";
+      ::_exit(all && kept == ids_of_pod + 1 && all->back().ids == Ids{"0000:43:10.0"} && growth < kMostMemory
+                  ? 0
+                  : 1);
+    }
+    int status = 0;
+    ASSERT_EQ(::waitpid(child, &status, 0), child);
+    EXPECT_EQ(status, 0);
+  }
+
+  TempRoot temp_;
+  std::ofstream file_;
+
+ private:
+  static std::size_t PeakOfThisProcess() {
+    const std::string status = ReadFileAt("/proc/self/status");
+    return std::strtoull(status.c_str() + status.find("VmHWM:") + 6, nullptr, 10) << 10U;
+  }
+};
+
+// A device plugin's answer has 4 MiB at most, by gRPC's limit; base64 has a third more.
+TEST_F(LargeCheckpointTest, DevicesAndAnswersOfAMemoryPlugin) {
+  for (int i = 0; i < 10; ++i) AddEntry("pod-" + std::to_string(i), kDevices / 10, std::size_t{56} << 17U);
+  End(kDevices);
+  EXPECT_GT(std::filesystem::file_size(temp_.directory() + kPath), std::size_t{64} << 20U);
+  ReadsWithinBounds("", 0);
+}
+
+TEST_F(LargeCheckpointTest, DevicesOfTheAskedPod) {
+  AddEntry("pod", kDevices, 0);
+  End(1);
+  ReadsWithinBounds("pod", kDevices);
+}
+
+TEST_F(LargeCheckpointTest, DevicesOfOthers) {
+  AddEntry("pod", 4 * kDevices, 0);
+  End(1);
+  ReadsWithinBounds("", 0);
 }
 
 // Only other pods in kubelet's directory prove that this one is gone.

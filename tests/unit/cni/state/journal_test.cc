@@ -5,6 +5,7 @@
 
 #include <filesystem>
 #include <functional>
+#include <set>
 #include <vector>
 
 #include "cni/state/paths.h"
@@ -306,6 +307,24 @@ TEST_F(JournalTest, TemporaryFilesAreNoEntries) {
   ASSERT_TRUE(journal_.Write(Entry()));
   temp_.Write("/run/railhead/attachments/c1/rail0@net1.json.new", "{");
   EXPECT_EQ(journal_.OfSandbox("c1")->size(), 1U);
+}
+
+// Names of up to 128 characters had these paths before longer ones were allowed.
+TEST_F(JournalTest, PathsOfLongNetworkNamesAreDistinctAndShortEnough) {
+  std::set<std::string> paths;
+  for (std::size_t size = 1; size <= 253; ++size) {
+    for (const char last : {'a', 'b'}) {
+      const AttachmentKey key{std::string(size - 1, 'n') + last, "c1", "fifteen-letters"};
+      const std::string path = journal_.PathOf(key);
+      const std::string name = path.substr(path.rfind('/') + 1);
+      if (size <= 128) EXPECT_EQ(name, key.network + "@fifteen-letters.json");
+      EXPECT_LE(name.size() + std::string(".new").size(), 255U);
+      EXPECT_TRUE(paths.insert(path).second) << size;
+      // An unreadable entry's key comes from its path.
+      const AttachmentKey from_path{name.substr(0, name.find('@')), "c1", "fifteen-letters"};
+      EXPECT_EQ(journal_.PathOf(from_path), path);
+    }
+  }
 }
 
 TEST_F(JournalTest, EntriesAreForRootOnly) {

@@ -1,14 +1,17 @@
 // Allocation records, CDI specs, NCCL configuration files.
 #include <fcntl.h>
 #include <gtest/gtest.h>
+#include <sys/xattr.h>
 
 #include <filesystem>
 #include <nlohmann/json.hpp>
+#include <set>
 
 #include "cni/nccl/nccl_config.h"
 #include "cni/state/allocation.h"
 #include "cni/state/cdi_spec.h"
 #include "netns/base/unique_fd.h"
+#include "netns/sys/selinux.h"
 #include "tests/support/temp_root.h"
 
 namespace railhead::testing {
@@ -130,6 +133,38 @@ TEST(NcclConfigTest, DeviceFileKeepsItsInode) {
   EXPECT_EQ(ReadFileAt(alias), "B=2\n");
   ASSERT_TRUE(nccl::ClearDeviceNcclConfig(temp.root(), kDevice));
   EXPECT_EQ(ReadFileAt(alias), "");
+}
+
+// Everything that containers mount, whatever wrote it before.
+TEST(NcclConfigTest, ContainersMayReadAllFilesBySelinux) {
+  const TempRoot temp;
+  temp.Write("/probe", "");
+  if (::setxattr((temp.directory() + "/probe").c_str(), "security.selinux", "x", 1, 0) != 0)
+    GTEST_SKIP() << "needs root, and a file system with labels";
+  const std::vector<nccl::NcclConfigFile> files = {{nccl::kNcclConfName, {}, "A=1\n"},
+                                                   {nccl::kUcxConfName, {}, "B=1\n"},
+                                                   {nccl::kTopologyName, {}, "<x/>"}};
+  const auto labels = [&] {
+    std::set<std::string> found;
+    for (const std::string& file : FilesBelow(temp.directory() + "/run/railhead")) {
+      std::string text(512, '\0');
+      const std::string path = temp.directory() + "/run/railhead/" + file;
+      const ssize_t size = ::getxattr(path.c_str(), "security.selinux", text.data(), text.size());
+      found.insert(size <= 0 ? "" : text.c_str());
+    }
+    return found;
+  };
+  const auto write = [&] {
+    ASSERT_TRUE(nccl::WriteNcclConfig(temp.root(), "c1", files));
+    ASSERT_TRUE(nccl::WriteDeviceNcclConfig(temp.root(), kDevice, "A=1\n"));
+  };
+  write();
+  EXPECT_EQ(labels(), std::set<std::string>{""}) << "a host without SELinux";
+  temp.Write("/sys/fs/selinux/enforce", "1");
+  for (int round = 0; round < 2; ++round) {
+    write();
+    EXPECT_EQ(labels(), std::set<std::string>{kContainerFileLabel});
+  }
 }
 
 TEST(NcclConfigTest, DirectoryMadeByARuntimeIsReplaced) {

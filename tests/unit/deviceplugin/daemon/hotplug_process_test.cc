@@ -1,13 +1,11 @@
 // railheadd while its node or configuration changes. It takes the change up without a restart, and without
 // touching unchanged resources.
-#include <fcntl.h>
 #include <linux/audit.h>
 #include <linux/filter.h>
 #include <linux/netlink.h>
 #include <linux/seccomp.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
-#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -26,10 +24,10 @@
 #include "deviceplugin/services/health/state_file.h"
 #include "netns/base/files.h"
 #include "netns/base/node.h"
-#include "netns/base/unique_fd.h"
 #include "tests/support/daemon/daemon_process.h"
 #include "tests/support/eventually.h"
 #include "tests/support/kubelet/device_manager.h"
+#include "tests/support/sysfs/silent_file.h"
 
 namespace railhead::testing {
 namespace {
@@ -72,6 +70,9 @@ class HotplugTest : public KubeletTest {
     ASSERT_TRUE(kubelet_.Devices("a.io/rail0", 4, Soon())) << daemon_->err();
     ASSERT_TRUE(kubelet_.Devices("a.io/rail1", 4, Soon())) << daemon_->err();
     ASSERT_TRUE(Eventually([&] { return kubelet_.Lists("a.io/rail2") == 1; })) << daemon_->err();
+    // kubelet has its lists from the start's discovery. What the node looked like is known after the next
+    // one, which has ended when health is written.
+    ASSERT_TRUE(Eventually([&] { return Exists(health::kHealthFile.PathIn(root_)); })) << daemon_->err();
   }
   void TearDown() override { EXPECT_EQ(daemon_->Stop(), 0) << daemon_->err(); }
 
@@ -92,9 +93,6 @@ class HotplugTest : public KubeletTest {
     EXPECT_EQ(kubelet_.Lists(resource), 1) << resource;
     EXPECT_EQ(kubelet_.Registrations(resource), 1) << resource;
   }
-  bool HasLogged(const std::string& text) {
-    return Eventually([&] { return daemon_->err().find(text) != std::string::npos; });
-  }
 
   DeviceManager kubelet_{directory_};
   std::unique_ptr<Process> daemon_;
@@ -105,7 +103,7 @@ TEST_F(HotplugTest, VfsThatComeAndGo) {
   const auto vfs = sysfs_.AddVfs("0000:c3:00.0", 4, {.rdma = "{pf}_rdma{n}"});
   daemon_->Signal(SIGHUP);
   ASSERT_TRUE(AwaitDevices("a.io/rail2", 4)) << daemon_->err();
-  EXPECT_TRUE(HasLogged("advertised devices changed"));
+  EXPECT_TRUE(Logs(*daemon_, "advertised devices changed"));
   const auto given = kubelet_.Allocate("a.io/rail2", 1);
   ASSERT_TRUE(given) << Describe(given.error());
   EXPECT_EQ(given->ids, std::vector<std::string>{vfs[0]});
@@ -164,7 +162,7 @@ TEST_F(HotplugTest, AConfigMapThatIsReplaced) {
   std::filesystem::remove(directory + "/fabric.json");
   std::filesystem::create_symlink("..data/fabric.json", directory + "/fabric.json");
   daemon_->Signal(SIGHUP);
-  ASSERT_TRUE(HasLogged("discovery requested"));
+  ASSERT_TRUE(Logs(*daemon_, "discovery requested"));
   std::filesystem::create_symlink("..2", directory + "/..data_tmp");
   std::filesystem::rename(directory + "/..data_tmp", directory + "/..data");
   EXPECT_TRUE(AwaitDevices(kResource, 8)) << daemon_->err();
@@ -172,8 +170,8 @@ TEST_F(HotplugTest, AConfigMapThatIsReplaced) {
 
 TEST_F(HotplugTest, ABrokenConfigurationChangesNothing) {
   sysfs_.Write("/etc/railhead/fabric.json", ThreePools("4095"));
-  ASSERT_TRUE(HasLogged("/rails/0/vlan")) << daemon_->err();
-  EXPECT_TRUE(HasLogged("the last valid configuration stays in use"));
+  ASSERT_TRUE(Logs(*daemon_, "/rails/0/vlan"));
+  EXPECT_TRUE(Logs(*daemon_, "the last valid configuration stays in use"));
   ExpectUntouched("a.io/rail0");
   EXPECT_EQ(kubelet_.Present("a.io/rail0").size(), 4U);
 
@@ -189,8 +187,8 @@ TEST_F(HotplugTest, ABrokenProvisionIsReportedAtOnce) {
   std::string fabric = ThreePools();
   fabric.insert(1, R"("provision": {"vfs": "many"}, )");
   sysfs_.Write("/etc/railhead/fabric.json", fabric);
-  ASSERT_TRUE(HasLogged("/provision/vfs")) << daemon_->err();
-  EXPECT_TRUE(HasLogged("the last valid configuration stays in use"));
+  ASSERT_TRUE(Logs(*daemon_, "/provision/vfs"));
+  EXPECT_TRUE(Logs(*daemon_, "the last valid configuration stays in use"));
   ExpectUntouched("a.io/rail0");
 }
 
@@ -203,7 +201,7 @@ TEST_F(HotplugTest, ADeviceThatAPodHasIsNotGivenOutUnderAnotherName) {
     fabric.replace(at, 10, "a.io/other");
   sysfs_.Write("/etc/railhead/fabric.json", fabric);
   ASSERT_TRUE(AwaitDevices("a.io/other", 4)) << daemon_->err();
-  EXPECT_TRUE(HasLogged("under another resource's name")) << daemon_->err();
+  EXPECT_TRUE(Logs(*daemon_, "under another resource's name"));
   for (const SeenDevice& device : kubelet_.Present("a.io/other"))
     EXPECT_EQ(device.healthy, device.id != vfs1_[0]) << device.id;
   EXPECT_FALSE(kubelet_.Allocate("a.io/other", 4)) << "one of them is a pod's";
@@ -242,20 +240,23 @@ TEST_F(HotplugTest, WhatAllocateWroteComesBackWithItsDevice) {
 
 // kubelet asks a resource for its options only when it registers.
 TEST_F(HotplugTest, OtherOptionsRegisterAgain) {
-  const auto require = [&](const std::string& settings, int registrations, const std::string& why) {
+  const auto require = [&](const std::string& settings, const std::string& why) {
+    const int before = kubelet_.Registrations("a.io/rail0");
     std::string fabric = ThreePools();
     const std::string rail0 = R"("rails": ["rail0"])";
     fabric.replace(fabric.find(rail0), rail0.size(), rail0 + settings);
     sysfs_.Write("/etc/railhead/fabric.json", fabric);
     daemon_->Signal(SIGHUP);
-    ASSERT_TRUE(Eventually([&] { return kubelet_.Registrations("a.io/rail0") >= registrations; }))
+    ASSERT_TRUE(Eventually([&] { return kubelet_.Registrations("a.io/rail0") > before; }))
+        << why << daemon_->err();
+    // When the former stream ends late, kubelet drops the new plugin, and it registers once more.
+    ASSERT_TRUE(Eventually([&] { return !kubelet_.OnlyServer("a.io/rail0").empty(); }))
         << why << daemon_->err();
     ASSERT_TRUE(kubelet_.Devices("a.io/rail0", 4, Soon())) << why;
   };
-  require(R"(, "ncclConfig": "off", "deviceNodes": "mount")", 2,
-          "nothing is asked before the start any more");
+  require(R"(, "ncclConfig": "off", "deviceNodes": "mount")", "nothing is asked before the start any more");
   EXPECT_TRUE(kubelet_.PreStart("a.io/rail0", {vfs0_[0]}));
-  require(R"(, "ncclConfig": "off", "deviceNodes": "cdi")", 3, "the specs are asked for");
+  require(R"(, "ncclConfig": "off", "deviceNodes": "cdi")", "the specs are asked for");
   ExpectUntouched("a.io/rail1");
 }
 
@@ -264,7 +265,7 @@ TEST_F(HotplugTest, AKubeletThatRestartsGetsTheNewestList) {
   kubelet_.Stop();
   sysfs_.Unbind(vfs0_[3]);
   daemon_->Signal(SIGHUP);
-  ASSERT_TRUE(HasLogged("advertised devices changed")) << daemon_->err();
+  ASSERT_TRUE(Logs(*daemon_, "advertised devices changed"));
   ASSERT_TRUE(kubelet_.Start());
   ASSERT_TRUE(AwaitDevices("a.io/rail0", 3)) << daemon_->err();
   EXPECT_TRUE(AwaitDevices("a.io/rail1", 4));
@@ -308,13 +309,14 @@ TEST_F(KubeletTest, TellsHealth) {
   sysfs_.Write("/sys/class/net/pf0/carrier", "0\n");
   ASSERT_TRUE(Eventually([&] { return healthy() == 4; })) << daemon->err();
   EXPECT_EQ(kubelet.Present(kResource).size(), 8U) << "they are there, and ill";
-  EXPECT_TRUE(Eventually([&] { return daemon->err().find("unhealthy") != std::string::npos; }));
+  EXPECT_TRUE(Logs(*daemon, "unhealthy"));
 
   // The next process begins with the state of this one.
   EXPECT_EQ(daemon->Stop(), 0) << daemon->err();
   const auto next = RunDaemon();
-  ASSERT_TRUE(Eventually([&] { return kubelet.Registrations(kResource) >= 2 && healthy() == 4; }))
-      << next->err();
+  ASSERT_TRUE(Eventually([&] {
+    return kubelet.Registrations(kResource) >= 2 && !kubelet.OnlyServer(kResource).empty() && healthy() == 4;
+  })) << next->err();
   EXPECT_EQ(kubelet.Lists(kResource), 1) << "not healthy first and ill then";
   sysfs_.Write("/sys/class/net/pf0/carrier", "1\n");
   ASSERT_TRUE(Eventually([&] { return healthy() == 8; })) << next->err();
@@ -388,21 +390,75 @@ TEST_F(KubeletTest, RemovedDevicesAreReportedBeforeHealthIsRead) {
   const auto daemon = RunDaemon({"--resync-interval", "3600"});
   ASSERT_TRUE(kubelet.Devices(kResource, 8, Soon())) << daemon->err();
   ASSERT_TRUE(Eventually([&] { return Exists(root_.Path("/run/railhead/health.json")); }));
-  const std::string carrier = std::filesystem::canonical(root_.Path("/sys/class/net/pf0/carrier"));
-  std::filesystem::remove(carrier);
-  ASSERT_EQ(::mkfifo(carrier.c_str(), 0600), 0);
-  UniqueFd answer(::open(carrier.c_str(), O_RDWR | O_NONBLOCK | O_CLOEXEC));
-  ASSERT_TRUE(answer.valid());
+  auto carrier = std::make_unique<SilentFile>(root_.Path("/sys/class/net/pf0/carrier"));
   sysfs_.Unbind(vfs0_[1]);
   daemon->Signal(SIGHUP);
   EXPECT_TRUE(Eventually([&] { return kubelet.Present(kResource).size() == 7; })) << daemon->err();
-  // The pipe has a writer that does not write yet, so its readers wait.
-  EXPECT_TRUE(Eventually([&] { return daemon->HasOpen(carrier); })) << "nobody has asked";
+  EXPECT_TRUE(Eventually([&] { return daemon->HasOpen(carrier->path()); })) << "nobody has asked";
   EXPECT_EQ(kubelet.Present(kResource).size(), 7U);
-  std::filesystem::remove(carrier);
-  sysfs_.Write("/sys/class/net/pf0/carrier", "1\n");
-  answer = UniqueFd();
+  carrier.reset();
   EXPECT_EQ(daemon->Stop(), 0) << daemon->err();
+}
+
+// Attributes that only health reads, only discovery, and both.
+class SilentNicTest : public KubeletTest, public ::testing::WithParamInterface<const char*> {};
+
+INSTANTIATE_TEST_SUITE_P(OfAnAttribute, SilentNicTest,
+                         ::testing::Values("/sys/class/net/pf0/operstate", "/sys/class/net/pf0/type",
+                                           "/sys/bus/pci/devices/0000:43:00.0/sriov_numvfs"));
+
+TEST_P(SilentNicTest, ANicThatDoesNotAnswerCostsNoOther) {
+  sysfs_.Write("/etc/railhead/fabric.json", TwoRailFabric(R"(, "health": {"intervalSeconds": 1})"));
+  const std::string socket = root_.Path("/probes");
+  DeviceManager kubelet(directory_);
+  ASSERT_TRUE(kubelet.Start());
+  const auto daemon = RunDaemon({"--resync-interval", "3600", "--http-socket", socket});
+  ASSERT_TRUE(kubelet.Devices(kResource, 8, Soon())) << daemon->err();
+  ASSERT_TRUE(Eventually([&] { return Exists(root_.Path("/run/railhead/health.json")); }));
+  auto silent = std::make_unique<SilentFile>(root_.Path(GetParam()));
+  const auto healthy = [&] {
+    std::set<std::string> ids;
+    for (const SeenDevice& device : kubelet.Present(kResource)) {
+      if (device.healthy) ids.insert(device.id);
+    }
+    return ids;
+  };
+  daemon->Signal(SIGHUP);
+  std::set<std::string> well(vfs1_.begin(), vfs1_.end());
+  EXPECT_TRUE(Eventually([&] { return healthy() == well; })) << daemon->err();
+  EXPECT_EQ(kubelet.Present(kResource).size(), 8U) << "its devices stay";
+  EXPECT_TRUE(Logs(*daemon, "PF pf0 (0000:43:00.0) does not answer"));
+  // All else goes on.
+  sysfs_.Unbind(vfs1_[1]);
+  well.erase(vfs1_[1]);
+  daemon->Signal(SIGHUP);
+  EXPECT_TRUE(Eventually([&] { return kubelet.Present(kResource).size() == 7; })) << daemon->err();
+  EXPECT_EQ(healthy(), well);
+  EXPECT_EQ(Run({"--http-socket", socket, "--ask", "/healthz"})->Wait(), 0);
+  EXPECT_EQ(daemon->Stop(), 0) << "nobody waits for it: " << daemon->err();
+}
+
+TEST_F(KubeletTest, StartsWithoutANicThatDoesNotAnswer) {
+  const SilentFile silent(root_.Path("/sys/bus/pci/devices/0000:43:00.0/sriov_numvfs"));
+  DeviceManager kubelet(directory_);
+  ASSERT_TRUE(kubelet.Start());
+  const auto daemon = RunDaemon();
+  ASSERT_TRUE(kubelet.Devices(kResource, 4, Soon())) << daemon->err();
+  EXPECT_TRUE(Logs(*daemon, "0000:43:00.0 is left out: 0000:43:00.0 does not answer"));
+  EXPECT_EQ(daemon->Stop(), 0) << daemon->err();
+}
+
+// The thread that discovers the node hangs where no deadline is.
+TEST_F(KubeletTest, EndsWhileItsNodeWatcherHangs) {
+  DeviceManager kubelet(directory_);
+  ASSERT_TRUE(kubelet.Start());
+  const auto daemon = RunDaemon();
+  ASSERT_TRUE(kubelet.Devices(kResource, 8, Soon())) << daemon->err();
+  const SilentFile silent(root_.Path("/sys/bus/pci/devices/0000:43:00.0/class"));
+  daemon->Signal(SIGHUP);
+  ASSERT_TRUE(Eventually([&] { return daemon->HasOpen(silent.path()); })) << daemon->err();
+  EXPECT_EQ(daemon->Stop(), 0) << daemon->err();
+  EXPECT_NE(daemon->err().find("node watcher"), std::string::npos) << daemon->err();
 }
 
 // In a sandbox without the netlink family.

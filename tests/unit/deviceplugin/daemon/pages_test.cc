@@ -4,6 +4,8 @@
 #include <gtest/gtest.h>
 
 #include <nlohmann/json.hpp>
+#include <optional>
+#include <thread>
 
 namespace railhead::testing {
 namespace {
@@ -30,16 +32,35 @@ TEST(HeartbeatTest, IsLateAfterItsTimeLimit) {
   EXPECT_FALSE(beat.IsLate(Heartbeat::Clock::now() + std::chrono::hours(24 * 365)));
 }
 
+// Whatever comes and goes beside it, from any thread.
+TEST(HeartbeatTest, ARequestThatHangsIsSeenAmongOthers) {
+  SharedHeartbeat beat;
+  EXPECT_FALSE(beat.IsLate(Heartbeat::Clock::now() + std::chrono::hours(24 * 365)));
+  const auto others = [&beat] {
+    for (int i = 0; i < 1000; ++i) SharedHeartbeat::Request(beat, 60s);
+  };
+  {
+    const SharedHeartbeat::Request hangs(beat, -1s);
+    std::thread beside(others);
+    for (int i = 0; i < 1000; ++i) EXPECT_TRUE(beat.IsLate());
+    others();
+    beside.join();
+    EXPECT_TRUE(beat.IsLate());
+  }
+  EXPECT_FALSE(beat.IsLate(Heartbeat::Clock::now() + std::chrono::hours(24 * 365))) << "all have ended";
+}
+
 TEST(ProbesTest, HealthzNamesStuckThreads) {
   Heartbeats beats;
   EXPECT_EQ(daemon::HealthzAnswer(beats).status, 200);
   beats.registrar.Within(-1s);
-  beats.binder.Within(-1s);
+  std::optional<SharedHeartbeat::Request> binding;
+  binding.emplace(beats.binder, -1s);
   const http::HttpResponse stuck = daemon::HealthzAnswer(beats);
   EXPECT_EQ(stuck.status, 503);
   EXPECT_EQ(Json::parse(stuck.body)["threads"], (Json{"registrar", "binder"})) << stuck.body;
   beats.registrar.Within(60s);
-  beats.binder.SetIdle();
+  binding.reset();
   beats.node_watcher.Within(-1s);
   EXPECT_EQ(Json::parse(daemon::HealthzAnswer(beats).body)["threads"], Json::array({"node_watcher"}));
   beats.node_watcher.SetIdle();

@@ -122,7 +122,7 @@ TEST_F(ReconcileProcessTest, DevicesAreRestoredBeforeKubeletGetsTheList) {
   pid_file_.clear();
   const auto devices = kubelet.Devices(kResource, 8, Soon());
   EXPECT_TRUE(devices) << Describe(devices.error()) << daemon->err();
-  EXPECT_NE(daemon->err().find("\"not reconciled\""), std::string::npos) << daemon->err();
+  EXPECT_TRUE(Logs(*daemon, "\"not reconciled\""));
   EXPECT_TRUE(IsOnRecord(entry)) << "what could not be released is kept";
   EXPECT_EQ(daemon->Stop(), 0);
 }
@@ -144,9 +144,7 @@ TEST_F(ReconcileProcessTest, ReconcilesAgainAndAgain) {
   for (const char* container : {"c1", "c2"}) {
     const auto entry = WriteKilledAdd(container);
     EXPECT_TRUE(Eventually([&] { return !IsOnRecord(entry); })) << daemon->err();
-    // Logged after it has happened.
-    EXPECT_TRUE(Eventually([&] { return daemon->err().find(entry.key.ToString()) != std::string::npos; }))
-        << daemon->err();
+    EXPECT_TRUE(Logs(*daemon, entry.key.ToString()));
   }
   EXPECT_EQ(daemon->Stop(), 0) << daemon->err();
 }
@@ -169,8 +167,7 @@ TEST_F(ReconcileProcessTest, ALockedDeviceDoesNotWaitForAnInterval) {
 TEST_F(ReconcileProcessTest, TellsAFailureOnce) {
   WriteFileAt(root_.Path("/run/railhead/attachments/c1/rails@net1.json"), "{");
   const auto daemon = RunDaemon({"--reconcile-interval", "1", "--log-level", "debug"});
-  ASSERT_TRUE(Eventually([&] { return daemon->err().find("still not reconciled") != std::string::npos; }))
-      << daemon->err();
+  ASSERT_TRUE(Logs(*daemon, "still not reconciled"));
   const std::string log = daemon->err();
   const auto first = log.find("\"not reconciled\"");
   ASSERT_NE(first, std::string::npos) << log;

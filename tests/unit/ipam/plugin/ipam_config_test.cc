@@ -262,6 +262,27 @@ TEST_F(PeersTest, WhereaboutsWithEverythingThatItReads) {
   EXPECT_EQ(Add("b", config).Addresses().substr(0, 16), "192.168.2.233/28") << "in our order";
 }
 
+// The fields without "omitempty" of whereabouts' IPAMConfig (pkg/types/types.go) and of host-local's
+// (plugins/ipam/host-local/backend/allocator/config.go), as Go writes them when nobody has set them.
+TEST_F(PeersTest, WhatGoWritesForNothing) {
+  EXPECT_EQ(
+      Addresses("a", R"({"type": "whereabouts", "routes": null, "datastore": "", "ipRanges": null, "dns": {},
+                "range": "192.168.6.0/24", "gateway": "", "log_file": "", "log_level": "", "kubernetes": {},
+                "configuration_path": ""})"),
+      "192.168.6.1/24");
+  EXPECT_EQ(Addresses("b", R"({"type": "whereabouts", "routes": null, "datastore": "",
+                "ipRanges": [{"exclude": null, "range": "192.168.7.0/24"}], "dns": {}, "range": "", "gateway": "",
+                "log_file": "", "log_level": "", "kubernetes": {}, "configuration_path": ""})"),
+            "192.168.7.1/24");
+  EXPECT_EQ(Addresses("c", R"({"type": "host-local", "routes": null, "dataDir": "", "resolvConf": "",
+                "ranges": [[{"subnet": "192.168.8.0/24"}]]})"),
+            "192.168.8.2/24 via 192.168.8.1");
+  EXPECT_EQ(
+      Addresses("d", R"({"type": "host-local", "subnet": "192.168.9.0/24", "routes": null, "dataDir": "",
+                "resolvConf": "", "ranges": null})"),
+      "192.168.9.1/24");
+}
+
 TEST_F(PeersTest, AnEmptyAddressIsNone) {
   EXPECT_EQ(
       Addresses("a", R"({"range": "192.168.7.0/24", "range_start": "", "range_end": "", "gateway": ""})"),

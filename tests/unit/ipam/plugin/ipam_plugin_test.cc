@@ -346,6 +346,11 @@ TEST_F(GcTest, NamesThatBeginAlike) {
 // An attachment is named by CNI_IFNAME, never by one of its links.
 TEST_F(GcTest, ALinksOwnNameIsNoAttachment) {
   Add("net", "a", "eth0", true);
+  const auto held = Held();
+  for (const char* link : {"rail0", "eth0/rail0", "eth0/"}) {
+    EXPECT_EQ(RunIpam(scratch_.path(), {"DEL", "a", Config("net", true).dump(), link}).status, 0);
+    EXPECT_EQ(Held(), held) << link;
+  }
   EXPECT_EQ(Gc("net", {Valid("a", "rail0"), Valid("a", "eth0/rail0")}).status, 0);
   EXPECT_EQ(Held(), std::vector<std::string>{});
 }

@@ -325,7 +325,7 @@ void ParseEverything(BytesView payload, std::uint16_t flags) {
     (void)ParseNsid(received);
     (void)ParseVfs(received);
     if (const auto address = ParseAddress(received)) {
-      EXPECT_LE(address->address.length, address->address.address.Bits());
+      EXPECT_LE(address->prefix.length, address->prefix.address.Bits());
     }
     if (const auto route = ParseRoute(received)) {
       EXPECT_LE(route->destination.length, route->destination.address.Bits());

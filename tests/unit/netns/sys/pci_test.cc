@@ -45,7 +45,7 @@ TEST_F(PciTest, ReadsAPf) {
   EXPECT_EQ((*pf)->numa_node, 1);
   EXPECT_FALSE((*pf)->is_vf);
   EXPECT_EQ((*pf)->sriov_totalvfs, 64);
-  EXPECT_EQ((*pf)->sriov_numvfs, 0);
+  EXPECT_EQ(NumVfsOf(root_, (*pf)->address), 0);
   EXPECT_EQ((*pf)->path, "/sys/devices/pci0000:40/0000:40:01.0/0000:41:00.0/0000:42:00.0/0000:43:00.0");
 }
 

@@ -1,5 +1,7 @@
 #include "deviceplugin/node/inventory/inventory.h"
 
+#include <linux/if_addr.h>
+#include <linux/rtnetlink.h>
 #include <sys/socket.h>
 
 #include <array>
@@ -61,14 +63,13 @@ TEST_F(InventoryTest, WhatTheHostNeedsIsFoundThroughItsUppers) {
   sysfs_.AddVirtualNetdev("br0");
   sysfs_.AddUpper("pf1", "bond0");
   sysfs_.AddUpper("bond0", "br0");
-  const auto through_bridge = Discover({{"br0"}});
-  EXPECT_TRUE(through_bridge->Find(kPf1)->used_by_host);
-  EXPECT_EQ(through_bridge->Find(kPf1)->used_by_host_through, "br0");
-  EXPECT_FALSE(through_bridge->Find(kPf0)->used_by_host);
-  EXPECT_FALSE(through_bridge->Find(vfs1_[0])->used_by_host) << "the VFs of such a PF may be given out";
-  const auto direct = Discover({{"pf0v3"}});
-  EXPECT_TRUE(direct->Find(vfs0_[3])->used_by_host);
-  EXPECT_FALSE(direct->Find(kPf0)->used_by_host);
+  const auto through_bridge = Discover({{{"br0", "carries its address"}}});
+  EXPECT_EQ(through_bridge->Find(kPf1)->host_use, "carries its address (br0)");
+  EXPECT_EQ(through_bridge->Find(kPf0)->host_use, "");
+  EXPECT_EQ(through_bridge->Find(vfs1_[0])->host_use, "") << "the VFs of such a PF may be given out";
+  const auto direct = Discover({{{"pf0v3", "carries its address"}}});
+  EXPECT_EQ(direct->Find(vfs0_[3])->host_use, "carries its address (pf0v3)");
+  EXPECT_EQ(direct->Find(kPf0)->host_use, "");
 }
 
 TEST_F(InventoryTest, APfInAPodKeepsTheNameOfTheJournal) {
@@ -239,37 +240,39 @@ TEST_F(BrokenFunctionTest, WhatGoesIsNotReportedAndWhatIsBrokenIs) {
   EXPECT_EQ(inventory->unreadable.begin()->first.ToString(), vfs0_[1]);
 }
 
-// The rule of ADD (RefuseIfHostUses): a device that railheadd offers and ADD refuses would fail every pod.
-TEST(HostNetwork, IsWhereSomebodyHasSetAnAddressARouteOrARule) {
-  FakeSysfs sysfs;
-  FakeKernel kernel(sysfs);
-  (void)kernel.AddPf({.address = kPf0, .netdev = "pf0"});
-  (void)kernel.AddPf({.address = kPf1, .netdev = "pf1"});
-  (void)kernel.AddPf({.address = "0000:c3:00.0", .netdev = "pf2"});
-  const auto host = kernel.HostNetns();
-  ASSERT_TRUE(host);
-  const auto route = kernel.OpenRoute(*host);
-  ASSERT_TRUE(route);
-  const auto netdevs = [&] { return inventory::ReadHostNetwork(**route).value().netdevs; };
-  const std::set<std::string> only_pf0 = {"pf0"};
-  const int pf0 = (*route)->FindLink("pf0").value().value().index;
-  // An IPv4 link-local address was set by somebody. Every IPv6 link has one.
-  for (const char* address : {"192.0.2.10/24", "169.254.0.10/16", "fd00::7/64"}) {
-    ASSERT_TRUE((*route)->AddAddress(pf0, *IpPrefix::Parse(address)));
-    EXPECT_EQ(netdevs(), only_pf0) << address;
-    ASSERT_TRUE((*route)->DeleteAddress(pf0, *IpPrefix::Parse(address)).value());
+// The rule of ADD (netns/nl/host_use.h): a device that railheadd offers and ADD refuses would fail every pod.
+class HostNetworkTest : public ::testing::Test {
+ protected:
+  HostNetworkTest() {
+    (void)kernel_.AddPf({.address = kPf0, .netdev = "pf0"});
+    (void)kernel_.AddPf({.address = kPf1, .netdev = "pf1"});
+    pf0_ = (*route_)->FindLink("pf0").value().value().index;
   }
-  ASSERT_TRUE((*route)->AddAddress(pf0, *IpPrefix::Parse("fe80::7/64")));
-  EXPECT_TRUE(netdevs().empty());
+  std::map<std::string, std::string> Netdevs() {
+    return inventory::ReadHostNetwork(sysfs_.root(), **route_).value().netdevs;
+  }
 
-  FakeNamespace& state = *kernel.state().Namespace(kHost);
+  using Uses = std::map<std::string, std::string>;
+  FakeSysfs sysfs_;
+  FakeKernel kernel_{sysfs_};
+  Result<std::unique_ptr<RouteApi>> route_ = kernel_.OpenRoute(*kernel_.HostNetns());
+  int pf0_ = 0;
+};
+
+TEST_F(HostNetworkTest, IsWhereSomebodyHasSetAnAddressARouteOrARule) {
+  for (const char* address : {"192.0.2.10/24", "169.254.0.10/16", "fd00::7/64"}) {
+    ASSERT_TRUE((*route_)->AddAddress(pf0_, *IpPrefix::Parse(address)));
+    EXPECT_EQ(Netdevs(), (Uses{{"pf0", std::string("carries the host's address ") + address}}));
+    ASSERT_TRUE((*route_)->DeleteAddress(pf0_, *IpPrefix::Parse(address)).value());
+  }
+  FakeNamespace& state = *kernel_.state().Namespace(kHost);
   for (const std::uint32_t table : {254U, 101U}) {
     Route of_host;
     of_host.destination = *IpPrefix::Parse("0.0.0.0/0");
-    of_host.link = pf0;
+    of_host.link = pf0_;
     of_host.table = table;
     state.routes = {of_host};
-    EXPECT_EQ(netdevs(), only_pf0) << "table " << table;
+    EXPECT_EQ(Netdevs(), (Uses{{"pf0", "carries the host's default route"}})) << "table " << table;
   }
   state.routes.clear();
   for (std::string Rule::*name : {&Rule::iif, &Rule::oif}) {
@@ -278,29 +281,57 @@ TEST(HostNetwork, IsWhereSomebodyHasSetAnAddressARouteOrARule) {
     rule.*name = "pf0";
     rule.table = 100;
     state.rules = {rule};
-    EXPECT_EQ(netdevs(), only_pf0);
+    EXPECT_TRUE(Netdevs().contains("pf0"));
   }
 }
 
-// Pods come and go while the host's devices are listed.
-TEST(HostNetwork, DevicesThatVanishMeanwhileAreNobodys) {
-  FakeSysfs sysfs;
-  FakeKernel kernel(sysfs);
-  (void)kernel.AddPf({.address = kPf0, .netdev = "pf0"});
-  (void)kernel.AddPf({.address = kPf1, .netdev = "pf1"});
-  const auto route = kernel.OpenRoute(*kernel.HostNetns());
-  ASSERT_TRUE(route);
-  Route default_route;
-  default_route.gateway = IpAddress::Parse("169.254.0.1");
-  default_route.link = (*route)->FindLink("pf1").value().value().index;
-  ASSERT_TRUE((*route)->AddAddress(default_route.link, *IpPrefix::Parse("169.254.0.10/16")));
-  ASSERT_TRUE((*route)->AddRoute(default_route));
-  kernel.FailEvery("ListAddresses", ENODEV);
-  const auto host = inventory::ReadHostNetwork(**route);
-  ASSERT_TRUE(host) << Describe(host.error());
-  EXPECT_EQ(host->netdevs, (std::set<std::string>{"pf1"})) << "what is needed for its route is seen without";
-  kernel.FailEvery("ListAddresses", EPERM);
-  EXPECT_FALSE(inventory::ReadHostNetwork(**route)) << "what cannot be told must not be taken for unused";
+// Every host and pod on the network can send a router advertisement.
+TEST_F(HostNetworkTest, IsNotWhereARouterAdvertises) {
+  kernel_.AddAddress(kHost, "pf1", "192.0.2.10/24");
+  kernel_.AddDefaultRoute(kHost, "pf1", "192.0.2.254");
+  const IpPrefix prefix = *IpPrefix::Parse("2001:db8::7/64");
+  ASSERT_TRUE((*route_)->AddAddress(pf0_, prefix));
+  kernel_.state().Find(kHost, "pf0")->address_flags[prefix].flags = IFA_F_MANAGETEMPADDR;
+  Route advertised;
+  advertised.destination = *IpPrefix::Parse("::/0");
+  advertised.link = pf0_;
+  advertised.metric = 1024;
+  advertised.protocol = RTPROT_RA;
+  kernel_.state().Namespace(kHost)->routes.push_back(advertised);
+  const Uses only_pf1 = {{"pf1", "carries the host's address 192.0.2.10/24"}};
+  EXPECT_EQ(Netdevs(), only_pf1);
+  sysfs_.Write("/etc/railhead/node-address", "2001:db8::7\n");
+  EXPECT_EQ(Netdevs(), (Uses{{"pf0", "carries the node's address 2001:db8::7/64"}, *only_pf1.begin()}));
+  sysfs_.Write("/etc/railhead/node-address", "not one\n");
+  EXPECT_FALSE(inventory::ReadHostNetwork(sysfs_.root(), **route_))
+      << "what is unknown is not taken for unused";
+}
+
+// Not the many ports that are pods' ends of the cluster network.
+TEST_F(HostNetworkTest, IsAPortOfABridge) {
+  kernel_.AddVeth(kHost, "veth1", kHost, "peer");
+  const int bridge = (*route_)->FindLink("peer").value().value().index;
+  kernel_.state().Find(kHost, "pf0")->link.master = bridge;
+  kernel_.state().Find(kHost, "veth1")->link.master = bridge;
+  EXPECT_EQ(Netdevs(), (Uses{{"pf0", "belongs to a bond or bridge of the host"}}));
+}
+
+TEST_F(HostNetworkTest, ANetworkManagerIsNamed) {
+  const IpPrefix prefix = *IpPrefix::Parse("192.0.2.10/24");
+  ASSERT_TRUE((*route_)->AddAddress(pf0_, prefix));
+  kernel_.state().Find(kHost, "pf0")->address_flags[prefix].flags = 0;
+  const std::string leased = "carries the host's address 192.0.2.10/24 of DHCP or a network manager";
+  EXPECT_EQ(Netdevs(), (Uses{{"pf0", leased}}));
+  sysfs_.Write("/run/NetworkManager/devices/" + std::to_string(pf0_), "[device]\nmanaged=true\n");
+  EXPECT_EQ(Netdevs(), (Uses{{"pf0", leased + ", managed by NetworkManager"}}));
+}
+
+TEST_F(HostNetworkTest, WhatCannotBeReadIsNotTakenForUnused) {
+  for (const char* call : {"ListAddresses", "ListRoutes", "ListRules", "ListLinks"}) {
+    kernel_.FailEvery(call, EPERM);
+    EXPECT_FALSE(inventory::ReadHostNetwork(sysfs_.root(), **route_)) << call;
+    kernel_.StopFailing();
+  }
 }
 
 }  // namespace

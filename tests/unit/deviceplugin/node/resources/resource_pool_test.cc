@@ -74,7 +74,7 @@ TEST_F(PoolsTest, MountIsRefusedForSoftRoce) {
 TEST_F(PoolsTest, APfThatTheHostNeedsIsInNoPool) {
   const auto fabric = ParseFabric(TwoRailFabric(), "fabric.json");
   ASSERT_TRUE(fabric);
-  const auto inventory = Discover({{"pf0v1"}});
+  const auto inventory = Discover({{{"pf0v1", "carries its address"}}});
   const auto resources = resources::ResourcesOfFabric(*fabric, *inventory);
   ASSERT_TRUE(resources);
   const auto pools = BuildPools(resources->specs, *inventory);
@@ -93,7 +93,7 @@ TEST_F(PfPoolsTest, WholePfsAreGivenOutUnlessTheHostNeedsThemOrTheyHaveVfs) {
   EXPECT_EQ(IdsOf(*PoolsOf(text).front()), (std::vector<std::string>{kPf0, kPf1}));
   const auto fabric = ParseFabric(text, "fabric.json");
   ASSERT_TRUE(fabric);
-  const auto inventory = Discover({{"pf0"}});
+  const auto inventory = Discover({{{"pf0", "carries its address"}}});
   EXPECT_EQ(
       IdsOf(*BuildPools(resources::ResourcesOfFabric(*fabric, *inventory).value().specs, *inventory).front()),
       (std::vector<std::string>{kPf1}));

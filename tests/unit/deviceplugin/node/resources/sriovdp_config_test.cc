@@ -51,6 +51,38 @@ TEST_F(SriovdpConfigTest, ReadsAnExampleWithKeysOfEveryCase) {
   EXPECT_EQ(second.selectors.size(), 2U);
 }
 
+// The SR-IOV operator marshals that program's structures, of any of its releases: fields without a tag have
+// Go's names, and what nobody has set is null (renderDevicePluginConfigData in
+// controllers/sriovnetworknodepolicy_controller.go).
+TEST_F(SriovdpConfigTest, WhatTheSriovOperatorWrites) {
+  const std::string selectors = R"({"vendors":["15b3"],"pfNames":["pf0#0-1"],"rootDevices":["0000:43:00.0"],
+      "linkTypes":["ether"],"IsRdma":false,"NeedVhostNet":false})";
+  for (
+      const std::string more :
+      {"", R"(,"SelectorObjs":null)", R"(,"SelectorObj":null)",
+       R"(,"SelectorObjs":[{"vendors":["15b3"],"IsRdma":false}])", R"(,"selectorObjs":[])",
+       R"(,"SelectorObj":{"unknown":[null]},"additionalInfo":null,"deviceType":null,"resourcePrefix":null,"excludeTopology":null)"}) {
+    const auto specs =
+        Parse(R"({"resourceList":[{"resourceName":"mlx_rail0","selectors":)" + selectors + more + "}]}");
+    ASSERT_TRUE(specs) << more << ": " << Describe(specs.error());
+    ASSERT_EQ(specs->size(), 1U);
+    EXPECT_EQ(IdsOf(*BuildPools(*specs, *Discover()).front()), (std::vector<std::string>{vfs0_[0], vfs0_[1]}))
+        << more;
+  }
+  const auto none = Parse(R"({"resourceList":null})");
+  ASSERT_TRUE(none) << Describe(none.error());
+  EXPECT_TRUE(none->empty());
+}
+
+// No value of a selector that is null selects anything else than without it.
+TEST_F(SriovdpConfigTest, NullIsAbsent) {
+  const auto all = Selected("{}");
+  for (const char* key :
+       {"vendors", "devices", "drivers", "pciAddresses", "acpiIndexes", "pfNames", "rootDevices", "linkTypes",
+        "isRdma", "needVhostNet", "pKeys", "vdpaType", "ddpProfiles"})
+    EXPECT_EQ(Selected(std::string("{\"") + key + "\": null}"), all) << key;
+}
+
 TEST_F(SriovdpConfigTest, SelectsAsThatProgramDoes) {
   EXPECT_EQ(Selected(R"({"pfNames": ["PF0#1-2"]})"), (std::vector<std::string>{vfs0_[1], vfs0_[2]}));
   EXPECT_EQ(Selected(R"({"pfNames": ["pf0#0,3"]})"), (std::vector<std::string>{vfs0_[0], vfs0_[3]}));
@@ -157,7 +189,8 @@ class ConfigCheckTest : public TwoRails {
   Result<resources::Plan> PlanFor(const std::string& text) {
     sysfs_.Write(kPath, text);
     const resources::ConfigSource source = RH_TRY(resources::DetectConfig(root_, kPath, "intel.com"));
-    return MakePlan(root_, source, {{"pf0v3"}}, resources::DdpOfKernel(root_));
+    return MakePlan(root_, source, {{{"pf0v3", "carries the host's address"}}},
+                    resources::DdpOfKernel(root_));
   }
 };
 
@@ -193,6 +226,16 @@ TEST_F(ConfigCheckTest, PassesOnTheJsonPointer) {
       << plan.error().message;
 }
 
+TEST_F(ConfigCheckTest, ANodeWithoutAPolicyAdvertisesNothing) {
+  const auto plan = PlanFor(R"({"resourceList": null})");
+  ASSERT_TRUE(plan) << Describe(plan.error());
+  EXPECT_TRUE(plan->pools.empty());
+  EXPECT_TRUE(plan->warnings.empty());
+  const auto migration = migrate::MigrateResources(R"({"resourceList": null})", "config.json", "intel.com");
+  ASSERT_TRUE(migration) << Describe(migration.error());
+  EXPECT_EQ(migration->fabric, "");
+}
+
 TEST_F(ConfigCheckTest, NamesTheDevicesOfEachResourceAndWhatTheOthersLack) {
   const auto plan =
       PlanFor(R"({"resourceList": [{"resourceName": "a", "selectors": {"pfNames": ["pf0#2-3"]}}]})");
@@ -202,8 +245,7 @@ TEST_F(ConfigCheckTest, NamesTheDevicesOfEachResourceAndWhatTheOthersLack) {
       text.rfind("intel.com/a: 1 device\n  " + vfs0_[2] + "  VF 2 of pf0, pf0_rdma2\nnot given out:\n", 0),
       0U)
       << text;
-  EXPECT_NE(text.find("  " + vfs0_[3] + "  carries the host's own network (pf0v3)\n"), std::string::npos)
-      << text;
+  EXPECT_NE(text.find("  " + vfs0_[3] + "  carries the host's address (pf0v3)\n"), std::string::npos) << text;
   EXPECT_NE(text.find("  " + vfs1_[0] + "  is selected by no resource (intel.com/a: pfNames)\n"),
             std::string::npos)
       << text;

@@ -36,7 +36,7 @@ class SriovdpDevicesTest : public TwoRails {
   }
   [[nodiscard]] std::string Why(const Pools& pools, const std::string& id) const {
     const inventory::NicFunction* function = inventory_->Find(id);
-    return function == nullptr ? "no such function" : WhyInNoPool(pools, *inventory_, *function);
+    return function == nullptr ? "no such function" : WhyInNoPool(pools, *inventory_, *function).because;
   }
 
   std::shared_ptr<const inventory::Inventory> inventory_;
@@ -96,7 +96,8 @@ TEST_F(SriovdpDevicesTest, SubfunctionsByPfAndRangeOfSfnums) {
   EXPECT_EQ(
       Selected(R"({"auxTypes": ["sf"], "linkTypes": ["ether"], "drivers": ["mlx5_core"]})", kAux).size(), 3U);
   EXPECT_EQ(Selected(R"({"auxTypes": ["eth"]})", kAux), Ids{});
-  EXPECT_EQ(Selected(R"({"auxTypes": ["sf"], "pfNames": ["pf1"]})", kAux, {{"sf2"}}), Ids{})
+  EXPECT_EQ(Selected(R"({"auxTypes": ["sf"], "pfNames": ["pf1"]})", kAux, {{{"sf2", "carries its address"}}}),
+            Ids{})
       << "it carries the host's network";
 }
 
@@ -154,7 +155,9 @@ TEST_F(SriovdpDevicesTest, APfWithVfsHasToBeNamedAndItsVfsLeftAlone) {
   EXPECT_EQ(Selected(R"({"devices": ["1021"], "pfNames": ["pf0"]})"), Ids{kPf0});
   EXPECT_EQ(Selected(R"({"pciAddresses": ["0000:43:00.0", "0000:83:00.0"]})"), (Ids{kPf0, kPf1}));
   EXPECT_EQ(Selected(R"({"pfNames": ["pf0"]})"), vfs0_) << "its VFs are selected, too";
-  EXPECT_EQ(Selected(R"({"pciAddresses": ["0000:43:00.0"]})", "netDevice", {{"pf0v3"}}), Ids{})
+  EXPECT_EQ(
+      Selected(R"({"pciAddresses": ["0000:43:00.0"]})", "netDevice", {{{"pf0v3", "carries its address"}}}),
+      Ids{})
       << "the host needs one of its VFs";
   const auto pools = PoolsFor(Resource("pf", R"({"pciAddresses": ["0000:43:00.0", "0000:83:00.0"]})") + "," +
                               Resource("vf", R"({"pfNames": ["pf1#0-1"]})"));
@@ -250,10 +253,10 @@ TEST_F(SriovdpDevicesTest, WhyAFunctionIsInNoPool) {
   sysfs_.AddPf({.address = "0000:c3:00.0", .netdev = "eth0", .total_vfs = 0});
   const auto pools = PoolsFor(Resource("a", R"({"pfNames": ["pf1"], "vendors": ["15b3"]})") + "," +
                                   Resource("b", R"([{"vendors": ["8086"]}, {"drivers": ["ice"]}])"),
-                              {{"eth0"}});
+                              {{{"eth0", "carries the host's default route"}}});
   EXPECT_EQ(Why(pools, vfs0_[0]),
             "is selected by no resource (intel.com/a: pfNames, intel.com/b: vendors, intel.com/b: drivers)");
-  EXPECT_EQ(Why(pools, "0000:c3:00.0"), "carries the host's own network (eth0)");
+  EXPECT_EQ(Why(pools, "0000:c3:00.0"), "carries the host's default route (eth0)");
   EXPECT_EQ(Why(pools, kPf0), "is a PF with VFs");
   EXPECT_EQ(Why(pools, kPf1), "is a PF with VFs, of which " + vfs1_[0] + " is selected by a resource");
 }

@@ -2,6 +2,10 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <map>
+#include <vector>
+
 #include "tests/support/sysfs/machines.h"
 #include "tests/support/temp_root.h"
 
@@ -128,6 +132,37 @@ TEST_F(AcceleratorIdsTest, WhatIsNotFoundIsAskedForAgain) {
   EXPECT_EQ(Find("MIG-11111111-0000-0000-0000-000000000000", lookup), "");
   EXPECT_EQ(Find("MIG-11111111-0000-0000-0000-000000000000", lookup), "");
   EXPECT_EQ(asked, 2) << "the driver may have come up meanwhile";
+}
+
+// A plugin that counts memory gives a pod an id for each MiB of a GPU.
+TEST_F(AcceleratorIdsTest, AskedOnceForAllReplicas) {
+  table_["MIG-22222222-0000-0000-0000-000000000000-7"] = At("0000:61:00.0");
+  std::vector<std::string> ids = {"0000:43:00.0", "slot-1", "1"};
+  for (const char* const replica : {"", "-", "::"}) {
+    for (int i = 0; i < 1000; ++i) {
+      for (const char* const shared :
+           {"GPU-00000000-0000-0000-0000-000000000003", "MIG-11111111-0000-0000-0000-000000000000",
+            "MIG-22222222-0000-0000-0000-000000000000", "nvidia2"}) {
+        ids.push_back(shared + (*replica == 0 ? std::string() : replica + std::to_string(i)));
+      }
+    }
+  }
+  std::map<std::string, int> asked;
+  const auto lookup = [&](const std::string& uuid) {
+    ++asked[uuid];
+    return uuid.starts_with("MIG-1") ? std::optional(At("0000:1b:00.0")) : std::nullopt;
+  };
+  const auto accelerators = ListAccelerators(sysfs_.root(), DefaultAcceleratorKinds());
+  const topology::AcceleratorIds all(sysfs_.root(), *accelerators, table_, lookup);
+  std::vector<PciAddress> each;
+  for (const std::string& id : ids) {
+    const auto found = all.Find(id, "nvidia.com/gpu");
+    if (found && std::ranges::find(each, *found) == each.end()) each.push_back(*found);
+  }
+  asked.clear();
+  EXPECT_EQ(all.FindAll(ids, "nvidia.com/gpu"), each);
+  EXPECT_EQ(asked, (std::map<std::string, int>{{"MIG-11111111-0000-0000-0000-000000000000", 1},
+                                               {"MIG-22222222-0000-0000-0000-000000000000", 1}}));
 }
 
 TEST_F(AcceleratorIdsTest, DeviceFiles) {

@@ -1,10 +1,13 @@
 // `railctl drain` and `railctl undrain` as processes, on a node with one rail.
 #include <gtest/gtest.h>
 
+#include <map>
 #include <nlohmann/json.hpp>
 
+#include "cni/state/journal.h"
 #include "deviceplugin/services/health/drains.h"
 #include "deviceplugin/services/health/state_file.h"
+#include "netns/base/node.h"
 #include "tests/support/process.h"
 #include "tests/support/sysfs/fake_sysfs.h"
 #include "tests/unit/deviceplugin/services/health/support.h"
@@ -15,6 +18,7 @@ namespace {
 class DrainCommandTest : public ::testing::Test {
  protected:
   void SetUp() override {
+    sysfs_.Write("/proc/sys/kernel/random/boot_id", "1111-2222\n");
     sysfs_.AddPf({.address = kPf, .netdev = "pf0"});
     sysfs_.AddVfs(kPf, 2);
     sysfs_.Write("/etc/railhead/fabric.json", R"({"version": 1, "rails": [
@@ -29,6 +33,20 @@ class DrainCommandTest : public ::testing::Test {
     const auto drains = health::ReadDrains(sysfs_.root());
     for (const health::Drain& drain : drains.value()) devices.push_back(drain.device);
     return devices;
+  }
+  // The device is in a pod, or between two.
+  void Attach(const std::string& device, const std::map<std::string, std::string>& pod, bool reset = false) {
+    JournalEntry entry;
+    entry.key = reset ? ResetKey(device) : AttachmentKey{"rails", "c1", "net1"};
+    entry.boot_id = *BootId(sysfs_.root());
+    entry.phase = Phase::kDone;
+    entry.cni_args = pod;
+    AttachedDevice link;
+    link.device = device;
+    link.pf = kPf;
+    entry.devices = {link};
+    const auto written = Journal(sysfs_.root()).Write(entry);
+    ASSERT_TRUE(written) << Describe(written.error());
   }
   // Writes the health state that railheadd would write. If `well` is false, the VF has a reason of its own.
   void Seen(bool well) {
@@ -62,9 +80,38 @@ TEST_F(DrainCommandTest, ARailAPfAndAVf) {
 }
 
 TEST_F(DrainCommandTest, SaysWhichPodsDevicesStay) {
+  const auto inPods = [](const nlohmann::json& drain) { return drain.at("inPods"); };
+  ASSERT_EQ(Run({"drain", "rail0"}).status, 0);
+  const auto list = [&] { return nlohmann::json::parse(Run({"drain", "-o", "json"}).out)["drains"]; };
+  EXPECT_EQ(inPods(list()[0]), nlohmann::json::array());
+  // Of an attachment that cannot be read only the lock is left.
   sysfs_.Write(std::string("/run/railhead/locks/") + kVf2 + ".lock", "c1/rails@net1.json\n");
-  const auto output = Run({"drain", "rail0", "-o", "json"});
-  EXPECT_EQ(nlohmann::json::parse(output.out)["inPods"], nlohmann::json::array({kVf2}));
+  Attach(kVf, {{"K8S_POD_NAMESPACE", "train"}, {"K8S_POD_NAME", "worker-0"}});
+  const auto both = nlohmann::json::array({kVf, kVf2});
+  const auto drained = nlohmann::json::parse(Run({"drain", "rail0", "-o", "json"}).out);
+  EXPECT_EQ(inPods(drained), both);
+  EXPECT_EQ(drained["pods"], nlohmann::json::array({"train/worker-0"}));
+  EXPECT_EQ(Run({"drain", "rail0"}).out,
+            std::string("rail0 (0000:43:00.0) was drained already; still in pods: ") + kVf + ", " + kVf2 +
+                " (train/worker-0)\n");
+  ASSERT_EQ(Run({"drain", kVf2}).status, 0);
+  EXPECT_EQ(inPods(list()[0]), both);
+  EXPECT_EQ(list()[0]["pods"], nlohmann::json::array({"train/worker-0"}));
+  EXPECT_EQ(inPods(list()[1]), nlohmann::json::array({kVf2})) << "of a VF only its own";
+  EXPECT_EQ(list()[1]["pods"], nlohmann::json::array());
+  const auto text = Run({"drain"}).out;
+  EXPECT_NE(text.find(" IN PODS"), std::string::npos) << text;
+  EXPECT_NE(text.find(" train/worker-0\n"), std::string::npos) << text;
+  // While a pod has it, a device may leave the host.
+  sysfs_.Remove("/sys/bus/pci/devices/" + std::string(kVf));
+  EXPECT_EQ(inPods(list()[0]), both);
+}
+
+TEST_F(DrainCommandTest, ADeviceBetweenTwoPodsIsInNone) {
+  ASSERT_EQ(Run({"drain", "rail0"}).status, 0);
+  Attach(kVf, {}, true);
+  const auto list = nlohmann::json::parse(Run({"drain", "-o", "json"}).out)["drains"];
+  EXPECT_EQ(list[0]["inPods"], nlohmann::json::array());
 }
 
 TEST_F(DrainCommandTest, WhatTheNodeDoesNotHave) {

@@ -3,8 +3,10 @@
 
 #include <algorithm>
 #include <map>
+#include <memory>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "deviceplugin/services/health/probe.h"
@@ -39,5 +41,25 @@ class FakeDriverSource final : public health::DriverSource {
   std::optional<Error> error;
   int calls = 0;
 };
+
+// For the health of one node: all of its PFs have this source.
+inline health::OpenDriverSource OpenShared(std::shared_ptr<FakeDriverSource> source) {
+  class Shared final : public health::DriverSource {
+   public:
+    explicit Shared(std::shared_ptr<FakeDriverSource> source) : source_(std::move(source)) {}
+    Result<std::vector<std::string>> FailedReporters(const std::string& address,
+                                                     const std::vector<std::string>& reporters) override {
+      return source_->FailedReporters(address, reporters);
+    }
+    Result<std::map<std::string, std::uint64_t>> Statistics(const std::string& netdev,
+                                                            const std::vector<std::string>& names) override {
+      return source_->Statistics(netdev, names);
+    }
+
+   private:
+    std::shared_ptr<FakeDriverSource> source_;
+  };
+  return [source = std::move(source)] { return std::make_unique<Shared>(source); };
+}
 
 }  // namespace railhead::testing

@@ -42,9 +42,8 @@ class WatchTest : public ::testing::Test {
   }
   void Restart(const health::HealthRules& rules = AllRules()) {
     watch_.reset();
-    auto source = std::make_unique<FakeDriverSource>();
-    source_ = source.get();
-    watch_ = std::make_unique<health::HealthWatch>(sysfs_.root(), rules, std::move(source));
+    source_ = std::make_shared<FakeDriverSource>();
+    watch_ = std::make_unique<health::HealthWatch>(sysfs_.root(), rules, OpenShared(source_), probes_);
   }
   health::HealthTick Tick(int second) {
     health::HealthTick tick = watch_->Tick(
@@ -74,7 +73,8 @@ class WatchTest : public ::testing::Test {
   }
 
   FakeSysfs sysfs_;
-  FakeDriverSource* source_ = nullptr;
+  std::shared_ptr<FakeDriverSource> source_;
+  ProbeWorkers probes_;
   std::unique_ptr<health::HealthWatch> watch_;
   std::vector<inventory::NicFunction> functions_ = {Function(kPf), Function(kVf, 0), Function(kVf2, 1)};
   std::set<std::string> in_use_;

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <atomic>
 #include <filesystem>
+#include <memory>
 #include <set>
 #include <string>
 #include <thread>
@@ -14,6 +15,8 @@
 #include "deviceplugin/node/resources/advertised.h"
 #include "netns/base/node.h"
 #include "tests/support/daemon/two_rails.h"
+#include "tests/support/eventually.h"
+#include "tests/support/sysfs/silent_file.h"
 #include "tests/unit/deviceplugin/services/health/watch_fixture.h"
 
 namespace railhead::testing {
@@ -78,6 +81,50 @@ TEST_F(WatchTest, AFaultThatProbesFoundEnds) {
   Run(0, 5);
   EXPECT_TRUE(watch_->IsHealthy(kPf));
   EXPECT_TRUE(watch_->IsHealthy(kVf));
+}
+
+// A driver whose firmware hangs, in attributes of its own and of the kernel's core.
+class SilentPfTest : public WatchTest, public ::testing::WithParamInterface<const char*> {};
+
+INSTANTIATE_TEST_SUITE_P(OfAnAttribute, SilentPfTest,
+                         ::testing::Values("/sys/class/net/pf0/carrier",
+                                           "/sys/class/infiniband/mlx5_0/ports/1/state",
+                                           "/sys/bus/pci/devices/0000:43:00.0/sriov_numvfs"));
+
+TEST_P(SilentPfTest, IsUnhealthyWithItsVfsUntilItAnswers) {
+  Run(0, 10);
+  auto silent = std::make_unique<SilentFile>(sysfs_.root().Path(GetParam()));
+  const auto changes = Run(15, 60);
+  ASSERT_EQ(changes.size(), 3U) << "each once";
+  EXPECT_EQ(changes[0].device, kPf);
+  for (const health::HealthChange& change : changes) {
+    EXPECT_FALSE(change.healthy);
+    ASSERT_EQ(change.reasons.size(), 1U) << change.device;
+    EXPECT_EQ(change.reasons[0].rule, health::HealthRule::kNoAnswer);
+    EXPECT_EQ(change.reasons[0].text, "PF pf0 (0000:43:00.0) does not answer");
+  }
+  EXPECT_EQ(State().devices.size(), 3U);
+  silent.reset();
+  int second = 60;
+  EXPECT_TRUE(Eventually([&] {
+    Tick(second += 5);
+    return watch_->IsHealthy(kPf) && watch_->IsHealthy(kVf);
+  }));
+  EXPECT_GE(second, 125) << "a minute of answers";
+}
+
+// What was known before it fell silent stands.
+TEST_F(WatchTest, AFaultIsNotOverBecauseNobodyAnswers) {
+  CutPf();
+  Run(0, 30);
+  ASSERT_FALSE(watch_->IsHealthy(kPf));
+  const SilentFile silent(sysfs_.root().Path("/sys/class/net/pf0/carrier"));
+  sysfs_.Write("/sys/class/infiniband/mlx5_0/ports/1/state", "4: ACTIVE\n");
+  Run(35, 200);
+  std::set<health::HealthRule> rules;
+  for (const auto& reason : watch_->Reasons(kPf)) rules.insert(reason.rule);
+  EXPECT_EQ(rules, (std::set{health::HealthRule::kLink, health::HealthRule::kRdmaPort,
+                             health::HealthRule::kNoAnswer}));
 }
 
 TEST_F(WatchTest, ADamagedStateIsReportedAndWrittenAgain) {

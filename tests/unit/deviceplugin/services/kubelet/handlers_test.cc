@@ -2,12 +2,15 @@
 #include "deviceplugin/services/kubelet/handlers.h"
 
 #include <poll.h>
+#include <sched.h>
 #include <sys/inotify.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <array>
 #include <atomic>
 #include <filesystem>
+#include <fstream>
 #include <map>
 #include <mutex>
 #include <random>
@@ -223,6 +226,29 @@ TEST_F(CdiReadersTest, AllDevicesOfAContainerAtOnce) {
       EXPECT_EQ(runtime.SpecOf(std::filesystem::path(path).filename()), ReadFile(path).value().value());
     }
   }
+}
+
+// In a user namespace that may have no inotify instance: other programs have used all of a node's up.
+TEST_F(CdiReadersTest, WithoutInotifyTheContainerStarts) {
+  WriteSpec(vfs0_[0]);
+  const pid_t child = ::fork();
+  ASSERT_GE(child, 0);
+  if (child == 0) {
+    if (::unshare(CLONE_NEWUSER) != 0) ::_exit(77);
+    const auto write = [](const char* path, const char* text) { std::ofstream(path) << text; };
+    write("/proc/self/uid_map", "0 0 1");
+    write("/proc/self/setgroups", "deny");
+    write("/proc/self/gid_map", "0 0 1");
+    write("/proc/sys/user/max_inotify_instances", "0");
+    const UniqueFd none(::inotify_init1(IN_CLOEXEC));
+    if (none.valid()) ::_exit(77);
+    const auto awaited = kubelet::AwaitCdiReader(root_, {vfs0_[0]}, milliseconds(60'000));
+    ::_exit(awaited == false ? 0 : 1);
+  }
+  int status = 0;
+  ASSERT_EQ(::waitpid(child, &status, 0), child);
+  if (WIFEXITED(status) && WEXITSTATUS(status) == 77) GTEST_SKIP() << "needs a user namespace";
+  EXPECT_EQ(status, 0);
 }
 
 TEST_F(CdiReadersTest, ARuntimeThatReadsNoneIsReportedAndNotWaitedForAnyLonger) {

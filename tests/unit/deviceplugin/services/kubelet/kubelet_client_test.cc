@@ -32,10 +32,16 @@ class Lister final : public v1::PodResourcesLister::Service {
     devices->set_resource_name("nvidia.com/gpu");
     devices->add_device_ids("GPU-1");
     devices->add_device_ids("GPU-2");
+    for (int i = 0; i < more_devices_; ++i)
+      devices->add_device_ids("GPU-5f3c2a10-7e1b-4c55-9d1e-0a1b2c3d4e5f-" + std::to_string(i));
     auto* claim = container->add_dynamic_resources()->add_claim_resources();
     claim->set_driver_name("gpu.nvidia.com");
     claim->set_device_name("gpu-3");
     return grpc::Status::OK;
+  }
+  void AddDevices(int more) {
+    const std::lock_guard lock(mutex_);
+    more_devices_ = more;
   }
   void Hang(bool hangs) {
     const std::lock_guard lock(mutex_);
@@ -47,6 +53,7 @@ class Lister final : public v1::PodResourcesLister::Service {
   std::mutex mutex_;
   std::condition_variable changed_;
   bool hangs_ = false;
+  int more_devices_ = 0;
 };
 
 class PodResourcesTest : public ::testing::Test {
@@ -81,6 +88,25 @@ TEST_F(PodResourcesTest, DevicesOfPluginsAndOfDraDrivers) {
   EXPECT_EQ((*given)[0].ids, (std::vector<std::string>{"GPU-1", "GPU-2"}));
   EXPECT_EQ((*given)[1].resource, "gpu.nvidia.com");
   EXPECT_EQ((*given)[1].ids, std::vector<std::string>{"gpu-3"});
+}
+
+// Plugins that count memory list a device for each MiB of a GPU.
+TEST_F(PodResourcesTest, AnAnswerMayBeLarge) {
+  lister_.AddDevices(200'000);  // 9 MiB
+  Serve();
+  const auto given = client_.List(seconds(300));
+  ASSERT_TRUE(given) << Describe(given.error());
+  ASSERT_EQ(given->size(), 2U);
+  EXPECT_EQ((*given)[0].ids.size(), 200'002U);
+  EXPECT_EQ((*given)[0].ids.back(), "GPU-5f3c2a10-7e1b-4c55-9d1e-0a1b2c3d4e5f-199999");
+  lister_.AddDevices(400'000);
+  const auto too_large = client_.List(seconds(300));
+  ASSERT_FALSE(too_large);
+  EXPECT_EQ(too_large.error().code, ErrorCode::kIo);
+  EXPECT_NE(too_large.error().message.find("16777216"), std::string::npos) << too_large.error().message;
+  EXPECT_NE(too_large.error().hint.find("larger pieces"), std::string::npos) << too_large.error().hint;
+  lister_.AddDevices(0);
+  EXPECT_TRUE(client_.List(seconds(300))) << "and asked again";
 }
 
 TEST_F(PodResourcesTest, AKubeletThatDoesNotServeItIsSaidSo) {

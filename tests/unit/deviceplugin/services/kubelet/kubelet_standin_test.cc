@@ -2,7 +2,7 @@
 // and the CNI plugin rely on is there.
 #include <nlohmann/json.hpp>
 
-#include "cni/state/allocation.h"
+#include "cni/state/kubelet_checkpoint.h"
 #include "netns/base/files.h"
 #include "tests/support/daemon/restart_node.h"
 #include "tests/support/eventually.h"
@@ -32,7 +32,7 @@ TEST_F(StandInTest, WritesACheckpointThatTheCniPluginReads) {
   ASSERT_TRUE(given) << Describe(given.error());
   const auto text = ReadFile(CheckpointPath(directory_));
   ASSERT_TRUE(text && *text);
-  const auto entries = ParseCheckpoint(**text, "checkpoint");
+  const auto entries = ParseCheckpoint(**text, "checkpoint", "uid-1");
   ASSERT_TRUE(entries) << Describe(entries.error());
   ASSERT_EQ(entries->size(), 2U);
   for (const ContainerDevices& entry : *entries) {
@@ -143,7 +143,7 @@ TEST_F(StandInTest, ADeafKubeletHoldsNobodyUp) {
         << daemon_->err();
   }
   daemon_->Signal(SIGHUP);
-  ASSERT_TRUE(Eventually([&] { return daemon_->err().find("discovery requested") != std::string::npos; }));
+  ASSERT_TRUE(Logs(*daemon_, "discovery requested"));
   EXPECT_EQ(daemon_->Stop(), 0) << daemon_->err();
   EXPECT_EQ(OurSockets(), 0U);
 }

@@ -22,8 +22,7 @@ TEST_F(RestartNode, ARefusalIsReportedAndRetried) {
   const auto kubelet = MakeKubelet(std::move(options));
   ASSERT_TRUE(kubelet->Start());
   const auto daemon = RunDaemon();
-  EXPECT_TRUE(Eventually([&] { return daemon->err().find("not a.io/rail1 today") != std::string::npos; }))
-      << daemon->err();
+  EXPECT_TRUE(Logs(*daemon, "not a.io/rail1 today"));
   EXPECT_TRUE(kubelet->Devices(kRail0, 4, Soon())) << "the others are not concerned";
   EXPECT_EQ(kubelet->Registrations(kRail1), 0);
   refuse = false;

@@ -222,8 +222,11 @@ TEST(NodeIndexPageTest, HasASampleForEachProblem) {
   };
   using Found = std::map<std::string, double>;
   EXPECT_EQ(problems(false), Found{});
-  EXPECT_EQ(problems(true),
-            (Found{{"no index", 1}, {"not confirmed", 0}, {"claim not readable", 0}, {"not reclaimed", 0}}));
+  EXPECT_EQ(problems(true), (Found{{"no index", 1},
+                                   {"not confirmed", 0},
+                                   {"claim not readable", 0},
+                                   {"not reclaimed", 0},
+                                   {"many claims", 0}}));
   const auto clock = ReadNodeIndexClock(scratch.root());
   ASSERT_TRUE(clock) << Describe(clock.error());
   NodeIndex index{.node = "n1", .index = 2, .claimed = true, .boot = clock->boot};
@@ -231,10 +234,14 @@ TEST(NodeIndexPageTest, HasASampleForEachProblem) {
   index.wall = clock->wall - std::chrono::hours(5);
   index.fence = std::chrono::hours(12);
   index.unreadable = {"NodeIndex node-7: /uid: missing"};
+  index.crowded = {"node b has claimed at least 9 indices"};
   index.reclaim_problem = "removing node-5: forbidden";
   ASSERT_TRUE(kNodeIndexFile.Write(scratch.root(), index));
-  EXPECT_EQ(problems(true),
-            (Found{{"no index", 0}, {"not confirmed", 1}, {"claim not readable", 1}, {"not reclaimed", 1}}));
+  EXPECT_EQ(problems(true), (Found{{"no index", 0},
+                                   {"not confirmed", 1},
+                                   {"claim not readable", 1},
+                                   {"not reclaimed", 1},
+                                   {"many claims", 1}}));
 }
 
 TEST(IndexClaimingTest, FollowsTheFabric) {
@@ -243,7 +250,8 @@ TEST(IndexClaimingTest, FollowsTheFabric) {
   scratch.Write("/var/run/secrets/kubernetes.io/serviceaccount/token", "token");
   scratch.Write("/var/run/secrets/kubernetes.io/serviceaccount/ca.crt", "authority");
   Log log("error");
-  IndexClaiming claiming(scratch.root(), &log);
+  Published<NodeIndices> claimed;
+  IndexClaiming claiming(scratch.root(), &claimed, &log);
   const auto follow = [&](const std::string& rail, const std::string& from) {
     scratch.Write("/etc/railhead/fabric.json",
                   R"({"version": 1, "rails": [{"name": "r", "pf": 0, "subnet": "10.0.0.0/24")" + rail +

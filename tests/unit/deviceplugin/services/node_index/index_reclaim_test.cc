@@ -119,6 +119,48 @@ TEST_F(IndexClaimTest, AClaimThatNobodyCanReadStaysTaken) {
   EXPECT_EQ(a_.disk->unreadable.size(), 1U);
 }
 
+// A node's token can claim any number of indices for its node. They hide no claim of a node that is gone, the
+// node is named, and what is left without an index says whose fault it is.
+TEST_F(IndexClaimTest, ANodeWithManyClaimsHidesNothingAndIsNamed) {
+  a_.Step();
+  b_.Step();
+  TestNode gone(cluster_, "gone");
+  gone.needs.fits = [](int index) { return index < 64; };
+  for (std::uint64_t index = 2; index < 40; ++index)
+    WriteText(index, Encode(IndexRecord{"b", cluster_.nodes.at("b").uid, ""}));
+  gone.Step();
+  EXPECT_EQ(gone.Index(), 40);
+  const auto found = a_.Pass(4 * kHourMs);
+  ASSERT_TRUE(HasEvent(found, Kind::kCrowded));
+  EXPECT_FALSE(HasEvent(a_.Pass(4 * kHourMs), Kind::kCrowded)) << "reported once";
+  ASSERT_EQ(a_.disk->crowded.size(), 1U);
+  EXPECT_EQ(a_.disk->crowded[0], "node b has claimed at least 39 indices");
+  cluster_.nodes.erase("gone");
+  EXPECT_TRUE(HasEvent(a_.Pass(31 * kHourMs), Kind::kFreed));
+  EXPECT_EQ(cluster_.Holders().count(40), 0U);
+  for (std::uint64_t index = 2; index < 40; ++index) Remove(index);
+  a_.Pass(4 * kHourMs);
+  EXPECT_TRUE(a_.disk->crowded.empty());
+}
+
+TEST_F(IndexClaimTest, ANodeWithoutAnIndexNamesTheNodeThatHasMany) {
+  b_.Step();
+  for (std::uint64_t index = 1; index < 8; ++index)
+    WriteText(index, Encode(IndexRecord{"b", cluster_.nodes.at("b").uid, ""}));
+  const auto stepped = a_.Step();
+  ASSERT_TRUE(stepped.problem);
+  EXPECT_NE(stepped.problem->message.find("8 are claimed, 8 of them by node b"), std::string::npos)
+      << Describe(*stepped.problem);
+}
+
+// All claims of one removed node go, however many it had.
+TEST_F(IndexClaimTest, ManyClaimsOfARemovedNodeAreFreed) {
+  a_.Step();
+  for (std::uint64_t index = 1; index < 700; ++index) WriteText(index, Encode(IndexRecord{"lost", "u", ""}));
+  a_.Pass(60 * kHourMs);
+  EXPECT_EQ(cluster_.Holders(), (Holders{{0, "a"}}));
+}
+
 TEST_F(IndexClaimTest, AClaimThatCannotBeRemovedIsReportedAndRemovedLater) {
   TestNode c(cluster_, "c");
   for (TestNode* node : {&a_, &b_, &c}) node->Step();

@@ -18,7 +18,7 @@
 #include <vector>
 
 #include "deviceplugin/services/node_index/kube_index_store.h"
-#include "tests/unit/deviceplugin/services/node_index/kube_servers.h"
+#include "tests/support/kubernetes/kube_servers.h"
 #include "tests/unit/deviceplugin/services/node_index/memory_index_store.h"
 
 namespace railhead::testing {

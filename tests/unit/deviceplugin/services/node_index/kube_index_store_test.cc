@@ -16,8 +16,8 @@
 #include <vector>
 
 #include "deviceplugin/services/node_index/index_store.h"
+#include "tests/support/kubernetes/kube_servers.h"
 #include "tests/support/kubernetes/scripted_server.h"
-#include "tests/unit/deviceplugin/services/node_index/kube_servers.h"
 
 namespace railhead::testing {
 namespace {

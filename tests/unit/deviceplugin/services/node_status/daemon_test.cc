@@ -76,8 +76,7 @@ TEST_F(NodeStatusDaemonTest, FollowsTheFabric) {
   const auto is_tainted = [&] { return node_status::HasRailsTaint(Node()["spec"].value("taints", Json())); };
   ASSERT_TRUE(Eventually(is_tainted)) << daemon->err();
   SetFabric(R"({"taint": {"whenRailsBelow": 3}})");
-  ASSERT_TRUE(Eventually([&] { return daemon->err().find("has only 2 rails") != std::string::npos; }))
-      << daemon->err();
+  ASSERT_TRUE(Logs(*daemon, "has only 2 rails"));
   EXPECT_TRUE(is_tainted()) << "what is wrong changes nothing";
   SetFabric("{}");
   ASSERT_TRUE(Eventually([&] { return !is_tainted(); })) << daemon->err();
@@ -90,9 +89,7 @@ TEST_F(NodeStatusDaemonTest, WithoutTheApiKubeletIsServedAllTheSame) {
   ASSERT_TRUE(kubelet_.Start());
   const auto daemon = RunDaemon();
   EXPECT_TRUE(kubelet_.Devices(kResource, 8, Soon())) << daemon->err();
-  ASSERT_TRUE(Eventually([&] {
-    return daemon->err().find("node status update failed") != std::string::npos;
-  })) << daemon->err();
+  ASSERT_TRUE(Logs(*daemon, "node status update failed"));
   EXPECT_EQ(daemon->Stop(), 0) << daemon->err();
 }
 

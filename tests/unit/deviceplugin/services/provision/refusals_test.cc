@@ -1,4 +1,5 @@
 // Reasons not to change a PF: each refusal states the reason, the device and the remedy, and changes nothing.
+#include <linux/if_addr.h>
 #include <sys/fsuid.h>
 
 #include <filesystem>
@@ -157,6 +158,17 @@ TEST_F(RefusalsTest, AVfThatTheHostUses) {
   TwoVfs();
   kernel_.AddAddress(kHost, "pf0v1", "192.0.2.1/24");
   Refused(R"({"vfs": 4})", ErrorCode::kBusy, {"VF 1", "192.0.2.1"});
+}
+
+TEST_F(RefusalsTest, AVfOfANetworkWhereARouterAdvertises) {
+  TwoVfs();
+  FakeNetdev& vf = *kernel_.state().Find(kHost, "pf0v1");
+  const IpPrefix prefix = *IpPrefix::Parse("2001:db8::7/64");
+  ASSERT_EQ(kernel_.state().AddAddress(vf, prefix), 0);
+  vf.address_flags[prefix].flags = 0;
+  Refused(R"({"vfs": 4})", ErrorCode::kBusy, {"VF 1", "2001:db8::7/64 of DHCP or a network manager"});
+  vf.address_flags[prefix].flags = IFA_F_MANAGETEMPADDR;
+  Accepted(R"({"vfs": 4})");
 }
 
 TEST_F(RefusalsTest, AVfWithAnInterfaceOnTop) {

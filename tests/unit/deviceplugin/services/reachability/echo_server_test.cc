@@ -16,6 +16,7 @@
 
 #include "deviceplugin/services/reachability/udp_socket.h"
 #include "netns/ns/netns.h"
+#include "tests/support/eventually.h"
 #include "tests/support/rapidcheck.h"
 
 namespace railhead::testing {
@@ -244,7 +245,7 @@ TEST_F(SignedProbeTest, ForgedAnswersDoNotCount) {
   for (const SharedKeys* with : {static_cast<const SharedKeys*>(nullptr), others.get()}) {
     const Forger forger(with);
     EXPECT_FALSE(IsAnswered(kPeer, forger.end(), keys.get()));
-    EXPECT_GT(forger.answered(), 0);
+    EXPECT_TRUE(Eventually([&] { return forger.answered() > 0; })) << "its thread may be behind";
     if (with == nullptr) {
       EXPECT_TRUE(IsAnswered(kPeer, forger.end(), nullptr, kLong)) << "without keys nobody can tell";
     }

@@ -10,6 +10,7 @@
 #include "netns/base/state_folder.h"
 #include "netns/json/record_io.h"
 #include "tests/support/daemon/reconciler_fixture.h"
+#include "tests/support/eventually.h"
 
 namespace railhead::testing {
 namespace {
@@ -105,6 +106,34 @@ TEST_F(ReconcilerTest, ANamespaceThatIsGone) {
   EXPECT_EQ(Did(), "attachment c1/rails@net1: its network namespace is gone\n");
   EXPECT_EQ(ChangedSince(before), "");
   EXPECT_EQ(HeldAddresses(), "");
+}
+
+// A pod can give its devices to another pod. When it has ended, nobody finds them. Killed anywhere, a later
+// pass completes it. A pass that a busy machine holds up beyond its limit takes nothing back.
+TEST_F(ReconcilerTest, DevicesThatAPodGaveToAnotherComeBack) {
+  const std::string other = MakePod("other");
+  const auto before = World();
+  reconcile::ReconcileOptions options = reconcile::SinglePass();
+  options.restore_timeout = std::chrono::milliseconds(20);
+  const auto complete = [&] {
+    (void)reconcile::Reconciler(sysfs_.root(), kernel_, options).Run();
+    return Journal(sysfs_.root()).Scan()->entries.empty();
+  };
+  bool killed = true;
+  for (int nth = 1; killed; ++nth) {
+    SCOPED_TRACE("killed at call " + std::to_string(nth));
+    const std::string pod = AddTo("pod2", AllRails());
+    const JournalEntry entry = *Journal(sysfs_.root()).Find({"rails", "c1", "net1"}).value();
+    for (const AttachedDevice& device : entry.devices) {
+      FakeNetdev* netdev = kernel_.state().OfFunction(device.device);
+      ASSERT_EQ(kernel_.state().Move(*netdev, other, "taken" + netdev->link.name, {}), 0);
+    }
+    kernel_.RemoveNamespace(pod);
+    killed = KillPass(nth, 1, options);
+    ASSERT_TRUE(Eventually(complete));
+    ASSERT_EQ(ChangedSince(before), "");
+    EXPECT_EQ(HeldAddresses(), "");
+  }
 }
 
 TEST_F(ReconcilerTest, AnotherNamespaceAtItsPath) {

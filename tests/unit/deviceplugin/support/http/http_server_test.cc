@@ -2,13 +2,16 @@
 #include "deviceplugin/support/http/http_server.h"
 
 #include <gtest/gtest.h>
+#include <pthread.h>
 #include <sys/socket.h>
 
 #include <algorithm>
+#include <atomic>
 #include <condition_variable>
 #include <mutex>
 #include <vector>
 
+#include "tests/support/eventually.h"
 #include "tests/support/metrics/http_client.h"
 
 namespace railhead::testing {
@@ -204,6 +207,26 @@ TEST_F(HttpServerTest, ASlowPageHoldsNobodyUp) {
 }
 
 // A client requests a page again and again while the page is still being made.
+// A machine without a thread left, played by a default stack that fits into no memory.
+TEST(BackgroundQueueTest, RefusesWhereNoThreadCanBegin) {
+  std::atomic<int> ready{0};
+  http::BackgroundQueue queue([](const http::HttpRequest&) { return http::HttpResponse{}; },
+                              [&] { ++ready; });
+  pthread_attr_t usual;
+  pthread_attr_t huge;
+  ASSERT_EQ(::pthread_getattr_default_np(&usual), 0);
+  ASSERT_EQ(::pthread_getattr_default_np(&huge), 0);
+  ASSERT_EQ(::pthread_attr_setstacksize(&huge, std::size_t{1} << 46U), 0);
+  ASSERT_EQ(::pthread_setattr_default_np(&huge), 0);
+  EXPECT_FALSE(queue.Submit({}));
+  EXPECT_TRUE(queue.AwaitEnd(std::chrono::seconds(0))) << "there is no thread to wait for";
+  ASSERT_EQ(::pthread_setattr_default_np(&usual), 0);
+  EXPECT_TRUE(queue.Submit({}));
+  EXPECT_TRUE(Eventually([&] { return ready == 1; }));
+  EXPECT_TRUE(queue.Take()) << "the refused one is not in the way";
+  EXPECT_FALSE(queue.Take());
+}
+
 TEST_F(HttpServerTest, SlowRequestsDoNotPileUp) {
   const std::string address = Start("127.0.0.1:0");
   std::vector<UniqueFd> waiting;

@@ -141,9 +141,11 @@ TEST(ReportTest, TheWorstFirst) {
       "         fix: make sure that its selectors leave out the rails' PFs, or remove it "
       "(docs/operate/migration.md)\n"
       "skipped  node.memlock            no /proc\n"
+      "ok       net.routes              no rail's route leads to a network of /etc/cni/net.d\n"
       "ok       net.arp                 pf0 (0000:03:00.0): own addresses only; pf1 (0000:13:00.0): own "
       "addresses only\n"
-      "\n4 checks: failure 1, warning 1, note 0, skipped 1, ok 1; 12 ms\n");
+      "ok       net.managed             no network manager configures what pods may get\n"
+      "\n6 checks: failure 1, warning 1, note 0, skipped 1, ok 3; 12 ms\n");
 }
 
 TEST(ReportTest, OneCheck) {

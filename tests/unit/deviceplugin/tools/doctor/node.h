@@ -69,6 +69,7 @@ inline void MakeDoctorNode(FakeSysfs& sysfs, int vfs = 2) {
     std::filesystem::create_symlink("net:[4026531840]", sysfs.directory() + "/proc/" + pid + "/ns/net");
     std::filesystem::create_symlink("pid:[4026531836]", sysfs.directory() + "/proc/" + pid + "/ns/pid");
   }
+  std::filesystem::create_directories(sysfs.directory() + "/run/systemd/system");
   sysfs.Write("/etc/containerd/config.toml", "version = 3\n");
   sysfs.Write("/etc/cni/net.d/10-calico.conflist", R"({"name": "k8s", "plugins": [{"type": "calico"}]})");
   sysfs.Write("/var/lib/kubelet/device-plugins/kubelet.sock", "");

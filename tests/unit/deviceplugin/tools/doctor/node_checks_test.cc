@@ -68,6 +68,56 @@ TEST(CniTest, WhoTakesOurDevices) {
   Expect(doctor::CheckCni(node), Status::kNote, "rdma attaches the same kind");
 }
 
+TEST(RoutesTest, WhatCoversANetworkOfTheCluster) {
+  const auto prefix = [](const char* text) { return *IpPrefix::Parse(text); };
+  const auto judge = [&](const char* route, const char* network, const char* own) {
+    doctor::NodeFacts node = GoodNode();
+    Fabric fabric = *node.fabric;
+    fabric.rails[1].routes = {prefix(route)};
+    node.fabric = fabric;
+    doctor::CniUse use{"10-kindnet.conflist", "ptp", {}};
+    use.networks = {prefix(network)};
+    if (own != nullptr) use.routes = {prefix(own)};
+    node.cni = std::vector<doctor::CniUse>{use};
+    return doctor::CheckRoutes(node);
+  };
+  Expect(judge("10.0.0.0/8", "10.244.1.0/24", nullptr), Status::kWarning,
+         "/rails/1/routes/0: 10.0.0.0/8 takes the pods' traffic to 10.244.1.0/24, a network of "
+         "10-kindnet.conflist (ptp)");
+  Expect(judge("fd00::/8", "fd00:10:96::/112", nullptr), Status::kWarning, "fd00:10:96::/112");
+  EXPECT_EQ(judge("10.244.0.0/16", "10.244.0.0/16", nullptr).status(), Status::kWarning);
+  EXPECT_EQ(judge("10.100.0.0/14", "10.244.1.0/24", nullptr).status(), Status::kOk);
+  EXPECT_EQ(judge("0.0.0.0/0", "10.244.1.0/24", nullptr).status(), Status::kOk) << "eth0's metric is less";
+  EXPECT_EQ(judge("10.0.0.0/8", "10.244.1.0/24", "10.244.0.0/16").status(), Status::kOk)
+      << "eth0 has a route";
+  EXPECT_EQ(judge("10.0.0.0/8", "10.244.1.0/24", "10.0.0.0/8").status(), Status::kOk);
+  EXPECT_EQ(judge("10.0.0.0/8", "10.244.1.0/24", "0.0.0.0/1").status(), Status::kWarning) << "less specific";
+}
+
+TEST(ManagedTest, EachDeviceOfAManager) {
+  doctor::NodeFacts node = GoodNode();
+  node.managed = std::vector<doctor::ManagedDevice>{
+      {At("0000:03:00.2"), "pf0v0", {}},
+      {At("0000:03:00.3"), "pf0v1", {"NetworkManager", "systemd-networkd"}}};
+  Expect(doctor::CheckManaged(node), Status::kWarning,
+         "pf0v1 (0000:03:00.3): managed by NetworkManager and systemd-networkd");
+  node.managed = std::vector<doctor::ManagedDevice>{};
+  EXPECT_EQ(doctor::CheckManaged(node).status(), Status::kOk);
+  node.managed = doctor::Fact<std::vector<doctor::ManagedDevice>>::Unknown("no /run");
+  Expect(doctor::CheckManaged(node), Status::kSkipped, "no /run");
+}
+
+TEST(SelinuxCheckTest, FilesThatContainersCannotRead) {
+  doctor::NodeFacts node = GoodNode();
+  EXPECT_EQ(doctor::CheckSelinux(node).status(), Status::kOk);
+  const std::string path = "/run/railhead/nccl/c1/nccl.conf";
+  node.unreadable_mounts = std::map<std::string, std::string>{{path, "system_u:object_r:var_run_t:s0"}};
+  Expect(doctor::CheckSelinux(node), Status::kWarning, path + ": labelled system_u:object_r:var_run_t:s0");
+  EXPECT_EQ(doctor::CheckSelinux(node).Fix(), "chcon -t container_file_t " + path);
+  node.selinux = false;
+  EXPECT_EQ(doctor::CheckSelinux(node).status(), Status::kOk);
+}
+
 class RuntimeTest : public ::testing::Test {
  protected:
   doctor::NodeFacts Read(const std::vector<std::string>& running = {}) {
@@ -163,8 +213,32 @@ TEST_F(RuntimeTest, CniConfigurations) {
   ASSERT_EQ(facts.cni->size(), 3U);
   EXPECT_EQ((*facts.cni)[1].type, "host-device");
   EXPECT_EQ((*facts.cni)[1].devices, (std::vector<std::string>{"0000:13:00.0"}));
+  EXPECT_TRUE((*facts.cni)[1].networks.empty()) << "of another network";
   EXPECT_EQ((*facts.cni)[2].file, "20-b.conf");
   EXPECT_EQ((*facts.cni)[2].devices, (std::vector<std::string>{"pf0"}));
+}
+
+// As kindnet, Calico and a plugin with a key of its own write them.
+TEST_F(RuntimeTest, NetworksOfTheCluster) {
+  temp_.Write("/etc/cni/net.d/10-k.conflist", R"({"name": "k", "plugins": [
+    {"type": "ptp", "ipMasq": false, "mtu": 1500, "ipam": {"type": "host-local", "dataDir": "/run/cni-ipam-state",
+     "routes": [{"dst": "0.0.0.0/0"}, {"dst": "10.96.0.0/12", "gw": "10.244.1.1"}],
+     "ranges": [[{"subnet": "10.244.1.7/24", "gateway": "10.244.1.1"}], [{"subnet": "fd00:10:244::/64"}]]}},
+    {"type": "portmap", "capabilities": {"portMappings": true}},
+    {"type": "railhead", "ipam": {"type": "railhead-ipam", "subnet": "10.100.0.0/16"}}]})");
+  temp_.Write("/etc/cni/net.d/20-c.conf", R"({"name": "c", "type": "calico",
+    "ipam": {"type": "calico-ipam", "ipv4_pools": ["192.168.0.0/16", "default-pool"]}, "serviceCIDR": "10.96.0.0/12"})");
+  const auto facts = Read();
+  ASSERT_TRUE(facts.cni);
+  std::vector<std::string> networks;
+  std::vector<std::string> routes;
+  for (const doctor::CniUse& use : *facts.cni) {
+    for (const IpPrefix& network : use.networks) networks.push_back(network.ToString());
+    for (const IpPrefix& route : use.routes) routes.push_back(route.ToString());
+  }
+  EXPECT_EQ(networks, (std::vector<std::string>{"10.244.1.0/24", "fd00:10:244::/64", "192.168.0.0/16",
+                                                "10.96.0.0/12"}));
+  EXPECT_EQ(routes, std::vector<std::string>{"10.96.0.0/12"});
 }
 
 TEST(MemlockTest, ALimit) {

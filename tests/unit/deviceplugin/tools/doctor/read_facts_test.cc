@@ -6,6 +6,7 @@
 
 #include "deviceplugin/tools/doctor/checks.h"
 #include "deviceplugin/tools/doctor/facts.h"
+#include "netns/sys/netdev_sysfs.h"
 #include "tests/unit/deviceplugin/tools/doctor/node.h"
 #include "tests/unit/deviceplugin/tools/doctor/support.h"
 
@@ -88,6 +89,24 @@ TEST_F(ReadFactsTest, TheClaimedIndexIsRead) {
   Expect(Judge("fabric.index"), Status::kWarning, "forbidden");
   sysfs_.Write("/var/lib/railhead/node-index.json", "{");
   Expect(Judge("fabric.index"), Status::kSkipped, "node-index.json");
+}
+
+// By interface index, of the VFs and of a PF that has none.
+TEST_F(ReadFactsTest, NetworkManagersOfTheHost) {
+  const auto index = [&](const std::string& netdev) {
+    return ReadNetdevAttribute(sysfs_.root(), netdev, "ifindex").value().value();
+  };
+  Expect(Judge("net.managed"), Status::kOk, "no network manager");
+  sysfs_.Write("/run/systemd/netif/links/" + index("pf0"), "ADMIN_STATE=configured\n");
+  sysfs_.Write("/run/systemd/netif/links/" + index("pf0v1"), "ADMIN_STATE=unmanaged\n");
+  sysfs_.Write("/run/NetworkManager/devices/" + index("pf0v1"), "[device]\nmanaged=false\n");
+  Expect(Judge("net.managed"), Status::kOk,
+         "no network manager");  // of a PF with VFs it is the host's matter
+  sysfs_.Write("/run/NetworkManager/devices/" + index("pf0v1"), "[device]\nmanaged=true\n");
+  Expect(Judge("net.managed"), Status::kWarning, "pf0v1 (0000:43:02.1): managed by NetworkManager");
+  sysfs_.Remove("/run/systemd");
+  sysfs_.Remove("/run/NetworkManager");
+  Expect(Judge("net.managed"), Status::kSkipped, "/run is not visible");
 }
 
 // The path that kubelet states for its pods counts, not the directory of the default name here.

@@ -2,6 +2,7 @@
 #include "deviceplugin/tools/fabric_suggest/observe.h"
 
 #include <gtest/gtest.h>
+#include <linux/rtnetlink.h>
 
 #include <stdexcept>
 
@@ -95,6 +96,43 @@ TEST_F(ObserveTest, TheDefaultRouteOnAVlanDevice) {
   EXPECT_EQ(observation.pfs[1].networks[0].vlan, 200);
   EXPECT_EQ(observation.pfs[1].networks[0].netdev, "pf1.200");
   EXPECT_EQ(observation.pfs[1].networks[0].addresses.size(), 1U);
+}
+
+// A router that advertises on every rail takes no PF from the rails. The node's own address does.
+TEST_F(ObserveTest, AdvertisedDefaultRoutes) {
+  kernel_.SetUp(kHost, "pf1", true);
+  for (const char* pf : {"pf0", "pf1"}) {
+    Route advertised;
+    advertised.destination = *IpPrefix::Parse("::/0");
+    advertised.link = IndexOf(pf);
+    advertised.metric = 1024;
+    advertised.protocol = RTPROT_RA;
+    kernel_.state().Namespace(kHost)->routes.push_back(advertised);
+  }
+  const auto carry = [this] {
+    const auto observation = Observed();
+    return std::pair(observation.pfs[0].default_route, observation.pfs[1].default_route);
+  };
+  EXPECT_EQ(carry(), std::pair(true, true)) << "the node has no others, and its address is not known";
+  kernel_.AddAddress(kHost, "pf1", "2001:db8::7/64");
+  EXPECT_EQ(carry(), std::pair(true, true));
+  sysfs_.Write("/etc/railhead/node-address", "2001:db8::7\n");
+  EXPECT_EQ(carry(), std::pair(false, true));
+  sysfs_.Remove("/etc/railhead/node-address");
+  kernel_.AddVeth(kHost, "eth0", kHost, "peer");
+  kernel_.SetUp(kHost, "eth0", true);
+  kernel_.AddAddress(kHost, "eth0", "192.0.2.7/24");
+  kernel_.AddDefaultRoute(kHost, "eth0", "192.0.2.254");
+  EXPECT_EQ(carry(), std::pair(false, false));
+  // Each rail has one in a table of its own.
+  for (const char* pf : {"pf0", "pf1"}) {
+    Route own;
+    own.destination = *IpPrefix::Parse("0.0.0.0/0");
+    own.link = IndexOf(pf);
+    own.table = 100U + static_cast<std::uint32_t>(own.link);
+    kernel_.state().Namespace(kHost)->routes.push_back(own);
+  }
+  EXPECT_EQ(carry(), std::pair(false, false));
 }
 
 TEST_F(ObserveTest, AVlanOfVfsAndABond) {

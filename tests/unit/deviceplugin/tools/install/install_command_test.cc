@@ -182,11 +182,13 @@ TEST_F(InstallCommandTest, CommandLines) {
 
 TEST_F(InstallCommandTest, AConfigurationForAllParts) {
   temp_.Write("/config/topology.json", "{}");
-  const json installed = RunJson({"config", "--from", "/config", "--node-name", "gpu-001"});
-  ASSERT_EQ(installed["files"].size(), 3U) << installed;
+  const json installed =
+      RunJson({"config", "--from", "/config", "--node-name", "gpu-001", "--node-address", "2001:db8::7"});
+  ASSERT_EQ(installed["files"].size(), 4U) << installed;
   EXPECT_EQ(temp_.Read("/etc/railhead/fabric.json"), kFabric);
   EXPECT_EQ(temp_.Read("/etc/railhead/topology.json"), "{}");
   EXPECT_EQ(*NodeName(temp_.root()), "gpu-001");
+  EXPECT_EQ(NodeAddress(temp_.root()).value(), IpAddress::Parse("2001:db8::7"));
   EXPECT_EQ(RunJson({"config", "--from", "/config"})["files"][0]["outcome"], "unchanged");
 }
 
@@ -227,6 +229,8 @@ TEST_F(InstallCommandTest, AWrongConfigurationChangesNothing) {
     EXPECT_EQ(temp_.Read("/etc/railhead/fabric.json"), "before") << wrong.word;
     EXPECT_FALSE(temp_.Exists("/etc/railhead/node-name"));
   }
+  EXPECT_EQ(Run({"config", "--from", "/config", "--node-address", "gpu-001"}).status, 3);
+  EXPECT_FALSE(temp_.Exists("/etc/railhead/node-address"));
   EXPECT_EQ(Run({"config", "--from", "/nowhere"}).status, 3);
   EXPECT_EQ(Run({"config", "--from", "/config", "--to", "/nowhere"}).status, 1);
 }

@@ -175,6 +175,27 @@ TEST(RemovalTest, APageMayBeLarge) {
   EXPECT_EQ(Found({pod}), std::vector<std::string>{"large:railhead.io/roce;"});
 }
 
+// Then fewer pods are asked for, from the same place on.
+TEST(RemovalTest, APageMayBeTooLarge) {
+  const std::string large(std::size_t{33} << 20U, ' ');
+  std::string chunked = "HTTP/1.1 200 X\r\nTransfer-Encoding: chunked\r\n\r\n2100000\r\n" + large;
+  const ScriptedServer server({Answer(200, Page({Pod("a", {{kRoce, "1"}})}, "one")),
+                               Answer(200, large),
+                               {std::move(chunked)},
+                               Answer(200, Page({Pod("b", {{kRoce, "1"}})}, "two")),
+                               Answer(200, Page({Pod("c", {{kRoce, "1"}})}))});
+  const auto report = Check(server);
+  ASSERT_TRUE(report) << Describe(report.error());
+  std::string names;
+  for (const install::PodWithNics& pod : report->pods) names += pod.name;
+  EXPECT_EQ(names, "abc");
+  EXPECT_TRUE(server.last().starts_with("GET /api/v1/pods?limit=7&continue=two HTTP/1.1\r\n"))
+      << server.last();
+  const ScriptedServer never(std::vector<Step>(4, Answer(200, large)));
+  ExpectError(Check(never), ErrorCode::kMalformed, "larger than 33554432 bytes");
+  EXPECT_TRUE(never.last().starts_with("GET /api/v1/pods?limit=1 HTTP/1.1\r\n")) << never.last();
+}
+
 TEST(RemovalTest, RefusalsAndWrongAnswersAreNoEmptyList) {
   const ScriptedServer forbidden({Answer(403, Refusal(403, "Forbidden"))});
   ExpectError(Check(forbidden), ErrorCode::kPermission, "role railhead-removal-check");

@@ -110,6 +110,15 @@ TEST_F(ConfigCommandTest, CheckPrintsHowManyNodesARailCarries) {
       << json.out;
 }
 
+// The SR-IOV operator writes a file for each node.
+TEST_F(ConfigCommandTest, CheckTakesANodeWithoutAPolicy) {
+  sysfs_.Write("/config.json", R"({"resourceList":null})");
+  const Ended checked = Railctl("config check /config.json");
+  EXPECT_EQ(checked.status, 0) << checked.err;
+  EXPECT_TRUE(checked.out.starts_with("ok\n")) << checked.out;
+  EXPECT_EQ(checked.out.find("intel.com/"), std::string::npos) << checked.out;
+}
+
 TEST_F(ConfigCommandTest, CheckWarnsOfIndicesThatNoNodeHas) {
   const auto check = [&](const std::string& more) {
     sysfs_.Write(
@@ -159,6 +168,21 @@ const std::vector<Warned>& WarnedFabrics() {
       {"ExcludedBlock",
        R"("nodes": {"a": 0, "b": 1}, )" + rail + R"(, "nodeBlock": 24, "exclude": ["10.0.1.0/24"]}])",
        "/nodes/b: pods there get no address of r: subnet 10.0.0.0/16 has no address left"},
+      {"NetworksPerHost",
+       R"("nodes": {"a": 0}, "rails": [
+          {"name": "a", "pf": "pf0", "subnet": "10.0.0.0/31", "nodeRanges": {"0": "10.0.0.0"}},
+          {"name": "b", "pf": "pf1", "subnet": "10.0.1.0/32", "nodeRanges": {"0": "10.0.1.0"}},
+          {"name": "c", "pf": 2, "subnet": "fd00::/127", "nodeRanges": {"0": "fd00::"}},
+          {"name": "d", "pf": 3, "subnet": "10.0.2.0/24", "nodeBlock": 31},
+          {"name": "e", "pf": 4, "subnet": "fd01::/64", "nodeBlock": 127},
+          {"name": "f", "pf": 5, "subnet": "10.0.3.0/30", "nodeBlock": 30},
+          {"name": "g", "pf": 6, "subnet": "10.0.4.0/24", "nodeBlock": 32, "exclude": []}])",
+       "/nodes/a: pods there get no address of g: \n"
+       "/rails/0/subnet: 10.0.0.0/31 is a network of one host\n"
+       "/rails/1/subnet: 10.0.1.0/32 is a network of one host\n"
+       "/rails/2/subnet: fd00::/127 is a network of one host\n"
+       "/rails/3/nodeBlock: 31 gives each node two addresses of 10.0.2.0/24\n"
+       "/rails/4/nodeBlock: 127 gives each node two addresses of fd01::/64"},
       {"FullBlocks", R"("nodes": {"a": 0, "b": 255}, )" + rail + R"(, "nodeBlock": 24}])", ""},
       {"NoIndices", rail + R"(, "nodeBlock": 26}])", "/nodes: rails give addresses by the nodes' indices"},
       {"LongName", R"("rails": [{"name": "rail-zero-with-a-long-name", "pf": "pf0"}])",
@@ -177,8 +201,32 @@ const std::vector<Warned>& WarnedFabrics() {
       {"NoName", R"("rails": [{"name": "a:b", "pf": "pf0"}, {"name": "50%", "pf": "pf1"}])",
        "/rails/0/name: interfaces cannot be named after the rail: 'a:b' is not\n"
        "/rails/1/name: interfaces cannot be named after the rail: '50%' is not"},
+      {"VariablesOfOtherPrograms",
+       R"("rails": [{"name": "r", "pf": "pf0"}], "ncclConfig": {"env": {"NCCL_DEBUG": "INFO", "RCCL_X": "1",
+          "OFI_NCCL_PROTOCOL": "RDMA", "MC_GID_INDEX": "3", "UCX_TLS": "rc", "NVSHMEM_DEBUG": "INFO",
+          "NCCLX": "1"}})",
+       "/ncclConfig/env/MC_GID_INDEX: programs besides NCCL do not read nccl.conf\n"
+       "/ncclConfig/env/NCCLX: programs besides NCCL do not read nccl.conf\n"
+       "/ncclConfig/env/NVSHMEM_DEBUG: programs besides NCCL do not read nccl.conf\n"
+       "/ncclConfig/env/UCX_TLS: programs besides NCCL do not read nccl.conf"},
   };
   return fabrics;
+}
+
+TEST_F(ConfigCommandTest, CheckWarnsOfRoutesThatTakeTheClustersTraffic) {
+  sysfs_.Write("/etc/cni/net.d/10-k.conflist", R"({"name": "k", "plugins": [
+    {"type": "bridge", "ipam": {"type": "host-local", "subnet": "10.244.1.0/24"}}]})");
+  const auto warned = [&](const std::string& route) {
+    sysfs_.Write("/fabric.json", R"({"version": 1, "nodes": {"n": 0}, "rails": [{"name": "r", "pf": "pf0",
+      "subnet": "10.100.0.0/16", "gateway": "10.100.0.1", "nodeBlock": 24, "routes": [")" +
+                                     route + R"("]}]})");
+    const Ended checked = Railctl("config check /fabric.json");
+    EXPECT_EQ(checked.status, 0) << checked.err;
+    return checked.err.find("warning: /fabric.json: /rails/0/routes/0: " + route +
+                            " takes the pods' traffic to 10.244.1.0/24") != std::string::npos;
+  };
+  EXPECT_TRUE(warned("10.0.0.0/8"));
+  EXPECT_FALSE(warned("10.100.0.0/14"));
 }
 
 TEST_F(ConfigCommandTest, CheckWarnsOfWhatAddRefuses) {

@@ -136,6 +136,42 @@ TEST_F(ConfigDiffTest, AHolderOfAnAddressIsTouchedToo) {
   EXPECT_EQ(rail->drain, (std::set<std::string>{"rail1"}));
 }
 
+// The node's part of rail1 moves away from a pod's address, by each key that decides it.
+TEST_F(ConfigDiffTest, ANodesPodWhoseAddressWouldBeAnotherNodesIsNamed) {
+  sysfs_.Write("/etc/railhead/node-name", "node-a\n");
+  const auto with = [](const std::string& part, const std::string& nodes) {
+    return R"({"version": 1, "nodes": )" + nodes + R"(, "rails": [
+      {"name": "rail0", "pf": "pf0"}, {"name": "rail1", "pf": "pf1", "subnet": "10.101.0.0/24", )" +
+           part + "}]}";
+  };
+  const std::string block = R"("nodeBlock": 26)";
+  const std::string first = R"({"node-a": 0})";
+  sysfs_.Write("/etc/railhead/fabric.json", with(block, first));
+  {
+    auto store = ipam::AddressStore::Open(root_);
+    ASSERT_TRUE(store) << Describe(store.error());
+    const auto subnet = *IpPrefix::Parse("10.101.0.0/26");
+    const ipam::AddressPool pool{"10.101.0.0/24", *ipam::RangeSet::Make({subnet, {}, {}, {}}),
+                                 std::chrono::hours(1)};
+    ASSERT_TRUE(store->Allocate({"macvlan", "0123456789abcdef", "eth1"}, pool));
+  }
+  const std::set<std::string> pod = {"container 0123456789ab"};
+  const auto index = Diff(with(block, R"({"node-a": 2})"));
+  const ConfigChange* nodes = Find(index, ChangedKind::kFabric, "nodes");
+  ASSERT_NE(nodes, nullptr);
+  EXPECT_EQ(nodes->pods, pod);
+  EXPECT_EQ(nodes->drain, (std::set<std::string>{"rail1"}));
+  EXPECT_TRUE(
+      Find(Diff(with(block, R"({"node-a": 0, "node-b": 1})")), ChangedKind::kFabric, "nodes")->pods.empty());
+  // Ranges change at once, whatever pods have.
+  const auto ranges = [&](const std::string& of_node) {
+    return with(R"("nodeRanges": {"node-a": [")" + of_node + R"("]})", first);
+  };
+  sysfs_.Write("/etc/railhead/fabric.json", ranges("10.101.0.0/26"));
+  EXPECT_EQ(Find(Diff(ranges("10.101.0.64/26")), ChangedKind::kRail, "rail1")->pods, pod);
+  EXPECT_TRUE(Find(Diff(ranges("10.101.0.0/25")), ChangedKind::kRail, "rail1")->pods.empty());
+}
+
 TEST_F(ConfigDiffTest, ARailThatGoesTakesItsDevices) {
   const auto changes =
       Diff(R"({"version": 1, "rails": [{"name": "rail1", "pf": "pf1", "subnet": "10.101.0.0/24",

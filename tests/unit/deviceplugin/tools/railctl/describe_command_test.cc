@@ -3,6 +3,7 @@
 
 #include "cni/state/tenants.h"
 #include "deviceplugin/services/health/drains.h"
+#include "deviceplugin/services/reachability/reachability_report.h"
 #include "tests/unit/deviceplugin/tools/railctl/pods_node.h"
 
 namespace railhead::testing {
@@ -129,6 +130,74 @@ TEST_F(DescribeCommandTest, AnAddress) {
   EXPECT_NE(none.err.find("rail0 10.100.0.0/24"), std::string::npos) << none.err;
 }
 
+// Each address outside of this node's range has its owner, whatever gives nodes their ranges.
+TEST_F(DescribeCommandTest, WhoseAnotherNodesAddressIs) {
+  const auto expect = [&](const std::string& address, const char* state, const Json& node,
+                          const Json& index) {
+    const Json found = Describe(address)["address"];
+    EXPECT_EQ(found["state"], state) << found;
+    EXPECT_EQ(found.value("node", Json()), node) << found;
+    EXPECT_EQ(found.value("nodeIndex", Json()), index) << found;
+  };
+  expect("10.100.0.99", "other node's", "gpu-002", 1);
+  expect("10.101.0.127", "other node's", "gpu-002", 1);
+  expect("10.100.0.200", "no node's", nullptr, nullptr);
+  const auto text = Run({"describe", "10.100.0.99"}).out;
+  EXPECT_NE(text.find("\nNODE        gpu-002\nNODE INDEX  1\n"), std::string::npos) << text;
+
+  const auto ranges = [&](const std::string& nodes) {
+    sysfs_.Write("/etc/railhead/fabric.json", R"({"version": 1, )" + nodes + R"("rails": [
+        {"name": "rail0", "pf": "pf0", "subnet": "10.100.0.0/24", "nodeRanges": {
+          "gpu-001": "10.100.0.0/26", "gpu-007": ["10.100.0.70", "10.100.0.80-10.100.0.90"],
+          "3": "10.100.0.128/26"}}]})");
+  };
+  ranges(R"("nodes": {"gpu-003": 3}, )");
+  expect("10.100.0.85", "other node's", "gpu-007", nullptr);
+  expect("10.100.0.75", "no node's", nullptr, nullptr);
+  expect("10.100.0.130", "other node's", "gpu-003", 3);
+  ranges("");
+  expect("10.100.0.130", "no node's", nullptr, nullptr);
+}
+
+// Of a node that claims its index this one knows the index, and the name once probes have shown it.
+TEST_F(DescribeCommandTest, WhoseAnAddressOfAClaimedIndexIs) {
+  sysfs_.Write("/etc/railhead/fabric.json",
+               R"({"version": 1, "addresses": {"index": {"from": "kubernetes"}}, "rails": [
+      {"name": "rail0", "pf": "pf0", "subnet": "10.100.0.0/24", "nodeBlock": 28, "probeAddresses": "10.100.0.240-10.100.0.250"},
+      {"name": "rail1", "pf": "pf1", "subnet": "fd00:1::/48", "nodeBlock": 64}]})");
+  const auto expect = [&](const std::string& address, const char* state, const Json& node, int index) {
+    const Json described = Describe(address);
+    const Json& found = described["address"];
+    EXPECT_EQ(found["state"], state) << found;
+    EXPECT_EQ(found.value("node", Json()), node) << found;
+    EXPECT_EQ(found["nodeIndex"], index) << found;
+    const std::string notes = described["notes"].dump();
+    const std::string hint = "kubectl get nodeindices node-" + std::to_string(index) + "\"";
+    EXPECT_EQ(notes.find(hint) != std::string::npos, node.is_null()) << notes;
+  };
+  expect("10.100.0.40", "other node's", nullptr, 2);
+  expect("10.100.0.245", "probe address", nullptr, 5);
+  expect("fd00:1:0:ffff::7", "other node's", nullptr, 65535);
+  reachability::ReachabilityReport report;
+  report.node = "gpu-001";
+  report.time = std::chrono::system_clock::now();
+  reachability::RailReachability rail;
+  rail.rail = "rail0";
+  rail.probe_address = IpAddress::Parse("10.100.0.241");
+  for (const auto& [node, address] : {std::pair{"gpu-009", "10.100.0.242"}, {"gpu-010", "10.100.0.245"}}) {
+    reachability::PeerReachability peer;
+    peer.node = node;
+    peer.address = *IpAddress::Parse(address);
+    rail.peers.push_back(peer);
+  }
+  report.rails = {rail};
+  ASSERT_TRUE(WriteReachabilityReport(root_, report));
+  expect("10.100.0.40", "other node's", "gpu-009", 2);
+  expect("10.100.0.245", "probe address", "gpu-010", 5);
+  expect("fd00:1:0:2::7", "other node's", "gpu-009", 2);
+  expect("10.100.0.64", "other node's", nullptr, 4);
+}
+
 TEST_F(DescribeCommandTest, NothingOfThatName) {
   const auto none = Run({"describe", "rail9"});
   EXPECT_EQ(none.status, 1);
@@ -174,6 +243,34 @@ TEST_F(DescribeCommandTest, DevicesOfEachResource) {
   const auto table = Run({"devices"});
   EXPECT_EQ(table.out.rfind("RESOURCE          DEVICE        RAIL   NUMA  STATE        POD", 0), 0U)
       << table.out;
+}
+
+// Whatever a reader asks first.
+TEST_F(DescribeCommandTest, WhatAResourceLacksHasItsReasonEverywhere) {
+  const std::string why = "is bound to no driver";
+  const auto says = [&](const std::string& text) { return text.find(why) != std::string::npos; };
+  for (const char* command : {"devices", "status", "health"})
+    EXPECT_FALSE(says(Run({command}).out + Run({command}).err)) << command;
+  sysfs_.Unbind(vfs0_[3]);
+  EXPECT_EQ(Devices()[vfs0_[3]]["reason"], why);
+  EXPECT_EQ(Describe(vfs0_[3])["devices"][0]["notOffered"], why);
+  EXPECT_TRUE(says(Run({"describe", vfs0_[3]}).out));
+  EXPECT_FALSE(Describe(vfs0_[0])["devices"][0].contains("notOffered"));
+  const auto status = Run({"status"});
+  EXPECT_TRUE(says(status.out)) << status.out;
+  EXPECT_NE(status.out.find("next: railctl devices"), std::string::npos) << status.out;
+  const auto health = Run({"health"});
+  EXPECT_TRUE(says(health.err)) << health.err;
+  const Json listed = Json::parse(Run({"health", "-o", "json"}).out);
+  ASSERT_EQ(listed["notOffered"].size(), 1U) << listed;
+  EXPECT_EQ(listed["notOffered"][0]["id"], vfs0_[3]);
+  EXPECT_EQ(listed["notOffered"][0]["because"], why);
+  // railheadd no longer watches it.
+  auto state = health::kHealthFile.Read(root_);
+  ASSERT_TRUE(state && *state);
+  std::erase_if((*state)->devices, [&](const health::DeviceHealth& one) { return one.id == vfs0_[3]; });
+  ASSERT_TRUE(health::kHealthFile.Write(root_, **state));
+  EXPECT_TRUE(says(Run({"health", vfs0_[3]}).err));
 }
 
 TEST_F(DescribeCommandTest, DevicesThatAFaultyPodKeeps) {

@@ -75,6 +75,114 @@ TEST_F(IpamCommandTest, ListsHoldersAndTheirPods) {
   EXPECT_EQ(RunJson({"list", "-o", "json", "--pool", "10.9.0.0/24"})["addresses"].size(), 0U);
 }
 
+class RailAddressesTest : public IpamCommandTest {
+ protected:
+  void SetUp() override {
+    WriteFabric(R"("nodes": {"gpu-001": 1}, )");
+    ASSERT_TRUE(WriteAtomic(temp_.root().Path("/etc/railhead/node-name"), "gpu-001\n", Sync::kVolatile));
+  }
+  void WriteFabric(const std::string& nodes) {
+    ASSERT_TRUE(MakeDirectories(temp_.root().Path("/etc/railhead")));
+    const std::string text = R"({"version": 1, )" + nodes + R"("rails": [
+        {"name": "rail0", "pf": "pf0", "subnet": "10.1.0.0/24", "nodeBlock": 28, "gateway": "10.1.0.17",
+         "exclude": ["10.1.0.30-10.1.0.40"]},
+        {"name": "rail1", "pf": "pf1", "subnet": "fd00:1::/64", "nodeBlock": 96},
+        {"name": "rail2", "pf": "pf2"}]})";
+    ASSERT_TRUE(WriteAtomic(temp_.root().Path("/etc/railhead/fabric.json"), text, Sync::kVolatile));
+  }
+  // Of rail0: the first `count` addresses of the range, each for a container "cN".
+  void Hold(const char* range, int count) {
+    auto store = ipam::AddressStore::Open(temp_.root());
+    const ipam::AddressPool pool{
+        kPool, *ipam::RangeSet::Make({*IpPrefix::Parse(kPool), {*IpRange::Parse(range)}, {}, {}}),
+        std::chrono::hours(1)};
+    for (int i = 0; i < count; ++i) {
+      const auto given = store->Allocate({"blue", "c" + std::to_string(i), "eth1"}, pool);
+      ASSERT_TRUE(given) << Describe(given.error());
+    }
+  }
+  nlohmann::json Rails(std::vector<std::string> more = {}) {
+    more.insert(more.begin(), {"list", "-o", "json"});
+    return RunJson(more)["rails"];
+  }
+};
+
+TEST_F(RailAddressesTest, AreOfThisNodesRange) {
+  const auto empty = Rails();
+  ASSERT_EQ(empty.size(), 2U) << "rail2 has no subnet";
+  EXPECT_EQ(empty[0], nlohmann::json::parse(R"({"rail": "rail0", "pool": "10.1.0.0/24",
+      "ranges": ["10.1.0.16-10.1.0.31"], "size": 13, "held": 0, "coolingDown": 0, "quarantined": 0, "free": 13})"));
+  EXPECT_EQ(empty[1]["ranges"], nlohmann::json::parse(R"(["fd00:1::1:0:0-fd00:1::1:ffff:ffff"])"));
+  EXPECT_EQ(empty[1]["free"], 1ULL << 32);
+  EXPECT_EQ(Rails({"--rail", "rail1"}).size(), 1U);
+  EXPECT_EQ(Rails({"--pool", kPool}).size(), 1U);
+  EXPECT_EQ(Rails({"--pool", "10.9.0.0/24"}).size(), 0U);
+}
+
+// Whatever the states are, they add up to the range's addresses.
+TEST_F(RailAddressesTest, EachStateIsCounted) {
+  Hold("10.1.0.18-10.1.0.23", 6);
+  const auto quarantine = [&](const std::string& container) {
+    auto store = ipam::AddressStore::Open(temp_.root());
+    const auto held = store->Find({"blue", container, "eth1"});
+    ASSERT_TRUE(held && held->size() == 1);
+    ASSERT_TRUE(store->Quarantine({"blue", container, "eth1"}, held->front().address));
+  };
+  const auto release = [&](const std::string& container) {
+    auto store = ipam::AddressStore::Open(temp_.root());
+    ASSERT_TRUE(store->Release({"blue", container, "eth1"}));
+  };
+  const auto expect = [&](int held, int cooling_down, int quarantined) {
+    const auto rail = Rails()[0];
+    EXPECT_EQ(rail["held"], held) << rail;
+    EXPECT_EQ(rail["coolingDown"], cooling_down) << rail;
+    EXPECT_EQ(rail["quarantined"], quarantined) << rail;
+    EXPECT_EQ(rail["free"], 13 - 6) << rail;
+  };
+  expect(6, 0, 0);
+  release("c0");
+  expect(5, 1, 0);
+  quarantine("c1");
+  release("c2");
+  expect(3, 2, 1);
+  const auto text = Run({"list"}).out;
+  EXPECT_EQ(text.rfind("RAIL   POOL         RANGE ", 0), 0U) << text;
+  EXPECT_NE(text.find(" HELD  COOLING DOWN  QUARANTINED  FREE\nrail0  10.1.0.0/24  10.1.0.16-10.1.0.31 "),
+            std::string::npos)
+      << text;
+  EXPECT_NE(text.find("\n\nADDRESS "), std::string::npos) << text;
+}
+
+TEST_F(RailAddressesTest, OtherNodesAddressesAreNotCounted) {
+  Hold("10.1.0.100-10.1.0.110", 3);
+  EXPECT_EQ(Rails()[0]["held"], 0);
+  EXPECT_EQ(RunJson({"list", "-o", "json"})["addresses"].size(), 3U);
+}
+
+TEST_F(RailAddressesTest, WithoutARangeTheReasonIsStated) {
+  WriteFabric(R"("nodes": {"gpu-002": 1}, )");
+  auto rail = Rails()[0];
+  EXPECT_EQ(rail["because"], "fabric.json gives this node no range");
+  EXPECT_EQ(rail["free"], 0);
+  EXPECT_NE(Run({"list"}).out.find("note: rail1: fabric.json gives this node no range\n"), std::string::npos);
+  WriteFabric(R"("addresses": {"index": {"from": "kubernetes"}}, )");
+  rail = Rails()[0];
+  EXPECT_NE(rail["because"].get<std::string>().find("index"), std::string::npos) << rail;
+  WriteFabric(R"("nodes": {"gpu-001": 2}, )");
+  rail = Rails()[0];
+  EXPECT_EQ(rail["ranges"], nlohmann::json::parse(R"(["10.1.0.32-10.1.0.47"])"));
+  EXPECT_EQ(rail["size"], 7) << "without the excluded ones";
+}
+
+TEST_F(RailAddressesTest, ADamagedFabricHidesNoAddress) {
+  Hold("10.1.0.18-10.1.0.23", 1);
+  ASSERT_TRUE(WriteAtomic(temp_.root().Path("/etc/railhead/fabric.json"), "{", Sync::kVolatile));
+  const auto list = Run({"list"});
+  EXPECT_EQ(list.status, 0);
+  EXPECT_EQ(list.out.rfind("ADDRESS ", 0), 0U) << list.out;
+  EXPECT_NE(list.err.find("fabric.json"), std::string::npos) << list.err;
+}
+
 TEST_F(IpamCommandTest, ShowsByAddressAndContainer) {
   const std::string first = Give("aaa1", Now());
   Give("bbb", Now());

@@ -76,14 +76,14 @@ using Reports = ::testing::Types<
     install::InstalledFile, install::InstalledProgram, install::PodWithNics, install::RemovalReport,
     lldp::LldpReport, lldp::RailNeighbor, migrate::MigrationReport, pod_start::DeviceStep,
     pod_start::ResourceUse, pod_start::StartReport, preflight::Report, provision::VfsOutcome,
-    provision::VfsPlan, railctl::AddressReport, railctl::ConfigChange, railctl::ConfigDiff,
-    railctl::DescribedAddress, railctl::DescribedDevice, railctl::DescribedPod, railctl::Description,
-    railctl::DeviceList, railctl::KnownAddress, railctl::NodeSummary, railctl::OfferedDevice,
-    railctl::SummaryFinding, rdma_test::Report, rdma_test::ReportedTest, reachability_view::RailMatrix,
-    reachability_view::ReachabilityFault, reachability::PeerReachability, reachability::PodReachability,
-    reachability::RailReachability, reachability::ReachabilityReport, reconcile::ReconcileReport,
-    reconcile::TimingsReport, topology_view::AcceleratorView, topology_view::NicView,
-    topology_view::NodeView>;
+    provision::VfsPlan, railctl::AddressList, railctl::AddressReport, railctl::ConfigChange,
+    railctl::ConfigDiff, railctl::DescribedAddress, railctl::DescribedDevice, railctl::DescribedPod,
+    railctl::Description, railctl::DeviceList, railctl::KnownAddress, railctl::NodeSummary,
+    railctl::OfferedDevice, railctl::RailAddresses, railctl::SummaryFinding, rdma_test::Report,
+    rdma_test::ReportedTest, reachability_view::RailMatrix, reachability_view::ReachabilityFault,
+    reachability::PeerReachability, reachability::PodReachability, reachability::RailReachability,
+    reachability::ReachabilityReport, reconcile::ReconcileReport, reconcile::TimingsReport,
+    topology_view::AcceleratorView, topology_view::NicView, topology_view::NodeView>;
 TYPED_TEST_SUITE(ReportFormTest, Reports);
 
 TYPED_TEST(ReportFormTest, YamlAndTextSayWhatJsonSays) {

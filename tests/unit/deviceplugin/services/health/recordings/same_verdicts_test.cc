@@ -172,13 +172,8 @@ class LiveNode {
     watch_->SetRules(rules_);
   }
   void Restart() {
-    auto source = std::make_unique<FakeDriverSource>();
-    if (source_ != nullptr) {
-      source->failed = source_->failed;
-      source->statistics = source_->statistics;
-    }
-    source_ = source.get();
-    watch_ = std::make_unique<health::HealthWatch>(sysfs_.root(), rules_, std::move(source), TimeAt(now_));
+    watch_ = std::make_unique<health::HealthWatch>(sysfs_.root(), rules_, OpenShared(source_), probes_,
+                                                   TimeAt(now_));
   }
 
   FakeSysfs sysfs_;
@@ -187,7 +182,8 @@ class LiveNode {
     rules.Of(health::HealthRule::kPauseStorm).enabled = true;
     return rules;
   }();
-  FakeDriverSource* source_ = nullptr;
+  const std::shared_ptr<FakeDriverSource> source_ = std::make_shared<FakeDriverSource>();
+  ProbeWorkers probes_;
   std::unique_ptr<health::HealthWatch> watch_;
   std::vector<inventory::NicFunction> functions_;
   std::set<std::string> in_use_;

@@ -1,4 +1,4 @@
-// The API servers that this folder's tests share: each is started once.
+// The API servers that the tests of a program share: each is started once.
 // Threads: one.
 #pragma once
 
