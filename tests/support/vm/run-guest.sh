@@ -19,7 +19,7 @@
 #   -a ARGS      more arguments for the kernel
 #   -v           print the kernel's console at the end, on stderr
 # The repository is always shared, as /mnt/src ($SRC).
-# exit status: that of SCRIPT; 124 limit reached; 125 no guest, or it died.
+# exit status: that of SCRIPT; 124 limit reached; 125 no guest, or it died; 126 with -w, the emulator failed: begin anew.
 #
 # The limit is for the emulation, which shares the machine with everything else:
 # choose it generously.  When this script ends, however it ends, so does QEMU.
@@ -197,17 +197,25 @@ function show() { if (task != "") print task ":" where; task = "" }
 END { show() }'
 # An assertion of QEMU's own fails now and then: its virtual CPUs fill their TLBs while another one changes what is
 # mapped (iotlb_to_section, and, where the stale section exists by chance, msix_table_mmio_write of a device that nobody
-# wrote to). No guest is to blame, so it begins anew, as one does that has stopped altogether; not one of a pair,
-# whose other half has gone on.
-died_of_itself() {
-    [ ! -s "$job/rc" ] && [ -z "$wire" ] || return
-    [ "$status" = silent ] || { [ "$status" = 134 ] && grep -q ": Assertion .* failed" "$job/qemu.log"; }
+# wrote to). Or a CPU runs code that it translated while another one patched it, and traps at a breakpoint that is gone:
+# the kernel, which takes its own breakpoints back before it ends a patch (text_poke_bp_batch), dies of "int3".
+# No guest is to blame, so it begins anew, as one does that has stopped altogether.
+# Of a pair, the other half has gone on, so run-pair.sh begins with both.
+failure_of_emulator() {
+    [ ! -s "$job/rc" ] || return
+    case $status in
+        silent) echo 'the guest has stopped' ;;
+        134) assertion=$(grep -m 1 ': Assertion .* failed' "$job/qemu.log") && echo "QEMU has aborted: $assertion" ;;
+        0) grep -q ' int3: 0000 ' "$job/console.log" && echo 'the kernel met a breakpoint that it had taken back' ;;
+        *) false ;;
+    esac
 }
 begun=$SECONDS
 for attempt in 1 2 3; do
     boot
-    if [ "$attempt" = 3 ] || ! died_of_itself; then break; fi
-    if [ "$status" = silent ]; then why='the guest has stopped'; else why="QEMU has aborted: $(grep -m 1 ': Assertion ' "$job/qemu.log")"; fi
+    why=$(failure_of_emulator) || break
+    [ -z "$wire" ] || { echo "run-guest.sh: node$node: $why" >&2 && exit 126; }
+    [ "$attempt" != 3 ] || break
     echo "run-guest.sh: node$node: $why; it begins anew" >&2
     rm -f "$job"/{uptime,alive}
 done
@@ -221,6 +229,6 @@ esac
 {
     echo "run-guest.sh: node$node died (QEMU's status $status); QEMU and the end of the console said:"
     grep -v 'is not connected to host network' "$job/qemu.log" || true
-    tail -30 "$job/console.log" || true
+    tail -60 "$job/console.log" || true
 } >&2
 exit 125

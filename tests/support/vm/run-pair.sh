@@ -8,6 +8,7 @@
 # line of output begins with "node0: " or "node1: ".
 # exit status: 0 when both succeeded, else that of the first that did not.  A node
 # that fails ends the other one after a grace of RAILHEAD_PAIR_GRACE seconds (10).
+# If the emulator fails (run-guest.sh), both begin anew, twice at most.
 set -euo pipefail
 
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
@@ -36,7 +37,6 @@ clean_up() {
 }
 trap clean_up EXIT
 trap 'exit 125' INT TERM HUP
-mkdir "$shared/sync"
 
 start() { # NODE SCRIPT [ARG...]
     local node=$1 other=$((1 - $1)) own=()
@@ -48,21 +48,33 @@ start() { # NODE SCRIPT [ARG...]
         > >(sed -u "s/^/node$node: /") 2>&1 &
     pids[node]=$!
 }
-start 0 "$@"
-start 1 "$@"
-
-status=0 first=''
-wait -n -p first "${pids[@]}" || status=$?
-other=${pids[0]}
-[ "$first" != "$other" ] || other=${pids[1]}
-if [ $status != 0 ]; then
-    # The other one may be about to say what is wrong, too.
-    ( end=$((SECONDS + ${RAILHEAD_PAIR_GRACE:-10}))
-      while kill -0 "$other" 2>/dev/null && [ $SECONDS -lt $end ]; do sleep 0.2; done
-      kill "$other" 2>/dev/null || true ) &
+# run SCRIPT [ARG...]: both to their ends; sets status.
+run() {
+    local first='' other
+    rm -rf "${shared:?}"/*
+    mkdir "$shared/sync"
+    start 0 "$@"
+    start 1 "$@"
+    status=0
+    wait -n -p first "${pids[@]}" || status=$?
+    other=${pids[0]}
+    [ "$first" != "$other" ] || other=${pids[1]}
+    case $status in
+        0) wait "$other" || status=$? ;;
+        126) kill "$other" 2>/dev/null || true ;;
+        *)
+            # The other one may be about to say what is wrong, too.
+            ( end=$((SECONDS + ${RAILHEAD_PAIR_GRACE:-10}))
+              while kill -0 "$other" 2>/dev/null && [ $SECONDS -lt $end ]; do sleep 0.2; done
+              kill "$other" 2>/dev/null || true ) &
+            ;;
+    esac
     wait "$other" 2>/dev/null || true
-else
-    wait "$other" || status=$?
-fi
-pids=('' '')
-exit $status
+    pids=('' '')
+}
+for attempt in 1 2 3; do
+    run "$@"
+    [ "$status" = 126 ] && [ "$attempt" != 3 ] || break
+    echo "run-pair.sh: both nodes begin anew" >&2
+done
+exit "$status"
