@@ -254,17 +254,25 @@ const Attachment::Work& Attachment::WorkOf(const ProbeTarget& target) const {
 Result<std::vector<AddressConflict>> Attachment::Judge(const std::vector<AddressConflict>& found) {
   if (found.empty()) return found;
   const auto now = BoottimeNow();
-  auto verdict = JudgeConflicts(found, RH_TRY(ReadConflicts(root_)), now);
-  const auto log = [&](const std::vector<AddressConflict>& conflicts, bool ignored) {
-    for (const AddressConflict& one : conflicts) {
-      LogConflict(root_, {key_, WorkOf(one.target).device->device, one.target.address, one.other, one.source,
-                          now, ignored});
-    }
-  };
-  log(verdict.conflicts, false);
-  log(verdict.ignored, true);
-  confirmed_in_use_ = std::move(verdict.confirmed);
-  return std::move(verdict.conflicts);
+  std::vector<ConflictRecord> records;
+  records.reserve(found.size());
+  for (const AddressConflict& one : found) {
+    const AttachedDevice& device = *WorkOf(one.target).device;
+    records.push_back({.key = key_,
+                       .device = device.device,
+                       .address = one.target.address,
+                       .mac = one.other,
+                       .source = one.source,
+                       .boottime = now,
+                       .pf = device.pf.empty() ? device.device : device.pf});
+  }
+  confirmed_in_use_ = JudgeConflicts(RH_TRY(ReadConflicts(root_)), &records);
+  std::vector<AddressConflict> conflicts;
+  for (std::size_t i = 0; i < found.size(); ++i) {
+    LogConflict(root_, records[i]);
+    if (!records[i].ignored) conflicts.push_back(found[i]);
+  }
+  return conflicts;
 }
 
 Result<void> Attachment::RefuseConflicts() {

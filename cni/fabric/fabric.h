@@ -286,8 +286,8 @@ Result<Fabric> ParseFabric(const std::string& text, const std::string& what,
 Result<std::optional<Fabric>> ReadFabric(const Root& root, const std::string& path = kFabricPath);
 
 // The MAC address of a node's probe endpoint on a rail (deviceplugin/services/reachability/probe_endpoint.h).
-// On a rail without a VLAN the endpoint is a macvlan, and its MAC follows from the names of node and rail. So
-// it stays the same over restarts, and every node can compute the MACs of all others. Threads: pure.
+// It follows from the names of node and rail. So it stays the same over restarts, and every node can compute
+// the MACs of all others. Threads: pure.
 
 // Locally administered.
 MacAddress ProbeEndpointMac(const std::string& node, const std::string& rail);

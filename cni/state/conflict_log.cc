@@ -42,26 +42,35 @@ void LogConflict(const Root& root, const ConflictRecord& record) {
 }
 
 std::string ConflictSource::ToString() const {
-  const std::string of = pod.empty() ? " (no pod of this node)" : " (pod " + pod + ")";
-  return mac.ToString() + of + " answers for " + std::to_string(addresses.size()) + " addresses, " +
-         (addresses.empty() ? "none" : addresses.begin()->ToString()) + " among them";
+  std::string who = mac.ToString() + (pod.empty() ? " (no pod of this node)" : " (pod " + pod + ")");
+  if (!pf.empty()) who = std::to_string(hosts) + " hosts on PF " + pf + ", " + who + " among them,";
+  return who + (pf.empty() ? " answers" : " answer") + " for " + std::to_string(addresses.size()) +
+         " addresses, " + (addresses.empty() ? "none" : addresses.begin()->ToString()) + " among them";
 }
 
 Result<std::vector<ConflictSource>> ListConflictSources(const Root& root, std::chrono::milliseconds since) {
-  std::map<MacAddress, ConflictSource> by_source;
+  // By the PF of a crowd, or by the one host.
+  std::map<std::pair<std::string, MacAddress>, ConflictSource> found;
+  std::map<std::string, std::set<MacAddress>> crowds;
   for (const ConflictRecord& record : RH_TRY(ReadConflicts(root))) {
     if (!record.ignored || record.boottime <= since) continue;
-    ConflictSource& one = by_source[record.source];
+    const std::string pf = record.crowd ? record.pf : "";
+    ConflictSource& one = found[{pf, record.crowd ? MacAddress{} : record.source}];
     one.mac = record.source;
+    one.pf = pf;
+    if (record.crowd) {
+      crowds[pf].insert(record.source);
+      one.hosts = crowds[pf].size();
+    }
     one.addresses.insert(record.address);
     ++one.answers;
     one.latest = std::max(one.latest, record.boottime);
   }
   std::vector<ConflictSource> conflict_sources;
-  if (by_source.empty()) return conflict_sources;
+  if (found.empty()) return conflict_sources;
   const JournalScan journal = RH_TRY(Journal(root).Scan());
-  for (auto& [source, one] : by_source) {
-    one.pod = PodWith(journal, source);
+  for (auto& [key, one] : found) {
+    one.pod = PodWith(journal, one.mac);
     conflict_sources.push_back(std::move(one));
   }
   return conflict_sources;
@@ -86,29 +95,30 @@ using Host = std::pair<MacAddress, bool>;  // and whether IPv4
 
 }  // namespace
 
-ConflictVerdict JudgeConflicts(const std::vector<AddressConflict>& found,
-                               const std::vector<ConflictRecord>& earlier, std::chrono::milliseconds now) {
+std::vector<IpAddress> JudgeConflicts(const std::vector<ConflictRecord>& earlier,
+                                      std::vector<ConflictRecord>* found) {
+  std::vector<IpAddress> in_use;
+  if (found->empty()) return in_use;
   std::map<Host, std::set<IpAddress>> addresses_of;
+  std::map<std::string, std::set<MacAddress>> hosts_on;
   std::set<std::pair<MacAddress, IpAddress>> confirmed;
-  for (const ConflictRecord& record : earlier) {
-    const auto age = now - record.boottime;
-    if (age.count() < 0 || age > kConflictLifetime) continue;
+  const auto count = [&](const ConflictRecord& record) {
     addresses_of[{record.source, record.address.IsV4()}].insert(record.address);
+    hosts_on[record.pf].insert(record.source);
+  };
+  for (const ConflictRecord& one : *found) count(one);
+  for (const ConflictRecord& record : earlier) {
+    const auto age = found->front().boottime - record.boottime;
+    if (age.count() < 0 || age > kConflictLifetime) continue;
+    count(record);
     if (age >= kConfirmAfter) confirmed.emplace(record.source, record.address);
   }
-  for (const AddressConflict& one : found)
-    addresses_of[{one.source, one.target.address.IsV4()}].insert(one.target.address);
-  ConflictVerdict verdict;
-  for (const AddressConflict& one : found) {
-    const IpAddress& address = one.target.address;
-    if (addresses_of[{one.source, address.IsV4()}].size() > kMaxAddressesOfHost) {
-      verdict.ignored.push_back(one);
-      continue;
-    }
-    verdict.conflicts.push_back(one);
-    if (confirmed.contains({one.source, address})) verdict.confirmed.push_back(address);
+  for (ConflictRecord& one : *found) {
+    one.crowd = hosts_on[one.pf].size() > kMaxHostsOfPf;
+    one.ignored = one.crowd || addresses_of[{one.source, one.address.IsV4()}].size() > kMaxAddressesOfHost;
+    if (!one.ignored && confirmed.contains({one.source, one.address})) in_use.push_back(one.address);
   }
-  return verdict;
+  return in_use;
 }
 
 }  // namespace railhead

@@ -27,7 +27,9 @@ struct ConflictRecord {
   MacAddress mac;                         // as the answer says
   MacAddress source;                      // of the frame (AddressConflict::source)
   std::chrono::milliseconds boottime{0};  // CLOCK_BOOTTIME
-  bool ignored = false;                   // ADD went on: the host answers for too many addresses
+  bool ignored = false;                   // ADD went on: the host answers for too many addresses, or `crowd`
+  std::string pf;                         // of the device, or the device itself; BDF
+  bool crowd = false;                     // too many hosts answer on the PF
 
   bool operator==(const ConflictRecord&) const = default;
 };
@@ -42,6 +44,8 @@ struct Shape<ConflictRecord> {
     f("conflictMac", &ConflictRecord::mac, kRequiredField);
     f("source", &ConflictRecord::source, kRequiredField);
     f("ignored", &ConflictRecord::ignored);
+    f("pf", &ConflictRecord::pf);
+    f("crowd", &ConflictRecord::crowd);
   }
 };
 
@@ -52,15 +56,18 @@ void LogConflict(const Root& root, const ConflictRecord& record);
 // All records of the log, the oldest first.
 Result<std::vector<ConflictRecord>> ReadConflicts(const Root& root);
 
-// A host whose answers ADDs ignored.
+// A host whose answers ADDs ignored, or the crowd of a PF.
 struct ConflictSource {
-  MacAddress mac;  // ConflictRecord::source
+  MacAddress mac;         // ConflictRecord::source; of a crowd one of them
+  std::string pf;         // of a crowd; else ""
+  std::size_t hosts = 1;  // of a crowd: how many
   std::set<IpAddress> addresses;
   std::size_t answers = 0;
   std::string pod;                      // "namespace/name" of this node's pod with that MAC; "": unknown
   std::chrono::milliseconds latest{0};  // ConflictRecord::boottime
 
-  // "02:.. (pod jobs/a) answers for 7 addresses, 10.0.0.4 among them"
+  // "02:.. (pod jobs/a) answers for 7 addresses, 10.0.0.4 among them", or
+  // "9 hosts on PF 0000:43:00.0, 02:.. (no pod of this node) among them, answer for 7 addresses, ..."
   [[nodiscard]] std::string ToString() const;
 };
 
@@ -74,21 +81,22 @@ Result<std::vector<ConflictSource>> ListConflictSources(const Root& root, std::c
 // one such pod would stop every ADD of its VLAN. So these answers are ignored and reported. The frame's
 // source (AddressConflict::source) identifies a host, for each address family separately: a host has an
 // address of each.
+//
+// Where VFs may spoof, a pod answers each probe from another MAC. By chance, or by a leftover configuration,
+// a few hosts have addresses of a rail's range, not many within an hour. So once more than kMaxHostsOfPf
+// have answered on a PF, no answer there counts until an hour has passed. Real conflicts are then used, too.
 
 inline constexpr std::size_t kMaxAddressesOfHost = 2;
+inline constexpr std::size_t kMaxHostsOfPf = 6;
 // For how long a record counts.
 inline constexpr std::chrono::hours kConflictLifetime{1};
 // Two records of one host and address confirm each other when they are this far apart.
 inline constexpr std::chrono::seconds kConfirmAfter{60};
 
-struct ConflictVerdict {
-  std::vector<AddressConflict> conflicts;
-  std::vector<IpAddress> confirmed;  // of those: the same host answered for it earlier, too
-  std::vector<AddressConflict> ignored;
-};
-
-// `earlier`: of this boot; `now`: as ConflictRecord::boottime.
-ConflictVerdict JudgeConflicts(const std::vector<AddressConflict>& found,
-                               const std::vector<ConflictRecord>& earlier, std::chrono::milliseconds now);
+// Sets `ignored` and `crowd` of what an ADD has found, all of one moment. Those that are not ignored are
+// conflicts. Returns the addresses of conflicts for which the same host answered earlier, too. `earlier`: of
+// this boot.
+std::vector<IpAddress> JudgeConflicts(const std::vector<ConflictRecord>& earlier,
+                                      std::vector<ConflictRecord>* found);
 
 }  // namespace railhead

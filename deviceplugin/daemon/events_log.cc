@@ -127,10 +127,20 @@ void ReportLog::Write(const reconcile::ReconcileReport& report) {
     for (const ipam::AddressEvent& event : report.addresses->events) LogAddressEvent(event);
   }
   for (const ConflictSource& source : report.conflict_sources) {
-    log_->Warning("one host answers for many addresses; ADDs use them nevertheless",
-                  Error{ErrorCode::kConflict, source.ToString(),
-                        "if it is a pod, delete it; if it is a router, switch proxy ARP off", 0},
-                  {{"mac", source.mac.ToString()}, {"pod", source.pod}});
+    if (source.pf.empty()) {
+      log_->Warning("one host answers for many addresses; ADDs use them nevertheless",
+                    Error{ErrorCode::kConflict, source.ToString(),
+                          "if it is a pod, delete it; if it is a router, switch proxy ARP off", 0},
+                    {{"mac", source.mac.ToString()}, {"pod", source.pod}});
+    } else {
+      log_->Warning(
+          "many hosts answer for addresses of a rail; ADDs use them nevertheless",
+          Error{ErrorCode::kConflict, source.ToString(),
+                "if they are one pod, which changes its MAC, delete it; else give each node and each "
+                "other host addresses of its own",
+                0},
+          {{"pf", source.pf}, {"mac", source.mac.ToString()}, {"pod", source.pod}});
+    }
   }
   std::set<std::string> failures;
   for (const auto& action : report.actions) {

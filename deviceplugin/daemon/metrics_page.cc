@@ -225,7 +225,8 @@ void AppendAddresses(Exposition* page, const Activity& activity) {
   counter("railhead_ipam_quarantines", "Addresses put into quarantine, because another machine uses them",
           &ipam::PoolCounters::quarantined);
   page->Begin(Type::kCounter, "railhead_ipam_conflicts_ignored",
-              "Answers to address probes that ADDs ignored, because one host answers for many addresses");
+              "Answers to address probes that ADDs ignored, because one host answers for many addresses or "
+              "too many hosts answer");
   page->Sample({}, activity.ignored_answers.value());
 }
 

@@ -190,14 +190,19 @@ constexpr std::array<MacAddress, 3> kLldpGroups = {{{{0x01, 0x80, 0xc2, 0x00, 0x
                                                     {{0x01, 0x80, 0xc2, 0x00, 0x00, 0x03}},
                                                     {{0x01, 0x80, 0xc2, 0x00, 0x00, 0x00}}}};
 
-// To a group that the device has joined. Frames of VLANs that it does not have look as if they were for
-// another host (__netif_receive_skb_core in net/core/dev.c).
-constexpr std::array<sock_filter, 4> kLldpFilter = {{
-    BPF_STMT(BPF_LD | BPF_W | BPF_ABS, static_cast<std::uint32_t>(SKF_AD_OFF + SKF_AD_PKTTYPE)),
-    BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, PACKET_MULTICAST, 0, 1),
-    BPF_STMT(BPF_RET | BPF_K, 0x40000),
-    BPF_STMT(BPF_RET | BPF_K, 0),
-}};
+// Frames to a group that the device has joined, and that are the device's own. Frames of VLANs that it does
+// not have look as if they were for another host; those of VLANs that it has are the VLAN interface's when
+// they come here (__netif_receive_skb_core in net/core/dev.c). A VF can send in its VLAN.
+std::array<sock_filter, 6> LldpFilter(int link) {
+  return {{
+      BPF_STMT(BPF_LD | BPF_W | BPF_ABS, static_cast<std::uint32_t>(SKF_AD_OFF + SKF_AD_PKTTYPE)),
+      BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, PACKET_MULTICAST, 0, 3),
+      BPF_STMT(BPF_LD | BPF_W | BPF_ABS, static_cast<std::uint32_t>(SKF_AD_OFF + SKF_AD_IFINDEX)),
+      BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, static_cast<std::uint32_t>(link), 0, 1),
+      BPF_STMT(BPF_RET | BPF_K, 0x40000),
+      BPF_STMT(BPF_RET | BPF_K, 0),
+  }};
+}
 
 Result<void> JoinLldpGroups(int fd, int link) {
   for (const MacAddress& group : kLldpGroups) {
@@ -220,7 +225,7 @@ Result<UniqueFd> OpenLldpSocket(int link) {
     if (error.sys_errno == EPERM) error.hint = "this needs CAP_NET_RAW";
     return Fail(std::move(error));
   }
-  auto filter = kLldpFilter;
+  auto filter = LldpFilter(link);
   const sock_fprog program{filter.size(), filter.data()};
   if (setsockopt(fd.get(), SOL_SOCKET, SO_ATTACH_FILTER, &program, sizeof(program)) != 0)
     return FailSys(errno, "filtering a packet socket");

@@ -107,7 +107,8 @@ class OngoingResets {
 
 // UnreadyDevices: the devices that no pod may get because of Railhead's own records. A journal entry that
 // cannot be read holds its devices until an operator has restored them. A reset between two pods that
-// does not end holds its device.
+// does not end holds its device. An attachment that outlives its pod's network namespace holds its devices:
+// they have not come back, and another pod may have been given them.
 //
 // Rule `notReady` (rules.h) makes them Unhealthy. Threads: one. Errors: those of listing the journal.
 
@@ -129,8 +130,13 @@ class UnreadyDevices {
   }
 
  private:
+  using Clock = OngoingResets::Clock;
+
+  void AddLeftovers(const JournalCache::Entries& entries, Clock::time_point now, Reasons* reasons);
+
   JournalCache journal_;
   OngoingResets resets_;
+  std::map<AttachmentKey, Clock::time_point> without_netns_;  // first seen so
   Reasons reasons_;
 };
 

@@ -83,6 +83,12 @@ std::string CablingOf(const LldpReport& report) {
   return std::string(WordOf(report.rails.empty() ? Cabling::kUnknown : Cabling::kRight));
 }
 
+// Whether a VF could have sent the frame that names the switch. The NIC puts the VLAN of the rail around what
+// its VFs send.
+bool MayBeForgedByVf(const Rail& rail, const inventory::NicFunction& pf) {
+  return !rail.vlan && pf.vf_count > 0;
+}
+
 }  // namespace
 
 std::string KubernetesLabel(std::string_view text, std::size_t max) {
@@ -107,11 +113,12 @@ NodeLabels NodeLabelsOf(const Fabric& fabric, const inventory::Inventory& invent
   labels["railhead.io/gpus"] = std::to_string(topology.accelerators().size());
   if (const auto path = FarthestPath(pfs, topology)) labels["railhead.io/gpu-nic-path"] = NameOf(*path);
   constexpr std::string_view kLongest = ".switch";
-  for (const auto& [rail, pf] : resources::PfsOfRails(fabric, inventory)) {
+  for (const auto& [rail, address] : resources::PfsOfRails(fabric, inventory)) {
     const std::string name = kDomain + KubernetesLabel(rail, kMaxLabel - kLongest.size());
-    labels[name + ".vfs"] = std::to_string(inventory.Find(pf)->vf_count);
+    const inventory::NicFunction& pf = *inventory.Find(address);
+    labels[name + ".vfs"] = std::to_string(pf.vf_count);
     const RailNeighbor* found = report.Find(rail);
-    if (found != nullptr && found->neighbor)
+    if (found != nullptr && found->neighbor && !MayBeForgedByVf(*fabric.FindRail(rail), pf))
       labels[name + ".switch"] = KubernetesLabel(found->neighbor->neighbor.SwitchName());
   }
   return labels;

@@ -1,6 +1,7 @@
 // NodeLabels: Kubernetes labels about a node's rails, for schedulers. They state how many rails exist,
 // whether all are there, and the kind of network. They also state the switch and the VFs of each rail, and
-// the distance to the GPUs. docs/operate/switch-ports.md lists them.
+// the distance to the GPUs. docs/reference/kubernetes.md lists them. A switch is stated only where no VF
+// could have sent the frame that names it: on rails with a VLAN, and of PFs without VFs.
 //
 // A label's value, and its name behind the slash, have at most 63 characters in Kubernetes. They are letters,
 // digits, '-', '_' and '.', with a letter or digit first and last. In text that does not fit, other

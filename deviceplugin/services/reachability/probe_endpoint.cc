@@ -38,8 +38,8 @@ ProbeEndpoint::~ProbeEndpoint() {
 Result<ProbeEndpoint> ProbeEndpoint::Open(Kernel& kernel, const NetNs& host, const ProbeEndpointPlan& plan) {
   ProbeEndpoint endpoint(plan, RH_TRY(NetNs::Make("of the probe endpoint of " + plan.rail)));
   endpoint.device_ = kDevice;
-  UpperLink upper{kDevice, plan.vlan.value_or(0) > 0 ? plan.vlan : std::nullopt, {}, plan.vlan_qos};
-  if (!upper.vlan) upper.mac = ProbeEndpointMac(plan.node, plan.rail);
+  const UpperLink upper{kDevice, plan.vlan.value_or(0) > 0 ? plan.vlan : std::nullopt,
+                        ProbeEndpointMac(plan.node, plan.rail), plan.vlan_qos};
   auto link_made = AddUpperLink(host, plan.lower, upper, endpoint.ns_);
   if (!link_made && link_made.error().code == ErrorCode::kExists) {
     link_made.error().hint = "the host already has a device for this VLAN on the PF: remove it";

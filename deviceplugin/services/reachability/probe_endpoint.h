@@ -1,9 +1,10 @@
 // ProbeEndpoint: the network namespace and address from which a node probes a rail and answers probes.
 //
 // The namespace has one device on the rail's PF: the rail's VLAN, or a macvlan on a rail without one. The
-// device has the probe address, if the rail gives this node one. So hosts of the rail cannot reach this host
-// through it, and the host's routes, ARP and rp_filter settings do not matter. The kernel does the rest
-// (neighbours, IPv6, fragmentation). This object's handle keeps the namespace: after a kill nothing is left.
+// device has the MAC that all nodes know (ProbeEndpointMac in cni/fabric/fabric.h), and the probe address, if
+// the rail gives this node one. So hosts of the rail cannot reach this host through it, and the host's
+// routes, ARP and rp_filter settings do not matter. The kernel does the rest (neighbours, IPv6,
+// fragmentation). This object's handle keeps the namespace: after a kill nothing is left.
 // While it exists, the PF cannot move to a pod. So a rail whose PFs go to pods has no endpoint.
 //
 // Ownership: borrows the kernel, owns the namespace. Threads: one at a time.

@@ -166,7 +166,6 @@ std::set<IpAddress> RailProber::PeerAddresses() const {
 
 std::map<IpAddress, MacAddress> RailProber::PeerMacs() const {
   std::map<IpAddress, MacAddress> macs;
-  if (port_.rail.vlan.value_or(0) > 0) return macs;
   for (std::size_t i = 0; i < peers_.size(); ++i) {
     const PeerReachability& peer = peers_.At(i);
     macs[peer.address] = ProbeEndpointMac(peer.node, port_.rail.name);

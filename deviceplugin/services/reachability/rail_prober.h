@@ -83,7 +83,7 @@ class RailProber {
   // Gives the peers to the echo servers. Only peers get the queue pair for RDMA probes.
   void UpdatePeers();
   [[nodiscard]] std::set<IpAddress> PeerAddresses() const;
-  // MACs of the peers' endpoints: on a rail without a VLAN they follow from the nodes' names.
+  // MACs of the peers' endpoints, which follow from the nodes' names.
   [[nodiscard]] std::map<IpAddress, MacAddress> PeerMacs() const;
   void Close();
   BurstResult ResultOf(const Burst& burst, std::span<const Probe> probes, const RdmaEcho::Count& rdma);

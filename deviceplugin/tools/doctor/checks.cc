@@ -95,6 +95,9 @@ constexpr std::array kChecks = {
           CheckNetns},
     Check{"runtime.selinux", "SELinux lets containers read what Railhead mounts into them",
           "NCCL skips an nccl.conf that it cannot read, and says nothing", CheckSelinux},
+    Check{"runtime.net-admin", "no pod with NICs has CAP_NET_ADMIN in the host's user namespace",
+          "such a pod reaches links of the host through its eth0, those of other pods' NICs among them",
+          CheckNetAdmins},
 };
 
 }  // namespace

@@ -132,6 +132,7 @@ Verdict CheckCni(const NodeFacts& facts);
 Verdict CheckKubelet(const NodeFacts& facts);
 Verdict CheckNetns(const NodeFacts& facts);
 Verdict CheckSelinux(const NodeFacts& facts);
+Verdict CheckNetAdmins(const NodeFacts& facts);
 
 // Which checks run, and how their findings are shown: docs/reference/doctor-checks.md has the shape.
 //

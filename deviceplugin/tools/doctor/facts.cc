@@ -79,6 +79,9 @@ Result<RecordFacts> ReadRecords(const Root& root) {
   for (const JournalEntry& entry : journal.entries) {
     const std::string tenant = PodNamespace(entry.cni_args);
     if (!tenant.empty() && !entry.devices.empty()) records.tenants.insert(tenant);
+    const auto uid = entry.cni_args.find("K8S_POD_UID");
+    if (uid != entry.cni_args.end() && !entry.devices.empty())
+      records.pods[uid->second] = PodName(entry.cni_args);
   }
   for (const std::string& device : RH_TRY(ListDisplacedDevices(root))) {
     const auto own = RH_TRY(ReadDisplacedNames(root, device));
@@ -134,6 +137,8 @@ NodeFacts ReadFacts(const Root& root, const KernelQuestions& kernel) {
   ReadProcesses(root, &facts);
   facts.lldp_report = ReadLldpReport(root);
   facts.records = Fact<RecordFacts>::Of(ReadRecords(root));
+  facts.net_admins = facts.records ? ReadNetAdmins(root, facts.records->pods)
+                                   : Fact<std::set<std::string>>::Unknown(facts.records.why());
   facts.probes_signed = ReadProbesSigned(root);
   ReadGpuDriver(root, &facts);
   ReadRuntime(root, &facts);

@@ -176,6 +176,7 @@ struct RecordFacts {
   std::optional<Error> store_error;        // why the address store cannot be read
   std::vector<ConflictSource> conflict_sources;  // of the last hour
   std::set<std::string> tenants;                 // Kubernetes namespaces of pods that have devices
+  std::map<std::string, std::string> pods;       // that have devices, by their UID: "namespace/name"
 };
 
 using LinuxRelease = std::pair<int, int>;  // major and minor number
@@ -206,6 +207,8 @@ struct NodeFacts {
   Fact<std::map<std::string, std::string>> unreadable_mounts;
   Fact<lldp::LldpReport> lldp_report;
   Fact<RecordFacts> records;
+  // Pods that have devices and hold CAP_NET_ADMIN in the host's user namespace: "namespace/name".
+  Fact<std::set<std::string>> net_admins;
   Fact<KubeletFacts> kubelet;
   // Directories in which namespaces that the host makes later are not visible.
   Fact<std::vector<std::string>> hidden_netns;
@@ -248,6 +251,8 @@ void ReadPfs(const Root& root, const KernelQuestions& kernel, NodeFacts* facts);
 void ReadPci(const Root& root, NodeFacts* facts);
 void ReadRdma(const Root& root, const KernelQuestions& kernel, NodeFacts* facts);
 void ReadProcesses(const Root& root, NodeFacts* facts);
+// Among `pods`, as in RecordFacts.
+Fact<std::set<std::string>> ReadNetAdmins(const Root& root, const std::map<std::string, std::string>& pods);
 void ReadGpuDriver(const Root& root, NodeFacts* facts);
 void ReadRuntime(const Root& root, NodeFacts* facts);
 Fact<std::vector<CniUse>> ReadCni(const Root& root);

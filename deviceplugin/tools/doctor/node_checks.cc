@@ -182,7 +182,7 @@ Verdict CheckRecords(const NodeFacts& facts) {
   }
   for (const ConflictSource& source : facts.records->conflict_sources) {
     verdict.Warn(
-        source.ToString() + ": ADDs ignore it and use them nevertheless",
+        source.ToString() + ": ADDs ignore that and use the addresses nevertheless",
         "delete that pod, or switch proxy ARP off if it is a router; \"spoofchk\" keeps pods to one MAC");
   }
   if (const auto& error = facts.records->store_error)
@@ -349,6 +349,17 @@ Verdict CheckSelinux(const NodeFacts& facts) {
   for (const auto& [path, label] : *facts.unreadable_mounts)
     verdict.Warn(std::string(path).append(": labelled ").append(label), "chcon -t container_file_t " + path);
   if (verdict.observations().empty()) verdict.Ok("the files that pods mount have a label for containers");
+  return verdict;
+}
+
+Verdict CheckNetAdmins(const NodeFacts& facts) {
+  Verdict verdict;
+  if (!facts.net_admins) return verdict.Skip(facts.net_admins.why());
+  for (const std::string& pod : *facts.net_admins) {
+    verdict.Warn("pod " + pod + " has CAP_NET_ADMIN in the host's user namespace",
+                 "hostUsers: false in the pod's specification, or without the capability");
+  }
+  if (verdict.observations().empty()) verdict.Ok("no pod with NICs has it");
   return verdict;
 }
 

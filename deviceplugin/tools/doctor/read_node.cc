@@ -23,6 +23,8 @@ namespace {
 // processes.
 constexpr const char* kFirstPidNamespace = "pid:[4026531836]";
 
+constexpr std::string_view kOnlyRootOnHost = "only root on the host sees the namespaces of all processes";
+
 constexpr std::array<std::string_view, 3> kRuntimes = {"containerd", "crio", "dockerd"};
 
 // "../../devices/pci0000:40/.../0000:43:00.2/infiniband/mlx5_4"; nullopt: not on PCI.
@@ -127,10 +129,60 @@ void ReadProcesses(const Root& root, NodeFacts* facts) {
   const auto own = ReadLink(proc + "self/ns/net");
   if (own && *own) namespaces.erase(**own);
   // One other namespace is enough to know that the mode cannot be changed.
-  facts->other_namespaces =
-      all_seen || !namespaces.empty()
-          ? Fact<int>(static_cast<int>(namespaces.size()))
-          : Fact<int>::Unknown("only root on the host sees the namespaces of all processes");
+  facts->other_namespaces = all_seen || !namespaces.empty()
+                                ? Fact<int>(static_cast<int>(namespaces.size()))
+                                : Fact<int>::Unknown(std::string(kOnlyRootOnHost));
+}
+
+namespace {
+
+// Whether a process can come to CAP_NET_ADMIN (capabilities(7)), in the host's user namespace: that one alone
+// has all ids of root's (user_namespaces(7)).
+bool MayBeNetAdmin(const std::string& process) {
+  constexpr std::string_view kBounding = "CapBnd:";
+  constexpr unsigned kNetAdmin = 12;  // CAP_NET_ADMIN
+  const auto status = ReadFile(process + "/status");
+  const auto ids = ReadAttribute(process + "/uid_map");
+  if (!status || !*status || !ids || !*ids || !(*ids)->ends_with(" 4294967295")) return false;
+  for (const std::string& line : Split(**status, '\n')) {
+    if (!line.starts_with(kBounding)) continue;
+    const auto first = line.find_first_not_of(" \t", kBounding.size());
+    const auto bits = first == std::string::npos ? std::nullopt : ParseHex(line.substr(first));
+    return bits && (*bits >> kNetAdmin & 1U) != 0;
+  }
+  return false;
+}
+
+// Of the process: kubelet's cgroups are called "pod" and the pod's UID, by systemd's driver with "_" for "-"
+// (pkg/kubelet/cm/pod_container_manager_linux.go).
+std::string PodOf(const std::string& process, const std::map<std::string, std::string>& pods) {
+  auto cgroup = ReadFile(process + "/cgroup");
+  if (!cgroup || !*cgroup) return "";
+  std::ranges::replace(**cgroup, '_', '-');
+  for (const auto& [uid, name] : pods) {
+    if ((*cgroup)->find("pod" + uid) != std::string::npos) return name;
+  }
+  return "";
+}
+
+}  // namespace
+
+Fact<std::set<std::string>> ReadNetAdmins(const Root& root, const std::map<std::string, std::string>& pods) {
+  using Names = Fact<std::set<std::string>>;
+  std::set<std::string> found;
+  if (pods.empty()) return found;
+  const std::string proc = root.Path("/proc/");
+  const auto pid_namespace = ReadLink(proc + "self/ns/pid");
+  const auto names = ListDirectory(proc);
+  if (!names) return Names::Unknown(Describe(names.error()));
+  if (!*names || !pid_namespace || *pid_namespace != kFirstPidNamespace)
+    return Names::Unknown(std::string(kOnlyRootOnHost));
+  for (const std::string& name : **names) {
+    if (!ParseInt(name)) continue;
+    const std::string pod = PodOf(proc + name, pods);
+    if (!pod.empty() && MayBeNetAdmin(proc + name)) found.insert(pod);
+  }
+  return found;
 }
 
 namespace {

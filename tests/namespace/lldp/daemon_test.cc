@@ -31,7 +31,7 @@ class LldpDaemonTest : public KubeletTest {
     for (const char* pf : {"pf0", "pf1"})
       sysfs_.Write(std::string("/sys/class/net/") + pf + "/carrier", "1\n");
     sysfs_.Write("/etc/railhead/fabric.json", R"({"version": 1, "rails": [
-      {"name": "rail0", "pf": "pf0", "expectedSwitches": "leaf0"}, {"name": "rail1", "pf": "pf1", "expectedSwitches": "leaf1"}]})");
+      {"name": "rail0", "pf": "pf0", "expectedSwitches": "leaf0"}, {"name": "rail1", "pf": "pf1", "vlan": 101, "expectedSwitches": "leaf1"}]})");
     sysfs_.Write("/features.d/other", "");
   }
   ~LldpDaemonTest() override {
@@ -98,6 +98,7 @@ TEST_F(LldpDaemonTest, ReportsTheSwitchesOfTheRails) {
   EXPECT_TRUE(Eventually([&] {
     return Features().find("railhead.io/rail1.switch=leaf9\n") != std::string::npos;
   })) << Features();
+  EXPECT_EQ(Features().find("railhead.io/rail0.switch="), std::string::npos) << "rail0 has VFs and no VLAN";
   EXPECT_NE(Features().find("# +expiry-time=20"), std::string::npos);
   EXPECT_NE(Features().find("railhead.io/cabling=wrong\n"), std::string::npos) << Features();
   EXPECT_NE(Features().find("railhead.io/rail0.vfs=4\n"), std::string::npos) << Features();

@@ -249,7 +249,7 @@ class FloodTest : public ::testing::Test {
 
   // Sends a peer's burst as RailProber does. Returns how many of its probes were not answered.
   std::size_t Lost(int rail, std::uint32_t peer) {
-    // Nodes know each other's endpoints on rails without a VLAN by their MAC addresses.
+    // Nodes know each other's endpoints by their MAC addresses.
     LinkChange peers;
     peers.mac = ProbeEndpointMac("node" + std::to_string(peer), "rail" + std::to_string(rail));
     Must(OpenRoute(wires_.the_switch())->ChangeLink(wires_.Far(rail), peers));

@@ -254,7 +254,7 @@ TEST_F(ReachabilityOfPodsTest, AreLookedAtFromInside) {
 TEST_F(ReachabilityOfPodsTest, StaleNeighboursAreFixed) {
   switch_.Own(nullptr);
   const auto far = OpenRoute(wires_.the_switch());
-  // Nodes know each other's endpoints on rails without a VLAN by their MAC addresses.
+  // Nodes know each other's endpoints by their MAC addresses.
   LinkChange change;
   change.mac = ProbeEndpointMac("gpu-002", "rail0");
   Must(far->ChangeLink(wires_.Far(0), change));

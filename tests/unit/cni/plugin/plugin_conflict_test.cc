@@ -251,74 +251,75 @@ IpAddress AddressNumber(int number, bool v4) {
 struct Model {
   std::vector<ConflictRecord> log;
 
-  [[nodiscard]] std::set<IpAddress> AddressesOf(const MacAddress& source, bool v4, milliseconds now) const {
-    std::set<IpAddress> addresses;
+  [[nodiscard]] std::vector<ConflictRecord> OfTheLastHour(milliseconds now) const {
+    std::vector<ConflictRecord> records;
     for (const ConflictRecord& one : log) {
-      const bool counts = one.boottime <= now && now - one.boottime <= kConflictLifetime;
-      if (counts && one.source == source && one.address.IsV4() == v4) addresses.insert(one.address);
+      if (one.boottime <= now && now - one.boottime <= kConflictLifetime) records.push_back(one);
     }
-    return addresses;
+    return records;
   }
-  [[nodiscard]] bool Heard(const AddressConflict& one, milliseconds now) const {
-    for (const ConflictRecord& record : log) {
-      const auto age = now - record.boottime;
-      if (record.source == one.source && record.address == one.target.address && age >= kConfirmAfter &&
-          age <= kConflictLifetime)
-        return true;
+  [[nodiscard]] std::size_t AddressesOf(const ConflictRecord& host) const {
+    std::set<IpAddress> addresses;
+    for (const ConflictRecord& one : OfTheLastHour(host.boottime)) {
+      if (one.source == host.source && one.address.IsV4() == host.address.IsV4())
+        addresses.insert(one.address);
+    }
+    return addresses.size();
+  }
+  [[nodiscard]] std::size_t HostsBeside(const ConflictRecord& host) const {
+    std::set<MacAddress> hosts;
+    for (const ConflictRecord& one : OfTheLastHour(host.boottime)) {
+      if (one.pf == host.pf) hosts.insert(one.source);
+    }
+    return hosts.size();
+  }
+  [[nodiscard]] bool Heard(const ConflictRecord& host) const {
+    for (const ConflictRecord& one : OfTheLastHour(host.boottime)) {
+      const bool long_ago = host.boottime - one.boottime >= kConfirmAfter;
+      if (long_ago && one.source == host.source && one.address == host.address) return true;
     }
     return false;
   }
 };
 
-// Random hosts and times against the rule in words: ignored from the third address of a family on.
+// Random hosts, PFs and times against the rule in words. A host is ignored from its third address of a family
+// on; everybody is, from the seventh host of a PF on.
 TEST(ConflictLogTest, AsTheRuleSays) {
   std::mt19937 random(6);  // NOLINT(cert-msc32-c,cert-msc51-cpp): the same choices in every run
   Model model;
   milliseconds now = std::chrono::hours(5);
   std::map<std::string, int> seen;
-  for (int add = 0; add < 3000; ++add) {
+  for (int add = 0; add < 6000; ++add) {
     now += std::chrono::seconds(random() % 120);
-    std::vector<AddressConflict> found;
-    for (std::size_t i = 0; i < 1 + random() % 3; ++i) {
-      const bool v4 = random() % 3 != 0;
-      const MacAddress source = MacNumber(static_cast<int>(random() % 60));
-      found.push_back(
-          {{1, MacNumber(200), AddressNumber(static_cast<int>(1 + random() % 9), v4)}, source, source});
+    const unsigned hosts = add / 300 % 2 == 0 ? 5 : 60;
+    std::vector<ConflictRecord> found(1 + random() % 3);
+    for (ConflictRecord& one : found) {
+      one.pf = "0000:43:00." + std::to_string(random() % 2);
+      one.address = AddressNumber(static_cast<int>(1 + random() % 9), random() % 3 != 0);
+      one.source = one.mac = MacNumber(static_cast<int>(random() % hosts));
+      one.boottime = now;
     }
-    const auto verdict = JudgeConflicts(found, model.log, now);
-    ASSERT_EQ(verdict.conflicts.size() + verdict.ignored.size(), found.size());
-    Model with = model;
-    for (const AddressConflict& one : found)
-      with.log.push_back({{}, "", one.target.address, one.other, one.source, now, false});
-    for (const AddressConflict& one : verdict.ignored) {
-      ASSERT_GT(with.AddressesOf(one.source, one.target.address.IsV4(), now).size(), 2U);
-      ++seen["ignored"];
+    const auto confirmed = JudgeConflicts(model.log, &found);
+    model.log.insert(model.log.end(), found.begin(), found.end());
+    std::size_t expected = 0;
+    for (const ConflictRecord& one : found) {
+      ASSERT_EQ(one.crowd, model.HostsBeside(one) > 6);
+      ASSERT_EQ(one.ignored, one.crowd || model.AddressesOf(one) > 2);
+      if (!one.ignored && model.Heard(one)) ++expected;
+      ++seen[one.crowd ? "crowd" : one.ignored ? "ignored" : "conflict"];
     }
-    for (const AddressConflict& one : verdict.conflicts) {
-      ASSERT_LE(with.AddressesOf(one.source, one.target.address.IsV4(), now).size(), 2U);
-      const auto confirmed =
-          std::count(verdict.confirmed.begin(), verdict.confirmed.end(), one.target.address);
-      if (model.Heard(one, now)) {
-        ASSERT_GE(confirmed, 1);
-        ++seen["confirmed"];
-      }
-      ++seen["conflict"];
-    }
-    model = std::move(with);
-    if (model.log.size() > 400) model.log.erase(model.log.begin(), model.log.begin() + 100);
+    ASSERT_EQ(confirmed.size(), expected);
+    seen["confirmed"] += static_cast<int>(expected);
+    if (model.log.size() > 600) model.log.erase(model.log.begin(), model.log.begin() + 100);
   }
-  for (const char* what : {"ignored", "confirmed", "conflict"}) EXPECT_GT(seen[what], 50) << what;
+  for (const char* what : {"ignored", "crowd", "confirmed", "conflict"}) EXPECT_GT(seen[what], 50) << what;
 }
 
 TEST(ConflictLogTest, TheLogKeepsThemBesideTimings) {
   const TempRoot root;
-  ConflictRecord record{{"rails", "c1", "net1"},
-                        "0000:43:00.2",
-                        AddressNumber(7, true),
-                        MacNumber(1),
-                        MacNumber(2),
-                        milliseconds(12345),
-                        true};
+  ConflictRecord record{
+      {"rails", "c1", "net1"}, "0000:43:00.2", AddressNumber(7, true), MacNumber(1), MacNumber(2),
+      milliseconds(12345),     true,           "0000:43:00.0"};
   ASSERT_TRUE(MakeDirectories(root.root().Path("/run/railhead")));
   LogConflict(root.root(), record);
   LogAttachTiming(root.root(), {{"rails", "c1", "net1"}, 1, "", {{"move", std::chrono::microseconds(5)}}});
@@ -329,6 +330,26 @@ TEST(ConflictLogTest, TheLogKeepsThemBesideTimings) {
   ASSERT_TRUE(conflict_sources && conflict_sources->size() == 1);
   EXPECT_EQ(conflict_sources->front().mac, MacNumber(2));
   EXPECT_TRUE(ListConflictSources(root.root(), milliseconds(12345))->empty());
+}
+
+TEST(ConflictLogTest, ACrowdIsOneFindingAndNamesItsPf) {
+  const TempRoot root;
+  ASSERT_TRUE(MakeDirectories(root.root().Path("/run/railhead")));
+  for (int host = 1; host <= 9; ++host) {
+    ConflictRecord record{{"rails", "c1", "net1"}, "0000:43:00.2", AddressNumber(host % 4, true)};
+    record.source = record.mac = MacNumber(host);
+    record.boottime = milliseconds(host);
+    record.ignored = record.crowd = true;
+    record.pf = "0000:43:00.0";
+    LogConflict(root.root(), record);
+  }
+  const auto sources = ListConflictSources(root.root(), milliseconds(1));
+  ASSERT_TRUE(sources && sources->size() == 1);
+  EXPECT_EQ(sources->front().hosts, 8U);
+  EXPECT_EQ(sources->front().answers, 8U);
+  EXPECT_EQ(sources->front().ToString(),
+            "8 hosts on PF 0000:43:00.0, 02:00:00:00:00:09 (no pod of this node) among them, answer for 4 "
+            "addresses, 10.0.0.0 among them");
 }
 
 }  // namespace

@@ -6,6 +6,7 @@
 #include <filesystem>
 #include <thread>
 
+#include "cni/state/journal.h"
 #include "tests/support/temp_root.h"
 #include "tests/unit/deviceplugin/services/health/watch_fixture.h"
 
@@ -138,6 +139,47 @@ TEST_F(WatchTest, ADeviceWhoseEntryCannotBeReadIsUnhealthyUntilItIsRestored) {
   sysfs_.Remove("/run/railhead/attachments/c1");
   EXPECT_EQ(Run(15, 15).size(), 1U);
   EXPECT_TRUE(watch_->IsHealthy(kVf));
+}
+
+class LeftoversTest : public ::testing::Test {
+ protected:
+  LeftoversTest() {
+    temp_.Write("/proc/sys/kernel/random/boot_id", "1111-2222\n");
+    entry_.key = {"rails", "c1", "net1"};
+    entry_.boot_id = "1111-2222";
+    entry_.phase = Phase::kDone;
+    entry_.netns = temp_.directory() + "/netns/cni-1";
+    AttachedDevice device;
+    device.device = kVf;
+    entry_.devices = {device};
+    temp_.Write("/netns/cni-1", "");
+    EXPECT_TRUE(Journal(temp_.root()).Write(entry_));
+  }
+  std::string ReasonAt(int seconds) {
+    EXPECT_TRUE(unready_.Refresh(At(seconds).steady));
+    EXPECT_EQ(unready_.Find(kVf2), "");
+    return unready_.Find(kVf);
+  }
+
+  TempRoot temp_;
+  JournalEntry entry_;
+  health::UnreadyDevices unready_{temp_.root()};
+};
+
+TEST_F(LeftoversTest, ADeviceThatDoesNotComeBackWithItsNamespaceIsNotReady) {
+  EXPECT_EQ(ReasonAt(0), "");
+  std::filesystem::remove_all(temp_.directory() + "/netns/cni-1");
+  EXPECT_EQ(ReasonAt(100), "") << "DEL may come yet";
+  EXPECT_EQ(ReasonAt(129), "");
+  EXPECT_NE(ReasonAt(130).find("c1"), std::string::npos) << unready_.Find(kVf);
+  ASSERT_TRUE(Journal(temp_.root()).Remove(entry_));
+  EXPECT_EQ(ReasonAt(131), "") << "it came back";
+}
+
+TEST_F(LeftoversTest, ANamespaceThatMayOnlyBeHiddenIsNotGone) {
+  std::filesystem::remove_all(temp_.directory() + "/netns");
+  EXPECT_EQ(ReasonAt(0), "");
+  EXPECT_EQ(ReasonAt(1000), "");
 }
 
 // While drains.json is unreadable, railheadd does not know which devices an operator has drained. It gives

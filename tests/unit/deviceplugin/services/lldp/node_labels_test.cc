@@ -82,7 +82,7 @@ TEST_F(NodeLabelsTest, AWholeNode) {
   lldp::LldpReport report{"n", Wall(0), {RailOn("rail0", "leaf 0", {"leaf*"}), RailOn("rail1", "")}};
   report.rails[0].cabling = lldp::Cabling::kRight;
   ASSERT_TRUE(lldp::kLldpFile.Write(sysfs_.root(), report));
-  const lldp::NodeLabels labels = Labels(Fabric(4));
+  const lldp::NodeLabels labels = Labels(Fabric(4, R"(,"vlan":100)"));
   const lldp::NodeLabels expected = {{"railhead.io/network", "roce"},
                                      {"railhead.io/rails", "4"},
                                      {"railhead.io/rails-complete", "true"},
@@ -95,6 +95,19 @@ TEST_F(NodeLabelsTest, AWholeNode) {
                                      {"railhead.io/rail2.vfs", "0"},
                                      {"railhead.io/rail3.vfs", "0"}};
   EXPECT_EQ(labels, expected);
+}
+
+TEST_F(NodeLabelsTest, ASwitchThatAVfMayHaveForgedIsNoLabel) {
+  const FakeMachine machine = MakePcieA100(sysfs_);
+  ASSERT_TRUE(lldp::kLldpFile.Write(sysfs_.root(),
+                                    {"n", Wall(0), {RailOn("rail0", "leaf0"), RailOn("rail1", "leaf1")}}));
+  for (const int vfs : {0, 1, 4}) {
+    if (vfs > 0) sysfs_.AddVfs(machine.nics[0], vfs);
+    const lldp::NodeLabels untagged = Labels(Fabric(2));
+    EXPECT_EQ(untagged.contains("railhead.io/rail0.switch"), vfs == 0) << vfs;
+    EXPECT_EQ(untagged.at("railhead.io/rail1.switch"), "leaf1");
+    EXPECT_EQ(Labels(Fabric(2, R"(,"vlan":100)")).at("railhead.io/rail0.switch"), "leaf0") << vfs;
+  }
 }
 
 TEST_F(NodeLabelsTest, TheFarthestGpuCounts) {

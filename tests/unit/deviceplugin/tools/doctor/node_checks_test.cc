@@ -118,6 +118,15 @@ TEST(SelinuxCheckTest, FilesThatContainersCannotRead) {
   EXPECT_EQ(doctor::CheckSelinux(node).status(), Status::kOk);
 }
 
+TEST(NetAdminsTest, EachPodIsNamed) {
+  doctor::NodeFacts node = GoodNode();
+  EXPECT_EQ(doctor::CheckNetAdmins(node).status(), Status::kOk);
+  node.net_admins = std::set<std::string>{"jobs/a", "jobs/b"};
+  Expect(doctor::CheckNetAdmins(node), Status::kWarning, "pod jobs/b has CAP_NET_ADMIN");
+  node.net_admins = doctor::Fact<std::set<std::string>>::Unknown("no /proc");
+  Expect(doctor::CheckNetAdmins(node), Status::kSkipped, "no /proc");
+}
+
 class RuntimeTest : public ::testing::Test {
  protected:
   doctor::NodeFacts Read(const std::vector<std::string>& running = {}) {
@@ -331,7 +340,11 @@ TEST(RecordsTest, UnreadableEntriesAndSubstituteNames) {
   Expect(doctor::CheckRecords(node), Status::kWarning,
          "/run/cdi/railhead-0000:43:10.0.json was removed or changed");
   records.altered_specs.clear();
-  records.conflict_sources.push_back({*MacAddress::Parse("02:00:00:00:00:07"), {}, 5, "jobs/liar", {}});
+  ConflictSource liar;
+  liar.mac = *MacAddress::Parse("02:00:00:00:00:07");
+  liar.answers = 5;
+  liar.pod = "jobs/liar";
+  records.conflict_sources.push_back(liar);
   node.records = records;
   Expect(doctor::CheckRecords(node), Status::kWarning, "02:00:00:00:00:07 (pod jobs/liar) answers for");
   records.conflict_sources.clear();

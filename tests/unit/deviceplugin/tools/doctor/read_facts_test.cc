@@ -271,6 +271,31 @@ TEST_F(ReadFactsTest, NodeSettings) {
   Expect(Judge("node.kernel"), Status::kOk, "Linux 6.1.0-44-amd64");
 }
 
+// As the kernel and both cgroup drivers of kubelet have them.
+TEST_F(ReadFactsTest, PodsWithNetAdminInTheHostsUserNamespace) {
+  constexpr const char* kAll = "CapPrm:\t0000000000000000\nCapBnd:\t000001ffffffffff\n";
+  constexpr const char* kOnlyNetAdmin = "CapBnd:\t0000000000001000\n";
+  constexpr const char* kDefault = "CapBnd:\t00000000a80425fb\n";  // containerd's
+  constexpr const char* kHostIds = "         0          0 4294967295\n";
+  constexpr const char* kOwnIds = "         0   65536      65536\n";
+  const std::map<std::string, std::string> pods = {
+      {"11-1", "jobs/all"}, {"11-2", "jobs/only"}, {"11-3", "jobs/default"}, {"11-4", "jobs/own-users"}};
+  const auto process = [&](const std::string& pid, const std::string& cgroup, const char* status,
+                           const char* ids) {
+    sysfs_.Write("/proc/" + pid + "/cgroup", "0::" + cgroup + "\n");
+    sysfs_.Write("/proc/" + pid + "/status", status);
+    sysfs_.Write("/proc/" + pid + "/uid_map", ids);
+  };
+  process("900", "/kubepods/besteffort/pod11-1/c1", kAll, kHostIds);
+  process("901", "/kubepods.slice/kubepods-pod11_2.slice/cri-c2.scope", kOnlyNetAdmin, kHostIds);
+  process("902", "/kubepods/pod11-3/c3", kDefault, kHostIds);
+  process("903", "/kubepods/pod11-4/c4", kAll, kOwnIds);
+  process("904", "/system.slice/kubelet.service", kAll, kHostIds);
+  EXPECT_EQ(*doctor::ReadNetAdmins(sysfs_.root(), pods), (std::set<std::string>{"jobs/all", "jobs/only"}));
+  sysfs_.Remove("/proc/self/ns/pid");
+  EXPECT_FALSE(doctor::ReadNetAdmins(sysfs_.root(), pods)) << "the pods' processes are not seen";
+}
+
 // railheadd looks where its own root is, which may be a container's.
 TEST_F(ReadFactsTest, TheProgramThatKnowsMigSlices) {
   Expect(Judge("gpu.ids"), Status::kOk, "has railhead-nvml");

@@ -119,6 +119,7 @@ inline doctor::NodeFacts GoodNode() {
   node.plugin_sockets = std::vector<std::string>{};
   node.cni = std::vector<doctor::CniUse>{{"10-calico.conflist", "calico", {}}};
   node.managed = std::vector<doctor::ManagedDevice>{{At("0000:03:00.2"), "pf0v0", {}}};
+  node.net_admins = std::set<std::string>{};
   node.selinux = true;
   node.unreadable_mounts = std::map<std::string, std::string>{};
   node.records = doctor::RecordFacts{};
