@@ -99,6 +99,7 @@ repair() { cable w0 in && within 60 carrier_is 1; }
 
 modprobe -a rdma_rxe ib_uverbs
 check 'soft RoCE alone' reachability_guest_test
+check 'rails with a VLAN' vlan_guest_test
 check 'two nodes and a leaf' start
 check '... reach each other, by RDMA as well' within "$LIMIT" both_well
 [ "$failures" = 0 ] || { everything; finish; }

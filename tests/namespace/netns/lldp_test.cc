@@ -6,7 +6,6 @@
 #include <algorithm>
 #include <random>
 
-#include "netns/nl/upper_links.h"
 #include "tests/support/netns/lldp_frame.h"
 #include "tests/support/netns/stand_in.h"
 
@@ -247,20 +246,6 @@ TEST_F(LldpListenerTest, HearsNothingElse) {
   const auto heard = Must(listener.Receive(NetDeadline()));
   ASSERT_TRUE(heard);
   EXPECT_EQ(heard->SwitchName(), "leaf3");
-  EXPECT_EQ(Must(listener.Receive(Past())), std::nullopt);
-}
-
-TEST_F(LldpListenerTest, VlansOfTheDeviceAreOthers) {
-  auto listener = Must(LldpListener::Open(host_, near_));
-  const int vlan = Must(AddUpperLink(host_, near_, {.name = "pf0.5", .vlan = 5, .mac = {}}, host_));
-  BringUp(*host_route_, vlan);
-  auto of_vlan = Must(LldpListener::Open(host_, vlan));
-  Bytes tagged = LldpFrameOf("from-a-vf", "p");
-  tagged.insert(tagged.begin() + 12, {0x81, 0x00, 0x00, 0x05});
-  Send(tagged);
-  const auto arrived = Must(of_vlan.Receive(NetDeadline()));
-  ASSERT_TRUE(arrived);
-  EXPECT_EQ(arrived->SwitchName(), "from-a-vf");
   EXPECT_EQ(Must(listener.Receive(Past())), std::nullopt);
 }
 

@@ -1,5 +1,7 @@
 #include "tests/namespace/reachability/nodes.h"
 
+#include <algorithm>
+
 namespace railhead::testing {
 
 namespace {
@@ -74,6 +76,16 @@ ReachabilityCluster::ReachabilityCluster(bool v6) {
   switch_.Own(IsGateway);
   for (int number = 0; number < kNodes; ++number)
     nodes_.push_back(std::make_unique<ReachabilityNode>(kernel_, number, kNodes, 8, v6));
+}
+
+void ReachabilityCluster::ForgeArpAnswersAt(int node) {
+  switch_.Own([node](int port, int /*vlan*/, const IpAddress& address) {
+    const auto& endpoints = RailOfNodes(kNodes, false).probe_addresses;
+    const bool others = std::ranges::any_of(endpoints, [&](const auto& endpoint) {
+      return endpoint.second == address && endpoint.first != "node" + std::to_string(node);
+    });
+    return IsGateway(port, 0, address) || (port == node && others);
+  });
 }
 
 void ReachabilityCluster::Cable(int node, bool in) {

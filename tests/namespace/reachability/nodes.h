@@ -50,6 +50,8 @@ class ReachabilityCluster {
   // Plugs a node's cable into the switch, or pulls it.
   void Cable(int node, bool in);
   Kernel& kernel() { return kernel_; }
+  // A host beside that node answers ARP for the endpoints of the others before they do, in every VLAN.
+  void ForgeArpAnswersAt(int node);
   // The switch is the rail's gateway, and nothing else.
   static bool IsGateway(int port, int vlan, const IpAddress& address);
   // The name of the state that node FROM reports for node TO.

@@ -16,8 +16,12 @@ cat >"$work/bin/qemu-system-x86_64" <<'END'
 job=$(printf '%s\n' "$@" | sed -n 's/^local,path=\(.*\),mount_tag=job,.*/\1/p')
 case " $* " in *' -name node1,'*) node=1 ;; *) node=0 ;; esac
 echo "$node" >>"$STANDIN_STATE.started"
-# Of a pair, node 1 is the one that fails; node 0 waits for it.
-[ "$node" = 1 ] || [ ! -e "$STANDIN_STATE.pair" ] || { until [ "$(grep -c 1 "$STANDIN_STATE.started")" = "$(cat "$STANDIN_STATE.pair")" ]; do sleep 0.1; done && echo 0 >"$job/rc"; exit; }
+# Of a pair, node 1 is the one that fails, once node 0 is there, which waits for its last start.
+started() { grep -c "$1" "$STANDIN_STATE.started"; }
+if [ -e "$STANDIN_STATE.pair" ]; then
+    until [ "$(started 0)" = "$(started 1)" ]; do sleep 0.1; done
+    [ "$node" = 1 ] || { until [ "$(started 1)" = "$(cat "$STANDIN_STATE.pair")" ]; do sleep 0.1; done && echo 0 >"$job/rc" && exit; }
+fi
 read -r aborts message <"$STANDIN_STATE"
 if [ "$aborts" -gt 0 ]; then
     echo "$((aborts - 1)) $message" >"$STANDIN_STATE"
