@@ -82,7 +82,7 @@ railhead_as_root() {
 railhead_room() {
     local size need=0 free
     for size in $("${as_root[@]}" env LC_ALL=C apt-get --assume-no "$@" 2>/dev/null |
-        sed -nE 's/^(After this operation,|Need to get) ([0-9.,]+) ([kMGT]?)B.*/\2\3/p' | tr -d ,); do
+        sed -nE 's/^(After this operation,|Need to get) ([0-9.,]+) ([kMGT]?)B.*/\2\3/p' | tr -d , | tr k K); do
         need=$((need + $(numfmt --from=si "$size")))
     done
     free=$(df --output=avail -B 1 /usr | tail -n 1)

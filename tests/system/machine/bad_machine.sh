@@ -113,6 +113,16 @@ END
 expect 1 'and the disk of /usr has' 'make room' -- in_setup railhead_apt install jq
 not 'packages were installed without room for them' test -e "$work/installed"
 
+# In every unit that apt has: few packages may need little.
+for size in '0 B' '12 B' '8,438 kB' '12.3 MB' '1.5 kB/12.3 MB'; do
+    program apt-get <<END
+if [[ "\$*" = *--assume-no* ]]; then printf '%s\n' 'Need to get $size of archives.' 'After this operation, ${size%%/*} of additional disk space will be used.'; else touch '$work/installed'; fi
+END
+    rm -f "$work/installed"
+    expect 0 -- in_setup railhead_apt install jq
+    not "packages of $size were not installed" test ! -e "$work/installed"
+done
+
 mkdir "$work/small"
 small_disk 8m "$work/small"
 program apt-get <<END
