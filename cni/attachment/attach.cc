@@ -59,17 +59,36 @@ bool Attachment::IsPodName(const std::string& name) const {
   return std::ranges::any_of(work_, [&](const Work& work) { return work.device->pod_name == name; });
 }
 
+namespace {
+
+// How drivers say that they cannot do it, or not in this mode of the NIC's switch.
+bool IsRefusal(const Error& error) {
+  return error.code == ErrorCode::kUnsupported || error.code == ErrorCode::kInvalid ||
+         error.code == ErrorCode::kPermission;
+}
+
+}  // namespace
+
 Result<void> Attachment::ConfigureVfs() {
   for (auto& work : work_) RH_TRY(ConfigureVf(work));
   return {};
 }
 
+Result<void> Attachment::SetVf(const Work& work, const VfSettings& settings) const {
+  return WithContext(network_.host->SetVf(work.plan->pf_index, work.device->vf, settings),
+                     "setting VF " + std::to_string(work.device->vf) + " of " + work.plan->pf_name);
+}
+
 Result<void> Attachment::ConfigureVf(Work& work) {
   const DevicePlan& plan = *work.plan;
-  const AttachedDevice& device = *work.device;
-  if (plan.SetsVf()) {
-    RH_TRY_WRAP(network_.host->SetVf(plan.pf_index, device.vf, device.requested.vf),
-                "setting VF " + std::to_string(device.vf) + " of " + plan.pf_name);
+  AttachedDevice& device = *work.device;
+  VfSettings required = device.requested.vf;
+  if (plan.spoof_check_of_rail) required.spoofchk.reset();
+  if (!required.Empty()) RH_TRY(SetVf(work, required));
+  if (plan.spoof_check_of_rail) {
+    auto set = SetVf(work, {.spoofchk = device.requested.vf.spoofchk});
+    if (!set && !IsRefusal(set.error())) return set;
+    if (!set) device.requested.vf.spoofchk.reset();  // else CHECK misses it
   }
   // A user-space driver reads the MAC that was set through the PF.
   return device.requested.vf.mac && !device.before.user_space ? SetMac(work) : Result<void>();

@@ -68,6 +68,7 @@ class Attachment {
   [[nodiscard]] const Work& WorkOf(const ProbeTarget& target) const;
   [[nodiscard]] bool Probes() const { return plan_.conflict_probe_ms > 0; }
   Result<void> ConfigureVf(Work& work);
+  [[nodiscard]] Result<void> SetVf(const Work& work, const VfSettings& settings) const;
   Result<void> SetMac(Work& work);
   Result<void> Move(Work& work) const;
   [[nodiscard]] Result<std::string> NameOfHostOnly() const;

@@ -107,6 +107,19 @@ AttachedDevice::Requested MergeSettings(const PluginConfig& config, const Rail* 
   return requested;
 }
 
+// Where it differs from what the VF has. A VF whose PF has given it no MAC could send nothing on some NICs
+// (esw_acl_ingress_lgcy_setup in mlx5/core/esw/acl/ingress_lgcy.c).
+void TakeSpoofCheckOfRail(DevicePlan& plan) {
+  VfSettings& requested = plan.record.requested.vf;
+  const auto& before = plan.record.before.vf;
+  if (!plan.rail || requested.spoofchk || !before || !before->spoofchk) return;
+  const bool wanted = plan.rail->spoof_check;
+  const bool has_mac = !requested.mac.value_or(MacOf(*before)).IsZero();
+  if (*before->spoofchk == wanted || (wanted && !has_mac)) return;
+  requested.spoofchk = wanted;
+  plan.spoof_check_of_rail = true;
+}
+
 Result<void> CheckPfSettings(const PluginConfig& config, DevicePlan& plan) {
   const std::string& device = plan.record.device;
   if (plan.record.before.user_space) {
@@ -146,6 +159,7 @@ Result<void> CheckMtu(const PluginConfig& config, const DevicePlan& plan) {
 Result<void> PlanSettings(const PluginConfig& config, DevicePlan& plan) {
   AttachedDevice& record = plan.record;
   record.requested = MergeSettings(config, plan.rail ? &*plan.rail : nullptr);
+  TakeSpoofCheckOfRail(plan);
   if (!record.requested.vf.vlan) {
     const char* field = config.vlan_qos.value_or(0) != 0 ? "vlanQoS"
                         : config.vlan_proto              ? "vlanProto"

@@ -36,6 +36,8 @@ struct DevicePlan {
   std::optional<Rail> rail;
   std::uint32_t table = 0;            // the preferred routing table; 0: any
   bool nccl_config_required = false;  // no pod without a place in nccl.conf
+  // record.requested has the rail's spoofchk: ADD goes on if the driver refuses it.
+  bool spoof_check_of_rail = false;
   std::optional<AllocationRecord> allocation;
 
   [[nodiscard]] bool SetsVf() const { return function.is_vf && !record.requested.vf.Empty(); }

@@ -116,6 +116,8 @@ struct Rail {
   std::optional<int> traffic_class;                         // the byte: DSCP << 2
   std::optional<int> service_level;
   bool soft_roce = false;
+  // VFs send from their own MAC only, where the driver and the VF's MAC allow to ask for it.
+  bool spoof_check = true;
   std::uint32_t table = 0;  // never 0 once read
   // Patterns (fnmatch(3)) of the switches that the rail may be connected to; empty: any.
   std::vector<std::string> expected_switches;

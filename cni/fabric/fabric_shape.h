@@ -63,6 +63,7 @@ struct Shape<Rail> {
     f("trafficClass", &Rail::traffic_class, {.min = 0, .max = 255});
     f("serviceLevel", &Rail::service_level, {.min = 0, .max = 15});
     f("softRoce", &Rail::soft_roce);
+    f("spoofchk", &Rail::spoof_check);
     f("expectedSwitches", &Rail::expected_switches,
       {.filled = true, .or_one = true, .hint = R"(for example "leaf-*-1")"});
     f("table", &Rail::table, {.min = 1});

@@ -62,7 +62,7 @@ constexpr const char* kFabric = R"({
     {"name": "rail0", "pf": "pf0", "vlan": 100, "vlanQoS": 3, "mtu": 1500, "subnet": "10.100.0.0/24",
      "gateway": "10.100.0.254", "routes": ["10.0.0.0/8"], "exclude": ["10.100.0.3", "10.100.0.64/28"],
      "nodeRanges": {"node0": "10.100.0.10-10.100.0.19", "1": ["10.100.0.20-10.100.0.29"]},
-     "probeAddresses": {"node0": "10.100.0.1"}, "trafficClass": 106, "serviceLevel": 3, "softRoce": false,
+     "probeAddresses": {"node0": "10.100.0.1"}, "trafficClass": 106, "serviceLevel": 3, "softRoce": false, "spoofchk": false,
      "expectedSwitches": ["leaf-*"], "table": 100},
     {"name": "rail1", "pf": ["pf1", "0000:43:00.1"], "subnet": "10.101.0.0/24", "nodeBlock": 26,
      "probeAddresses": "10.101.0.240-10.101.0.250", "expectedSwitches": "x"},

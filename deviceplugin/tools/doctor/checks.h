@@ -121,6 +121,7 @@ Verdict CheckVfCount(const NodeFacts& facts);
 Verdict CheckAri(const NodeFacts& facts);
 Verdict CheckVfOrder(const NodeFacts& facts);
 Verdict CheckBandwidth(const NodeFacts& facts);
+Verdict CheckSpoofing(const NodeFacts& facts);
 Verdict CheckKernel(const NodeFacts& facts);
 Verdict CheckMemlock(const NodeFacts& facts);
 Verdict CheckModules(const NodeFacts& facts);

@@ -248,4 +248,46 @@ Verdict CheckBandwidth(const NodeFacts& facts) {
   return verdict;
 }
 
+namespace {
+
+// ADD switches spoofchk on for the pod where the VF has a MAC of its PF's (cni/attachment/attach_plan.cc).
+void JudgeSpoofing(const PfFacts& pf, Verdict* verdict) {
+  std::vector<std::string> cannot;
+  std::vector<std::string> without_mac;
+  for (const auto& [vf, settings] : *pf.vf_settings) {
+    if (!settings.spoofchk) cannot.push_back(std::to_string(vf));
+    if (settings.spoofchk == false && MacOf(settings).IsZero()) without_mac.push_back(std::to_string(vf));
+  }
+  if (!cannot.empty())
+    verdict->Warn(pf.Name() + ": its driver has no spoofchk for VF " + Join(cannot, ", "),
+                  "CAP_NET_RAW to trusted pods only: containers get it by default");
+  if (!without_mac.empty())
+    verdict->Warn(
+        pf.Name() + ": spoofchk cannot be switched on without a MAC of VF " + Join(without_mac, ", "),
+        "ip link set PF vf N mac MAC, or \"mac\": \"derived\" in provision of fabric.json");
+  if (cannot.empty() && without_mac.empty())
+    verdict->Ok(pf.Name() + ": its " + std::to_string(pf.vf_settings->size()) +
+                " VFs are on spoofchk in pods");
+}
+
+}  // namespace
+
+Verdict CheckSpoofing(const NodeFacts& facts) {
+  Verdict verdict;
+  for (const PfFacts& pf : facts.pfs) {
+    const Rail* rail = facts.RailOf(pf);
+    if (pf.vfs.empty()) {
+      verdict.Ok(pf.Name() + ": no VFs");
+    } else if (rail != nullptr && !rail->spoof_check) {
+      verdict.Note(rail->name + " has spoofchk off: its pods may send from any MAC");
+    } else if (!pf.vf_settings) {
+      verdict.Note(pf.Name() + ": spoofchk of its VFs is not known (" + pf.vf_settings.why() + ")");
+    } else {
+      JudgeSpoofing(pf, &verdict);
+    }
+  }
+  if (verdict.observations().empty()) verdict.Skip(facts.WhyNoPf());
+  return verdict;
+}
+
 }  // namespace railhead::doctor

@@ -141,7 +141,7 @@ void ReadNetdev(const Root& root, const KernelQuestions& kernel, PfFacts* pf) {
   pf->arp = ReadArp(root, pf->netdev);
   pf->dcb = ReadDcbOf(kernel, pf->netdev);
   pf->ecn = ReadEcn(root, pf->netdev);
-  if (pf->vfs.size() > 1) pf->vf_settings = Fact<std::map<int, VfSettings>>::Of(kernel.vfs(pf->netdev));
+  if (!pf->vfs.empty()) pf->vf_settings = Fact<std::map<int, VfSettings>>::Of(kernel.vfs(pf->netdev));
 }
 
 // A value that every PF has is an error if it cannot be read. The others become facts.

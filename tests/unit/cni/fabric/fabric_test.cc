@@ -169,6 +169,7 @@ INSTANTIATE_TEST_SUITE_P(
                 "/nodeBlock: cannot stand beside nodeRanges"},
         Refusal{R"("trafficClass":256)", "/trafficClass: 256 is out of range"},
         Refusal{R"("softRoce":"yes")", "/softRoce: is not true or false"},
+        Refusal{R"("spoofchk":"on")", "/spoofchk: is not true or false"},
         Refusal{R"("expectedSwitches":"")", "/expectedSwitches: must not be empty"},
         Refusal{R"("expectedSwitches":[])", "/expectedSwitches: must not be empty"},
         Refusal{R"("expectedSwitches":["a",""])", "/expectedSwitches: must not be empty"},

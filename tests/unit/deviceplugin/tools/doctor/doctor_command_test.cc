@@ -34,7 +34,7 @@ TEST_F(DoctorCommandTest, AGoodNode) {
   const ProcessOutput output = Run({});
   EXPECT_EQ(output.status, 0) << output.out;
   EXPECT_EQ(output.err, "");
-  EXPECT_NE(output.out.find("37 checks: failure 0, warning 0,"), std::string::npos) << output.out;
+  EXPECT_NE(output.out.find("38 checks: failure 0, warning 0,"), std::string::npos) << output.out;
   EXPECT_NE(output.out.find("ok       pci.acs"), std::string::npos) << output.out;
 }
 
@@ -58,11 +58,11 @@ TEST_F(DoctorCommandTest, Json) {
   const auto json = RunJson({});
   ASSERT_TRUE(json.is_object());
   EXPECT_EQ(json["node"], "node0");
-  EXPECT_EQ(json["checks"].size(), 37U);
+  EXPECT_EQ(json["checks"].size(), 38U);
   EXPECT_TRUE(json["elapsedMs"].is_number_float());
   EXPECT_EQ(json["counts"]["failure"], 0);
   EXPECT_EQ(RunJson({"--only", "rdma.port"})["checks"].size(), 1U);
-  EXPECT_EQ(RunJson({"--list"})["checks"].size(), 37U);
+  EXPECT_EQ(RunJson({"--list"})["checks"].size(), 38U);
 }
 
 TEST_F(DoctorCommandTest, Lists) {

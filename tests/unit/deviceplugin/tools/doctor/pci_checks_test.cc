@@ -211,5 +211,28 @@ TEST(BandwidthTest, VfsThatShare) {
   EXPECT_EQ(doctor::CheckBandwidth(node).status(), Status::kOk);
 }
 
+TEST(SpoofingTest, VfsThatMaySendFromAnyMac) {
+  doctor::NodeFacts node = GoodNode();
+  EXPECT_EQ(doctor::CheckSpoofing(node).status(), Status::kOk);
+  const auto has = [&](std::optional<bool> spoofchk, const char* mac) {
+    VfSettings settings;
+    settings.spoofchk = spoofchk;
+    settings.mac = *MacAddress::Parse(mac);
+    auto vfs = *node.pfs[1].vf_settings;
+    vfs[1] = settings;
+    node.pfs[1].vf_settings = vfs;
+    return doctor::CheckSpoofing(node);
+  };
+  Expect(has(false, "02:00:00:00:00:01"), Status::kOk, "2 VFs");
+  Expect(has(false, "00:00:00:00:00:00"), Status::kWarning, "without a MAC of VF 1");
+  Expect(has(std::nullopt, "02:00:00:00:00:01"), Status::kWarning, "its driver has no spoofchk for VF 1");
+  Fabric fabric = *node.fabric;
+  fabric.rails[1].spoof_check = false;
+  node.fabric = fabric;
+  Expect(doctor::CheckSpoofing(node), Status::kNote, "rail1 has spoofchk off");
+  node.pfs[0].vf_settings = doctor::Fact<std::map<int, VfSettings>>::Unknown("not here");
+  Expect(doctor::CheckSpoofing(node), Status::kNote, "not known (not here)");
+}
+
 }  // namespace
 }  // namespace railhead::testing

@@ -29,6 +29,7 @@ class ReadFactsTest : public ::testing::Test {
     kernel_.vfs = [](const std::string&) {
       VfSettings limited;
       limited.rate = VfRate{0, 100000};
+      limited.spoofchk = true;
       return std::map<int, VfSettings>{{0, limited}, {1, limited}};
     };
   }

@@ -55,6 +55,7 @@ inline doctor::PfFacts GoodPf(int number) {
   pf.ecn = doctor::EcnState{std::vector<bool>(8, true), std::vector<bool>(8, true)};
   VfSettings limited;
   limited.rate = VfRate{0, 100000};
+  limited.spoofchk = true;
   pf.vf_settings = std::map<int, VfSettings>{{0, limited}, {1, limited}};
   return pf;
 }
