@@ -78,6 +78,15 @@ check '... and restores it' as_before "$before"
 check 'the veth stays with its pod' ip -n pod1 link del net1
 
 one='"deviceID": "'$vf0'", "vlan": 100, '$(address 10.100.0.77/24 fd00::77/64)
+spoofchk_is() { [ "$(ip -d -j link show pf0 | jq -c '.[0].vfinfo_list[0].spoofchk')" = "$1" ]; }
+check "the VF's spoofchk is off on the host" ip link set pf0 vf 0 spoofchk off
+off=$(world)
+check 'ADD' cni ADD pod1 "$one"
+check '... switches it on for the pod' spoofchk_is true
+check 'CHECK' cni CHECK pod1 "$one"
+check 'DEL' cni DEL pod1 "$one"
+check '... puts it back' as_before "$off"
+check '... as the driver has it at first' ip link set pf0 vf 0 spoofchk on
 other='"deviceID": "'$vf1'", "vlan": 100, '
 probing="$other\"conflictProbeMs\": 5000, "  # the most that it takes: it ends with the answer
 check 'ADD of the first pod' cni ADD pod1 "$one"
