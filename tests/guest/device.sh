@@ -3,7 +3,8 @@
 #
 # A pod with all capabilities changes everything on its NIC that can be changed there. The next pod's NIC is
 # compared, field by field, with one that no pod has had. On VFs of igb and on a whole PF, which has
-# what VFs lack: channels, RSS, private flags, pause, XDP in the driver. Then a pod without a NIC attacks an idle VF.
+# what VFs lack: channels, RSS, private flags, pause, XDP in the driver. Then a pod without a NIC attacks an idle VF, from the
+# host's user namespace and from one of its own.
 set -u
 # shellcheck source=tests/support/vm/lib.sh
 . "$SRC/tests/support/vm/lib.sh"
@@ -187,4 +188,17 @@ for kind in 'ipvlan mode l2' 'macvlan mode bridge' 'vlan id 0'; do
 done
 state "$nic1" >/tmp/after
 same 'the VF is as before' /tmp/idle /tmp/after
+
+# The same of a pod with hostUsers: false: its network namespace belongs to a user namespace of its own.
+unshare --user --map-root-user --net sleep 1000 &
+confined=$!
+in_own() { nsenter --target "$confined" --user --net "$@"; }
+has_own() { [ "$(readlink "/proc/$confined/ns/net")" != "$(readlink /proc/self/ns/net)" ] && ip link add veth1 type veth peer name eth0 netns "$confined"; }
+reaches_no_link() { ! in_own ip link add link "$nic1" link-netnsid 0 name hidden type ipvlan mode l2 2>/tmp/said && grep 'not permitted' /tmp/said; }
+check 'a pod in a user namespace of its own' within 60 has_own
+check '... may administer its eth0' in_own ip link set eth0 up
+check '... and stack interfaces on it' in_own ip link add link eth0 name mine type macvlan
+check '... whose other end is on the host' grep -q 'link-netnsid 0' <(in_own ip link show eth0)
+check '... but reaches no link there' reaches_no_link
+kill "$confined"
 finish
