@@ -84,7 +84,7 @@ Result<void> Attachment::ConfigureVf(Work& work) {
   AttachedDevice& device = *work.device;
   VfSettings required = device.requested.vf;
   if (plan.spoof_check_of_rail) required.spoofchk.reset();
-  if (!required.Empty()) RH_TRY(SetVf(work, required));
+  if (plan.SetsVf() && !required.Empty()) RH_TRY(SetVf(work, required));
   if (plan.spoof_check_of_rail) {
     auto set = SetVf(work, {.spoofchk = device.requested.vf.spoofchk});
     if (!set && !IsRefusal(set.error())) return set;

@@ -277,7 +277,7 @@ Verdict CheckSpoofing(const NodeFacts& facts) {
   for (const PfFacts& pf : facts.pfs) {
     const Rail* rail = facts.RailOf(pf);
     if (pf.vfs.empty()) {
-      verdict.Ok(pf.Name() + ": no VFs");
+      verdict.Skip(pf.Name() + ": no VFs");
     } else if (rail != nullptr && !rail->spoof_check) {
       verdict.Note(rail->name + " has spoofchk off: its pods may send from any MAC");
     } else if (!pf.vf_settings) {

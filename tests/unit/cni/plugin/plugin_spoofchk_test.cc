@@ -64,9 +64,10 @@ TEST_F(PluginSpoofchkTest, ANetworkNeedsAPermissionForAnother) {
   ASSERT_FALSE(refused);
   EXPECT_EQ(CniCodeOf(refused.error().code), kCniPermission) << Describe(refused.error());
   EXPECT_EQ(ChangedSince(before), "");
-  permissions_ = R"(,"allow":["spoofchk"])";
+  permissions_ = R"(,"devices":"any","allow":["spoofchk"])";
   WriteFabric();
-  ASSERT_TRUE(Add(call));
+  const auto added = Add(call);
+  ASSERT_TRUE(added) << Describe(added.error());
   EXPECT_EQ(Vf(0).spoofchk, false);
 }
 
