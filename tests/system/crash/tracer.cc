@@ -47,7 +47,7 @@ std::vector<char*> Pointers(std::vector<std::string>& texts) {
 }
 
 // A child that waits until the tracer has it, then runs `body`.
-Result<TraceResult> TraceChild(const std::function<void()>& body, const Tracing& tracing, bool executes) {
+Result<TraceResult> TraceForked(const std::function<void()>& body, const Tracing& tracing, bool executes) {
   std::array<int, 2> pipe{};
   if (::pipe2(pipe.data(), O_CLOEXEC) != 0) return FailSys(errno, "making a pipe");
   const UniqueFd wait_here(pipe[0]);
@@ -66,6 +66,15 @@ Result<TraceResult> TraceChild(const std::function<void()>& body, const Tracing&
   if (tracing.started) tracing.started(pid);
   if (::write(gate.get(), "", 1) != 1) return FailSys(errno, "starting a process");
   return tree.Follow();
+}
+
+// Traces in a thread that has no other children. Orphans become children of the main thread (Adopt()).
+// Another thread may still trace them. A waitpid of their real parent takes their stops nevertheless
+// (wait_consider_task in kernel/exit.c). Then their tracer would wait for ever.
+Result<TraceResult> TraceChild(const std::function<void()>& body, const Tracing& tracing, bool executes) {
+  Result<TraceResult> result;
+  std::thread([&] { result = TraceForked(body, tracing, executes); }).join();
+  return result;
 }
 
 }  // namespace

@@ -5,9 +5,10 @@
 // process that is killed at call N has finished N-1 calls; N itself has no effect. Processes that outlive
 // process 0 continue by themselves, as when a runtime kills a plugin.
 // Errors: kIo when a process cannot be made or traced.
-// Threads: a trace belongs to the thread that runs it; several may trace at once. Call Adopt() first if you
-// will wait for processes that outlive a traced program.
-// Source: ptrace(2); PTRACE_GET_SYSCALL_INFO needs Linux 5.3.
+// Threads: each trace has a thread of its own, which also runs the callbacks; several threads may trace at
+// once. While one does, no other may wait for just any child: that would take the stops of adopted processes.
+// Call Adopt() first if you will wait for processes that outlive a traced program. Source: ptrace(2);
+// PTRACE_GET_SYSCALL_INFO needs Linux 5.3.
 #pragma once
 
 #include <sys/types.h>

@@ -7,9 +7,12 @@
 
 #include <atomic>
 #include <csignal>
+#include <functional>
 #include <random>
 #include <thread>
 #include <vector>
+
+#include "tests/support/eventually.h"
 
 namespace railhead::crash {
 namespace {
@@ -69,6 +72,58 @@ TEST(TracerTest, AKilledProcessStopsNobodyElse) {
     (void)::kill(-tracer, SIGKILL);
     (void)::waitpid(tracer, nullptr, 0);
     FAIL() << "the tracer stopped its process group";
+  }
+  EXPECT_EQ(WIFEXITED(status) ? WEXITSTATUS(status) : -1, 0);
+}
+
+// Its children outlive it. Their tracer lets them go while they become the main thread's.
+int LeaveOrphans() {
+  constexpr int kOrphans = 3;
+  for (int i = 0; i < kOrphans; ++i) {
+    if (::fork() != 0) continue;
+    for (int pause = 0; pause < 20; ++pause) std::this_thread::sleep_for(std::chrono::microseconds(500));
+    ::_exit(0);
+  }
+  return 0;
+}
+
+// Threads trace what leaves orphans, while the main thread traces, too.
+int TraceBesideOrphans() {
+  constexpr int kTracers = 8;
+  constexpr int kRounds = 30;
+  Adopt();
+  std::atomic<int> left{kTracers};
+  std::atomic<int> failed{0};
+  const auto trace = [&failed](const std::function<int()>& work) {
+    const auto traced = TraceFunction(work, {});
+    failed += traced && traced->Succeeded() ? 0 : 1;
+  };
+  std::vector<std::thread> tracers;
+  for (int i = 0; i < kTracers; ++i) {
+    tracers.emplace_back([&] {
+      for (int round = 0; round < kRounds; ++round) trace(LeaveOrphans);
+      --left;
+    });
+  }
+  while (left > 0) trace([] { return 0; });
+  for (std::thread& tracer : tracers) tracer.join();
+  return failed == 0 ? 0 : 1;
+}
+
+// The main thread took the stop of an orphan that another thread traced. Both then waited for it for ever.
+TEST(TracerTest, AnOrphanStopsForItsTracerOnly) {
+  const pid_t tracer = ::fork();
+  if (tracer == 0) {
+    (void)::setpgid(0, 0);
+    ::_exit(TraceBesideOrphans());
+  }
+  (void)::setpgid(tracer, tracer);
+  int status = 0;
+  const bool ended = testing::Eventually([&] { return ::waitpid(tracer, &status, WNOHANG) == tracer; });
+  if (!ended) {
+    (void)::kill(-tracer, SIGKILL);
+    (void)::waitpid(tracer, nullptr, 0);
+    FAIL() << "the tracers wait for ever";
   }
   EXPECT_EQ(WIFEXITED(status) ? WEXITSTATUS(status) : -1, 0);
 }
