@@ -13,6 +13,7 @@
 #include "netns/json/json_reader.h"
 #include "tests/support/listening.h"
 #include "tests/system/crash/pod_netns.h"
+#include "tests/system/soak/processes.h"
 
 namespace railhead::soak {
 namespace {
@@ -43,7 +44,10 @@ Node::Node(NodeSetting setting)
     : setting_(std::move(setting)), calls_(setting_.plugin), watchdog_([this] { Watch(); }) {}
 
 Node::~Node() {
-  while (!daemons_.empty()) KillDaemon(0);
+  {
+    const Step step(*this, "the end of railheadd");
+    while (!daemons_.empty()) KillDaemon(0);
+  }
   {
     const std::lock_guard lock(mutex_);
     over_ = true;
@@ -72,18 +76,61 @@ long FieldOf(const std::string& status, const std::string& name) {
   return at == std::string::npos ? 0 : std::strtol(status.c_str() + at + name.size() + 2, nullptr, 10);
 }
 
-// Kills a late call, so that the others can continue.
+int Node::BeginWatch(Watched watched) {
+  const std::lock_guard lock(mutex_);
+  watched_[++next_watched_] = std::move(watched);
+  return next_watched_;
+}
+
+void Node::EndWatch(int number) {
+  const std::lock_guard lock(mutex_);
+  watched_.erase(number);
+}
+
+Node::Step::Step(Node& node, const std::string& what)
+    : node_(node), number_(node.BeginWatch({Clock::now() + node.setting().step_limit, 0, what})) {}
+
+Node::Step::~Step() {
+  node_.EndWatch(number_);
+}
+
 void Node::Watch() {
   std::unique_lock lock(mutex_);
   while (!over_) {
     for (auto& [number, watched] : watched_) {
-      if (watched.pid == 0 || Clock::now() < watched.deadline) continue;
-      wrong_.push_back(watched.what + " does not end within " + std::to_string(kCallLimit.count()) + " s");
-      (void)::kill(watched.pid, SIGKILL);
-      watched.pid = 0;
+      if (Clock::now() >= watched.deadline) Late(watched);
     }
-    changed_.wait_for(lock, std::chrono::seconds(1));
+    changed_.wait_for(lock,
+                      std::min<std::chrono::milliseconds>(setting_.call_limit, std::chrono::seconds(1)));
   }
+}
+
+// Kills a late call, so that the others can continue. What is late in spite of that may wait for ever.
+void Node::Late(Watched& watched) {
+  ShowLate(watched);
+  if (watched.pid == 0) {
+    (void)KillDescendants(setting_.killed_limit);
+    ::_exit(1);
+  }
+  wrong_.push_back(watched.what + " does not end within " + std::to_string(setting_.call_limit.count()) +
+                   " ms");
+  (void)::kill(watched.pid, SIGKILL);
+  watched.pid = 0;
+  watched.what += ", killed,";
+  watched.deadline = Clock::now() + setting_.killed_limit;
+}
+
+void Node::ShowLate(const Watched& watched) const {
+  const auto seconds = [](const Watched& of) {
+    return std::chrono::duration<double>(Clock::now() - of.start).count();
+  };
+  (void)std::fprintf(stderr, "WRONG: %s does not end: %.1f s. Not ended either:", watched.what.c_str(),
+                     seconds(watched));
+  for (const auto& [number, other] : watched_) {
+    if (&other != &watched) (void)std::fprintf(stderr, " %s: %.1f s;", other.what.c_str(), seconds(other));
+  }
+  for (const auto& wrong : wrong_) (void)std::fprintf(stderr, "\nwrong before: %s", wrong.c_str());
+  (void)std::fprintf(stderr, "\n%s", DescribeProcesses().c_str());
 }
 
 Answer Node::Call(const std::string& command, const Slot& slot, const Killing& killing) {
@@ -109,15 +156,13 @@ Answer Node::CallWith(const std::string& config, const std::string& command, con
             (void)::syscall(SYS_pidfd_send_signal, process.get(), SIGKILL, nullptr, 0);
           });
     }
-    const std::lock_guard lock(mutex_);
-    number = ++next_watched_;
-    watched_[number] = {Clock::now() + kCallLimit, pid, what};
+    number = BeginWatch({Clock::now() + setting_.call_limit, pid, what});
   };
   const auto start = Clock::now();
   const auto done = calls_.CallWith(config, command, pod, tracing);
+  EndWatch(number);
   {
     const std::lock_guard lock(mutex_);
-    watched_.erase(number);
     longest_.emplace(std::chrono::duration<double>(Clock::now() - start).count(), what);
     if (longest_.size() > kLongest) longest_.erase(longest_.begin());
   }

@@ -1,9 +1,12 @@
 // The node of the soak: its slots, the calls, railheadd, and the faults.
 //
 // A slot is a device for one pod at a time: a VF by its address, or a slot of late binding. The node watches
-// every call: it has to end within kCallLimit, with success or with a CNI code and a message. The node itself
-// remembers each pod's addresses. So it notices an address that is given twice, or before the end of its
-// reuse delay.
+// every call: it has to end within kCallLimit, with success or with a CNI code and a message. A later one is
+// killed. A killed call or a Step that does not end in time ends the program with exit status 1. Standard
+// error then names what it waited for, and where each process waits.
+//
+// The node itself remembers each pod's addresses. So it notices an address that is given twice, or before the
+// end of its reuse delay.
 // Threads: calls and reports from any; railheadd's process from the thread that made the node.
 #pragma once
 
@@ -28,6 +31,8 @@ namespace railhead::soak {
 using Clock = std::chrono::steady_clock;
 
 inline constexpr std::chrono::seconds kCallLimit{180};
+inline constexpr std::chrono::seconds kKilledLimit{60};  // until a killed call has ended
+inline constexpr std::chrono::seconds kStepLimit{600};
 inline constexpr std::chrono::seconds kLimit{120};  // for all other waits
 inline constexpr std::chrono::milliseconds kPoll{10};
 
@@ -58,6 +63,9 @@ struct NodeSetting {
   std::chrono::seconds reuse_delay{0};
   std::chrono::seconds patience{kLimit};     // until everything is as before
   std::optional<crash::Suppressed> planted;  // requests that every DEL omits; the soak has to find this
+  std::chrono::milliseconds call_limit{kCallLimit};
+  std::chrono::milliseconds killed_limit{kKilledLimit};
+  std::chrono::milliseconds step_limit{kStepLimit};
 };
 
 struct Answer {
@@ -87,6 +95,19 @@ class Node {
   Result<void> Measure(const Slot& slot);
   [[nodiscard]] crash::CallPoint PointAt(const std::string& command, std::uint64_t luck) const;
 
+  // Work that has to end within the limit of steps, while the object lives.
+  class Step {
+   public:
+    Step(Node& node, const std::string& what);
+    Step(const Step&) = delete;
+    Step& operator=(const Step&) = delete;
+    ~Step();
+
+   private:
+    Node& node_;
+    int number_;
+  };
+
   // Records ADD's addresses; and that another pod may get them from `when` on, after the reuse delay.
   void Hold(Slot& slot, const std::string& output);
   void LetGo(Slot& slot, Clock::time_point when);
@@ -115,10 +136,15 @@ class Node {
  private:
   struct Watched {
     Clock::time_point deadline;
-    pid_t pid = 0;
+    pid_t pid = 0;  // to kill when it is late; 0: none
     std::string what;
+    Clock::time_point start = Clock::now();
   };
+  int BeginWatch(Watched watched);
+  void EndWatch(int number);
   void Watch();
+  void Late(Watched& watched);
+  void ShowLate(const Watched& watched) const;
   void ReapDaemons();
   void Judge(const std::string& what, const crash::TraceResult& done, Answer& answer);
 

@@ -12,7 +12,7 @@
 #   --verbose    print what is drawn
 #   --planted    every DEL leaves alternative names behind (on this machine) or a VF's settings (in the guest):
 #                that has to be found
-# exit status: 0 nothing was wrong; 1 something was, and is shown; 2 could not be run.
+# exit status: 0 nothing was wrong; 1 something was, or did not end, and is shown; 2 could not be run.
 set -uo pipefail
 
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)

@@ -29,6 +29,7 @@ class Soak {
         planner_(setting.seed, slots_.size(), FirstLate(), setting.node.hardware) {}
 
   Result<void> Begin() {
+    const Node::Step step(node_, "the beginning");
     node_.StartDaemon();
     RH_TRY(node_.AwaitDaemon());
     Slot first = slots_.front();
@@ -101,6 +102,7 @@ class Soak {
 
   void LiveWave(const Wave& wave) {
     Tell(wave);
+    const Node::Step step(node_, "a wave with " + NameOf(wave.node));
     WriteCheckpoint(wave);
     NodeEvent event(node_, slots_, wave);
     const Weather weather = event.Begin();
@@ -157,6 +159,14 @@ class Soak {
   }
 
   void Settle(Settlement settlement) {
+    LeaveAll(settlement);
+    const Node::Step step(node_, "what is looked at after " + NameOf(settlement));
+    NameAll();
+    invariants_.Expect();
+  }
+
+  void LeaveAll(Settlement settlement) {
+    const Node::Step step(node_, NameOf(settlement));
     node_.Count(NameOf(settlement));
     const auto now = Clock::now();
     if (settlement == Settlement::kGc) {
@@ -175,8 +185,6 @@ class Soak {
     std::vector<Slot*> all;
     for (Slot& slot : slots_) all.push_back(&slot);
     LeaveAtOnce(all);
-    NameAll();
-    invariants_.Expect();
   }
 
   [[nodiscard]] bool IsJournalEmpty() const {

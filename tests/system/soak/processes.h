@@ -1,0 +1,19 @@
+// The processes below this one, for a report of what waits for what.
+// Threads: any.
+#pragma once
+
+#include <sys/types.h>
+
+#include <chrono>
+#include <string>
+
+namespace railhead::soak {
+
+// This process and its living descendants with all their threads: each one's state, its tracer, and where it
+// waits in the kernel. Zombies are shown only while they are traced.
+std::string DescribeProcesses();
+
+// Kills all descendants. false: some are still alive at the limit.
+bool KillDescendants(std::chrono::milliseconds limit);
+
+}  // namespace railhead::soak
