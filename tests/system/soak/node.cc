@@ -266,8 +266,10 @@ void Node::Count(const std::string& what) {
 void Node::StartDaemon() {
   std::vector<std::string> environment{"PATH=/usr/sbin:/usr/bin:/sbin:/bin"};
   if (!setting_.plugin.root.empty()) environment.push_back("RAILHEAD_ROOT=" + setting_.plugin.root);
-  daemons_.push_back(std::make_unique<testing::Process>(testing::ProcessSpec{
-      .arguments = setting_.daemon, .environment = environment, .out = setting_.log, .err = setting_.log}));
+  testing::ProcessSpec daemon{.arguments = setting_.daemon, .environment = environment};
+  daemon.out = daemon.err = setting_.log;
+  daemon.ends_with_test = true;
+  daemons_.push_back(std::make_unique<testing::Process>(daemon));
 }
 
 void Node::SignalDaemon(std::size_t number, int signal) const {

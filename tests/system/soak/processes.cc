@@ -36,9 +36,10 @@ char StateOf(const std::string& status) {
   return at == std::string::npos ? 'X' : status[at + 8];
 }
 
-bool IsZombie(const std::string& status) {
+// The first thread of a process is a zombie before its other threads have ended, which still hold its files.
+bool HasEnded(const std::string& status) {
   const char state = StateOf(status);
-  return state == 'Z' || state == 'X';
+  return (state == 'Z' || state == 'X') && FieldOf(status, "Threads") <= 1;
 }
 
 // Each process's status, by number, of all descendants.
@@ -87,7 +88,7 @@ std::string DescribeProcesses() {
   std::ostringstream text;
   DescribeProcess(::getpid(), ::getppid(), text);
   for (const auto& [pid, status] : Descendants()) {
-    if (!IsZombie(status) || FieldOf(status, "TracerPid") != 0)
+    if (!HasEnded(status) || FieldOf(status, "TracerPid") != 0)
       DescribeProcess(pid, FieldOf(status, "PPid"), text);
   }
   return text.str();
@@ -98,7 +99,7 @@ bool KillDescendants(std::chrono::milliseconds limit) {
       [] {
         bool all_dead = true;
         for (const auto& [pid, status] : Descendants()) {
-          if (IsZombie(status)) continue;
+          if (HasEnded(status)) continue;
           all_dead = false;
           (void)::kill(pid, SIGKILL);
         }

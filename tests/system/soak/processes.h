@@ -10,7 +10,7 @@
 namespace railhead::soak {
 
 // This process and its living descendants with all their threads: each one's state, its tracer, and where it
-// waits in the kernel. Zombies are shown only while they are traced.
+// waits in the kernel. A process that has ended is shown only while it is traced.
 std::string DescribeProcesses();
 
 // Kills all descendants. false: some are still alive at the limit.
