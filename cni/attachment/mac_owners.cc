@@ -105,7 +105,7 @@ class Owners {
   // (deviceplugin/services/reachability/reachability_report.h). A report that cannot be read is ignored.
   [[nodiscard]] std::map<MacAddress, std::string> ReportedMacs(const IpAddress& gateway) const {
     std::map<MacAddress, std::string> found;
-    const auto text = ReadFile(root_.Path(paths::kReachabilityReport));
+    const auto text = ReadRootFile(root_.Path(paths::kReachabilityReport));
     if (!text || !*text) return found;
     const auto report = nlohmann::json::parse(**text, nullptr, false);
     if (!report.is_object() || !report.contains("rails")) return found;

@@ -34,7 +34,7 @@ bool IsSubstituteName(const std::string& device, const std::string& name) {
 
 Result<std::optional<OwnNames>> ReadDisplacedNames(const Root& root, const std::string& device) {
   const std::string path = RecordPath(root, device);
-  const auto text = RH_TRY(ReadFile(path));
+  const auto text = RH_TRY(ReadRootFile(path));
   if (!text) return std::nullopt;
   return RH_TRY(ParseRecord<OwnNames>(*text, path));
 }

@@ -33,9 +33,11 @@ std::string Describe(const Tenant& tenant) {
 
 Result<std::optional<Tenant>> ReadTenant(const Root& root, const std::string& device) {
   const std::string path = TenantPath(root, device);
-  const auto text = RH_TRY(ReadFile(path));
-  if (!text) return std::nullopt;
-  auto tenant = ParseRecord<Tenant>(*text, path);
+  const auto text = ReadRootFile(path);
+  if (!text && text.error().sys_errno != 0) return Fail(text.error());
+  if (text && !*text) return std::nullopt;
+  // A record that others could change says nothing, as one that is damaged: DEL goes on, and ADD resets.
+  auto tenant = text ? ParseRecord<Tenant>(**text, path) : Result<Tenant>(Fail(text.error()));
   if (tenant) return *std::move(tenant);
   return Tenant{"", "", "the record of its last pod cannot be read: " + tenant.error().message};
 }

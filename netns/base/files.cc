@@ -10,6 +10,7 @@
 #include <array>
 #include <cerrno>
 #include <climits>
+#include <cstdio>
 #include <cstdlib>
 #include <memory>
 #include <set>
@@ -130,14 +131,88 @@ Result<std::optional<std::string>> Read(const std::string& path, std::size_t max
   return RH_TRY(ReadOpen(fd, path, max_size, at_once));
 }
 
+bool IsRoots(uid_t owner) {
+  return owner == 0 || owner == ::geteuid();
+}
+
+std::string OctalOf(mode_t mode) {
+  std::array<char, 8> digits{};
+  (void)std::snprintf(digits.data(), digits.size(), "%04o", static_cast<unsigned>(mode) & 07777U);
+  return digits.data();
+}
+
+// `what` names it, for the message.
+Result<void> RefuseOthers(const struct stat& facts, const std::string& path, const std::string& what) {
+  if (!IsRoots(facts.st_uid)) {
+    return Fail(ErrorCode::kPermission,
+                what + " belongs to user " + std::to_string(facts.st_uid) + ", not to root",
+                "chown root " + path + ", if its content is what root wants");
+  }
+  // Root's own group counts, too: the mask of an ACL, which may name any user, shows as the group's bits
+  // (acl(5)).
+  if ((facts.st_mode & (S_IWGRP | S_IWOTH)) == 0) return {};
+  // The sticky bit of a folder keeps root's files in it from being replaced (inode(7)).
+  if (S_ISDIR(facts.st_mode) && (facts.st_mode & S_ISVTX) != 0) return {};
+  return Fail(ErrorCode::kPermission,
+              what + " may be written to by others than root (mode " + OctalOf(facts.st_mode) + ")",
+              "chmod go-w " + path + ", if its content is what root wants");
+}
+
+Result<void> RefuseFolder(const std::string& folder, const std::string& file) {
+  struct stat facts {};
+  if (::stat(folder.c_str(), &facts) != 0) {
+    // Opening the file says that better.
+    if (IsAbsence(errno)) return {};
+    return FailSys(errno, "looking at the folder " + folder);
+  }
+  return RefuseOthers(facts, folder, file + ": its folder " + folder);
+}
+
 Result<void> RefuseUntrusted(const UniqueFd& fd, const std::string& path) {
   struct stat facts {};
   if (::fstat(fd.get(), &facts) != 0) return FailSys(errno, "looking at " + path);
   if (!S_ISREG(facts.st_mode)) return Fail(ErrorCode::kInvalid, path + " is not a regular file");
-  if (facts.st_uid == 0 || facts.st_uid == ::geteuid()) return {};
-  return Fail(ErrorCode::kPermission,
-              path + " belongs to user " + std::to_string(facts.st_uid) + ", not to root",
-              "chown root " + path + ", if its content is what root wants");
+  return RefuseOthers(facts, path, path);
+}
+
+std::string NameOf(const UniqueFd& fd) {
+  return "/proc/self/fd/" + std::to_string(fd.get());
+}
+
+enum class LinkFolder { kCounts, kIsAVolume };
+
+// The file itself, with O_PATH, which opens nothing of a device or a pipe.
+Result<std::optional<UniqueFd>> FindTrusted(const std::string& path, LinkFolder links) {
+  // Before the file, and without it: who may remove fabric.json would be rid of its policy.
+  const std::string folder = DirectoryOf(path);
+  if (links == LinkFolder::kCounts) RH_TRY(RefuseFolder(folder, path));
+  UniqueFd there(::open(path.c_str(), O_PATH | O_CLOEXEC));
+  if (!there.valid()) {
+    if (IsAbsence(errno)) return std::nullopt;
+    return FailSys(errno, "opening " + path);
+  }
+  RH_TRY(RefuseUntrusted(there, path));
+  // Links are followed, so it may be elsewhere.
+  const auto place = RH_TRY(ReadLink(NameOf(there)));
+  const std::string own_folder = DirectoryOf(place.value_or(path));
+  if (own_folder != folder || links != LinkFolder::kCounts) RH_TRY(RefuseFolder(own_folder, path));
+  return there;
+}
+
+Result<std::optional<UniqueFd>> OpenTrusted(const std::string& path, LinkFolder links) {
+  const auto there = RH_TRY(FindTrusted(path, links));
+  if (!there) return std::nullopt;
+  const std::string same = NameOf(*there);
+  UniqueFd fd(::open(same.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
+  if (!fd.valid()) return FailSys(errno, "opening " + path + " by " + same);
+  return fd;
+}
+
+Result<std::optional<std::string>> ReadTrusted(const std::string& path, std::size_t max_size,
+                                               LinkFolder links) {
+  const auto fd = RH_TRY(OpenTrusted(path, links));
+  if (!fd) return std::nullopt;
+  return RH_TRY(ReadOpen(*fd, path, max_size, false));
 }
 
 }  // namespace
@@ -147,23 +222,25 @@ Result<std::optional<std::string>> ReadFile(const std::string& path, std::size_t
 }
 
 Result<std::optional<UniqueFd>> OpenRootFile(const std::string& path) {
-  // O_PATH opens nothing of a device or a pipe.
-  const UniqueFd there(::open(path.c_str(), O_PATH | O_CLOEXEC));
-  if (!there.valid()) {
-    if (IsAbsence(errno)) return std::nullopt;
-    return FailSys(errno, "opening " + path);
-  }
-  RH_TRY(RefuseUntrusted(there, path));
-  const std::string same = "/proc/self/fd/" + std::to_string(there.get());
-  UniqueFd fd(::open(same.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
-  if (!fd.valid()) return FailSys(errno, "opening " + path + " by " + same);
-  return fd;
+  return OpenTrusted(path, LinkFolder::kCounts);
+}
+
+Result<void> CheckRootFile(const std::string& path) {
+  RH_TRY(FindTrusted(path, LinkFolder::kCounts));
+  return {};
 }
 
 Result<std::optional<std::string>> ReadRootFile(const std::string& path, std::size_t max_size) {
-  const auto fd = RH_TRY(OpenRootFile(path));
-  if (!fd) return std::nullopt;
-  return RH_TRY(ReadOpen(*fd, path, max_size, false));
+  return ReadTrusted(path, max_size, LinkFolder::kCounts);
+}
+
+Result<std::optional<std::string>> ReadVolumeFile(const std::string& path) {
+  return ReadTrusted(path, kMaxFileSize, LinkFolder::kIsAVolume);
+}
+
+Result<void> CheckVolumeFile(const std::string& path) {
+  RH_TRY(FindTrusted(path, LinkFolder::kIsAVolume));
+  return {};
 }
 
 Result<std::optional<std::string>> ReadAttribute(const std::string& path) {

@@ -31,8 +31,8 @@ inline constexpr std::size_t kMaxFileSize = std::size_t{4} << 20;
 Result<std::optional<std::string>> ReadFile(const std::string& path, std::size_t max_size = kMaxFileSize);
 
 // As ReadFile, for a file that root's decisions depend on, or for a path that an unprivileged user may have
-// chosen. Opens the file only if it is a regular file (opening a watchdog starts it) and belongs to root or
-// to us.
+// chosen. Refuses it, and opens nothing, if it is not a regular file, or if others than root and us could
+// change it (netns/base/root_file.h has the rule).
 Result<std::optional<std::string>> ReadRootFile(const std::string& path, std::size_t max_size = kMaxFileSize);
 
 // As ReadFile, but without trailing white space: for sysfs attributes. Also nullopt while the kernel removes

@@ -7,10 +7,19 @@
 #include "netns/base/files.h"
 
 namespace railhead {
+namespace {
+
+Result<std::optional<std::string>> ReadTrimmed(const std::string& path) {
+  auto text = RH_TRY(ReadRootFile(path));
+  if (text) text->erase(text->find_last_not_of(" \t\r\n") + 1);
+  return text;
+}
+
+}  // namespace
 
 Result<std::string> NodeName(const Root& root) {
   const std::string path = root.Path("/etc/railhead/node-name");
-  if (auto name = RH_TRY(ReadAttribute(path)); name) {
+  if (auto name = RH_TRY(ReadTrimmed(path)); name) {
     if (name->empty() || name->find_first_of(" \t\n/") != std::string::npos) {
       return Fail(ErrorCode::kInvalid, path + " does not hold one node name",
                   "write the Kubernetes node name into it, or remove it to use the host name");
@@ -24,7 +33,7 @@ Result<std::string> NodeName(const Root& root) {
 
 Result<std::optional<IpAddress>> NodeAddress(const Root& root) {
   const std::string path = root.Path("/etc/railhead/node-address");
-  const auto text = RH_TRY(ReadAttribute(path));
+  const auto text = RH_TRY(ReadTrimmed(path));
   if (!text) return std::nullopt;
   auto address = IpAddress::Parse(*text);
   if (!address) {

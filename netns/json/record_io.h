@@ -94,7 +94,7 @@ Result<T> ParseSection(
 template <typename T>
 Result<std::optional<T>> StateFile<T>::Read(const Root& root) const {
   const std::string file = PathIn(root);
-  const auto text = RH_TRY(ReadFile(file, max_size));
+  const auto text = RH_TRY(ReadRootFile(file, max_size));
   if (!text) return std::nullopt;
   return RH_TRY(ParseRecord<T>(*text, file, UnknownFields::kPassOver, max_size));
 }

@@ -4,8 +4,8 @@
 //   inline constexpr StateFile<LldpReport> kLldpFile{.path = "/run/railhead/lldp.json", ...};   in a header
 //   template struct railhead::StateFile<railhead::lldp::LldpReport>;    in one source, with record_io.h
 //
-// Threads: values; one writer. Errors: as ReadFile() and ParseRecord() have them; Write: with `what` before
-// them, and kInvalid when the file would be larger than it may be.
+// Threads: values; one writer. Errors: as ReadRootFile() and ParseRecord() have them; Write: with `what`
+// before them, and kInvalid when the file would be larger than it may be.
 #pragma once
 
 #include <chrono>

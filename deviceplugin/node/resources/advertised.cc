@@ -7,6 +7,7 @@
 #include "cni/fabric/fabric.h"
 #include "deviceplugin/node/resources/sriovdp_config.h"
 #include "netns/base/files.h"
+#include "netns/base/root_file.h"
 #include "netns/base/text.h"
 #include "netns/nl/devlink.h"
 
@@ -15,7 +16,8 @@ namespace {
 
 Result<void> UseSriovdp(const Root& root, const ConfigSource& source, const std::string& path,
                         const DdpLookup& ddp, Plan* plan) {
-  const auto text = RH_TRY(ReadFile(root.Path(path)));
+  const std::string file = root.Path(path);
+  const auto text = RH_TRY(source.is_proposal ? ReadFile(file) : ReadVolumeFile(file));
   if (!text) {
     return Fail(ErrorCode::kNotFound, "reading the configuration " + path + ": no such file",
                 "give railheadd the path of sriov-network-device-plugin's config.json with --config-file");
@@ -63,10 +65,19 @@ void WarnOfExcluded(Plan* plan) {
   }
 }
 
+Result<std::optional<Fabric>> ReadFabricOf(const Root& root, const ConfigSource& source,
+                                           const std::string& path) {
+  if (!source.is_proposal) return ReadFabric(root, path);
+  const auto text = RH_TRY(ReadFile(root.Path(path)));
+  if (!text) return std::nullopt;
+  return RH_TRY(ParseFabric(*text, path));
+}
+
 Result<void> UseConfig(const Root& root, const ConfigSource& source, const DdpLookup& ddp, Plan* plan) {
   if (source.sriovdp) return UseSriovdp(root, source, *source.sriovdp, ddp, plan);
   const std::string path = source.fabric.value_or(kFabricPath);
-  if (const auto fabric = RH_TRY(ReadFabric(root, path)); fabric) return UseFabric(*fabric, path, plan);
+  if (const auto fabric = RH_TRY(ReadFabricOf(root, source, path)); fabric)
+    return UseFabric(*fabric, path, plan);
   if (!source.fabric && Exists(root.Path(kSriovdpConfigPath)))
     return UseSriovdp(root, source, kSriovdpConfigPath, ddp, plan);
   return Fail(

@@ -84,6 +84,8 @@ struct ConfigSource {
   std::optional<std::string> sriovdp;
   std::string resource_prefix;
   bool use_cdi = false;  // of config.json: ResourceSpec::cdi_nodes
+  // Nothing is done by it, so it may be any user's, and writable by others (netns/base/root_file.h).
+  bool is_proposal = false;
 };
 
 struct Plan {

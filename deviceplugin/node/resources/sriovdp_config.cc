@@ -346,6 +346,7 @@ Result<ConfigSource> DetectConfig(const Root& root, const std::string& path,
   RH_TRY(reader.status());
   ConfigSource source;
   source.resource_prefix = resource_prefix;
+  source.is_proposal = path != kFabricPath && path != kSriovdpConfigPath;
   for (const std::string& key : reader.Keys()) {
     if (ToLower(key) == "resourcelist") {
       source.sriovdp = path;

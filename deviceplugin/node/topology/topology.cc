@@ -149,7 +149,7 @@ Result<TopologyConfig> ParseTopologyConfig(std::string_view text, const std::str
 }
 
 Result<TopologyConfig> ReadTopologyConfig(const Root& root, const std::string& path) {
-  const auto text = RH_TRY_WRAP(ReadFile(root.Path(path)), "reading the topology file");
+  const auto text = RH_TRY_WRAP(ReadRootFile(root.Path(path)), "reading the topology file");
   if (!text) return TopologyConfig{};
   return ParseTopologyConfig(*text, path);
 }

@@ -5,6 +5,7 @@
 
 #include "deviceplugin/services/fabric_follow/install_config.h"
 #include "deviceplugin/support/install/install_directory.h"
+#include "netns/base/root_file.h"
 #include "netns/base/text.h"
 #include "netns/json/record_io.h"
 
@@ -40,14 +41,16 @@ void Follower::Step() {
 }
 
 Result<Follower::Texts> Follower::ReadTexts() const {
-  const auto read = [&](const std::string& directory, const char* name) {
-    return ReadFile(root_.Path(directory + "/" + name));
+  const auto wanted = [&](const char* name) { return ReadVolumeFile(root_.Path(directory_ + "/" + name)); };
+  // Only compared: the parts that act by these refuse them themselves.
+  const auto present = [&](const char* name) {
+    return ReadFile(root_.Path(std::string(kConfigDirectory) + "/" + name));
   };
   Texts texts;
-  texts.wanted_fabric = RH_TRY(read(directory_, kFabricName));
-  texts.wanted_topology = RH_TRY(read(directory_, kTopologyName));
-  texts.fabric = RH_TRY(read(kConfigDirectory, kFabricName));
-  texts.topology = RH_TRY(read(kConfigDirectory, kTopologyName));
+  texts.wanted_fabric = RH_TRY(wanted(kFabricName));
+  texts.wanted_topology = RH_TRY(wanted(kTopologyName));
+  texts.fabric = RH_TRY(present(kFabricName));
+  texts.topology = RH_TRY(present(kTopologyName));
   return texts;
 }
 

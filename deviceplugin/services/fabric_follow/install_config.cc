@@ -17,6 +17,7 @@ template <typename ErrorsIn>
 Result<bool> AddFile(const std::string& directory, const char* name, const ErrorsIn& errors_in,
                      WantedConfig* wanted) {
   const std::string path = directory + "/" + name;
+  // Whose file this may be, the caller decides: an operator's own is copied, too.
   auto content = RH_TRY(ReadFile(path));
   if (!content) return false;
   for (Error& error : errors_in(*content, path)) wanted->errors.push_back(std::move(error));

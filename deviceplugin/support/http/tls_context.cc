@@ -33,6 +33,7 @@ std::string NameOfPem(const Pem& pem, const std::string& what) {
 
 Result<std::string> TextOf(const Pem& pem, const std::string& what) {
   if (pem.file.empty()) return pem.text;
+  // Not as a file of root's: kubelet chooses owner and mode of what lies beside a token.
   auto text = RH_TRY_WRAP(ReadFile(pem.file), "reading the " + what);
   if (!text) {
     return Fail(ErrorCode::kInvalid, "reading the " + what + " " + pem.file + ": no such file",

@@ -13,6 +13,19 @@ namespace railhead::install {
 namespace {
 
 constexpr mode_t kModeBits = 07777;
+constexpr mode_t kOthersWrite = S_IWGRP | S_IWOTH;
+
+// True if the mode was changed.
+Result<bool> CloseToOthers(int fd, const std::string& path) {
+  struct stat status {};
+  if (::fstat(fd, &status) != 0) return FailSys(errno, "looking at " + path);
+  const bool is_sticky = S_ISDIR(status.st_mode) && (status.st_mode & S_ISVTX) != 0;
+  if (is_sticky || (status.st_mode & kOthersWrite) == 0) return false;
+  if (::fchmod(fd, status.st_mode & kModeBits & ~kOthersWrite) == 0) return true;
+  Error error = SysError(errno, "taking from others the right to write to " + path);
+  error.hint = "chmod go-w " + path;
+  return Fail(std::move(error));
+}
 
 bool HasMode(const std::string& path, mode_t mode) {
   struct stat status {};
@@ -39,6 +52,20 @@ Result<InstallDirectory> InstallDirectory::Open(const std::string& path, std::ch
 
 std::string InstallDirectory::PathOf(std::string_view name) const {
   return std::string(path_).append("/").append(name);
+}
+
+Result<std::vector<std::string>> InstallDirectory::TakeFromOthers(
+    const std::vector<std::string>& names) const {
+  std::vector<std::string> changed;
+  if (RH_TRY(CloseToOthers(lock_.get(), path_))) changed.push_back(path_);
+  for (const std::string& name : names) {
+    const std::string path = PathOf(name);
+    // A link or another user's file is not ours to change; its readers refuse it.
+    const auto file = OpenOwnFile(path, O_RDONLY);
+    if (!file) continue;
+    if (RH_TRY(CloseToOthers(file->get(), path))) changed.push_back(path);
+  }
+  return changed;
 }
 
 Result<InstallOutcome> InstallDirectory::Compare(const FileToInstall& file, mode_t mode) const {

@@ -56,6 +56,9 @@ class InstallDirectory {
                                        std::chrono::milliseconds limit = kInstallerLimit);
 
   [[nodiscard]] std::string PathOf(std::string_view name) const;
+  // Takes from group and others the right to write to the directory, unless it has the sticky bit, and to the
+  // files of these names that are there and are root's or ours. Returns the paths that were changed.
+  [[nodiscard]] Result<std::vector<std::string>> TakeFromOthers(const std::vector<std::string>& names) const;
   // Replaces each file in one step, once all of them are on the disk. A file with the same content and mode
   // stays. After an error some files may be replaced, but each one is complete.
   [[nodiscard]] Result<std::vector<InstalledFile>> Put(const std::vector<FileToInstall>& files,

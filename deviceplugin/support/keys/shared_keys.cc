@@ -81,7 +81,7 @@ Result<SharedKeys> SharedKeys::Parse(std::string_view text, const std::string& w
 }
 
 Result<std::optional<SharedKeys>> SharedKeys::Read(const std::string& path) {
-  const auto text = RH_TRY(ReadFile(path));
+  const auto text = RH_TRY(ReadRootFile(path));
   if (!text) return std::nullopt;
   return RH_TRY(Parse(*text, path));
 }

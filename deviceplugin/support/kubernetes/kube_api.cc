@@ -13,6 +13,7 @@
 
 #include "deviceplugin/support/http/http_message.h"
 #include "netns/base/files.h"
+#include "netns/base/root_file.h"
 #include "netns/base/text.h"
 
 namespace railhead {
@@ -104,6 +105,8 @@ KubeApi::KubeApi(const KubeAccess& access, std::chrono::milliseconds timeout, Ku
 
 Result<std::string> KubeApi::Token() const {
   if (token_file_.empty()) return token_;
+  // Not as a file of root's: kubelet chooses owner and mode of a token in a projected volume by the pod's
+  // user.
   const auto text = RH_TRY_WRAP(ReadAttribute(token_file_), "reading the token for the Kubernetes API");
   if (text && !text->empty()) return *text;
   if (!token_.empty()) return token_;
@@ -257,7 +260,7 @@ class KubeconfigFile {
 
 Result<KubeAccess> FromKubeconfig(const Root& root, const KubeConfig& config) {
   const std::string path = root.Path(config.kubeconfig);
-  const auto text = RH_TRY_WRAP(ReadFile(path), "reading the kubeconfig");
+  const auto text = RH_TRY_WRAP(ReadVolumeFile(path), "reading the kubeconfig");
   if (!text) {
     return Fail(ErrorCode::kInvalid, "reading the kubeconfig " + path + ": no such file",
                 "put it there, or name another one");

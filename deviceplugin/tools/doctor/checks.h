@@ -126,6 +126,7 @@ Verdict CheckKernel(const NodeFacts& facts);
 Verdict CheckMemlock(const NodeFacts& facts);
 Verdict CheckModules(const NodeFacts& facts);
 Verdict CheckFirmware(const NodeFacts& facts);
+Verdict CheckFiles(const NodeFacts& facts);
 Verdict CheckRecords(const NodeFacts& facts);
 Verdict CheckCdi(const NodeFacts& facts);
 Verdict CheckPlugins(const NodeFacts& facts);

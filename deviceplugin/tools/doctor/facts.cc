@@ -136,6 +136,7 @@ NodeFacts ReadFacts(const Root& root, const KernelQuestions& kernel) {
   ReadPci(root, &facts);
   ReadProcesses(root, &facts);
   facts.lldp_report = ReadLldpReport(root);
+  facts.open_files = ReadOpenFiles(root);
   facts.records = Fact<RecordFacts>::Of(ReadRecords(root));
   facts.net_admins = facts.records ? ReadNetAdmins(root, facts.records->pods)
                                    : Fact<std::set<std::string>>::Unknown(facts.records.why());

@@ -206,6 +206,7 @@ struct NodeFacts {
   // SELinux' labels of the files that containers mount and cannot read, by path.
   Fact<std::map<std::string, std::string>> unreadable_mounts;
   Fact<lldp::LldpReport> lldp_report;
+  Fact<std::vector<Error>> open_files;  // why files that root trusts, or their folders, are refused
   Fact<RecordFacts> records;
   // Pods that have devices and hold CAP_NET_ADMIN in the host's user namespace: "namespace/name".
   Fact<std::set<std::string>> net_admins;
@@ -256,6 +257,8 @@ Fact<std::set<std::string>> ReadNetAdmins(const Root& root, const std::map<std::
 void ReadGpuDriver(const Root& root, NodeFacts* facts);
 void ReadRuntime(const Root& root, NodeFacts* facts);
 Fact<std::vector<CniUse>> ReadCni(const Root& root);
+// One error for each file or folder to correct.
+Fact<std::vector<Error>> ReadOpenFiles(const Root& root);
 // Of the devices of `pfs`.
 Fact<std::vector<ManagedDevice>> ReadManaged(const Root& root, const std::vector<PfFacts>& pfs);
 Fact<KubeletFacts> ReadKubelet(const Root& root);

@@ -159,6 +159,14 @@ Verdict CheckFirmware(const NodeFacts& facts) {
   return verdict;
 }
 
+Verdict CheckFiles(const NodeFacts& facts) {
+  Verdict verdict;
+  if (!facts.open_files) return verdict.Skip(facts.open_files.why());
+  for (const Error& error : *facts.open_files) verdict.Warn(error.message, error.hint);
+  if (verdict.observations().empty()) verdict.Ok("only root can change them");
+  return verdict;
+}
+
 Verdict CheckRecords(const NodeFacts& facts) {
   Verdict verdict;
   if (!facts.records) return verdict.Skip(facts.records.why());

@@ -3,14 +3,19 @@
 
 #include <algorithm>
 #include <array>
+#include <map>
 #include <nlohmann/json.hpp>
 #include <set>
 #include <string_view>
 
+#include "cni/fabric/fabric.h"
 #include "cni/state/paths.h"
+#include "deviceplugin/node/resources/advertised.h"
 #include "deviceplugin/node/topology/accelerator_ids.h"
+#include "deviceplugin/node/topology/topology.h"
 #include "deviceplugin/tools/doctor/facts.h"
 #include "netns/base/files.h"
+#include "netns/base/root_file.h"
 #include "netns/base/text.h"
 #include "netns/json/json_reader.h"
 #include "netns/ns/netns.h"
@@ -278,6 +283,48 @@ Fact<std::vector<std::string>> ReadHiddenDirectories(const Root& root) {
     if (!*sees) hidden.emplace_back(directory);
   }
   return hidden;
+}
+
+// The files that root trusts.
+
+namespace {
+
+// Railhead's records in a folder.
+Result<void> AddRecordsIn(const std::string& folder, std::vector<std::string>* files) {
+  const auto names = RH_TRY(ListDirectory(folder));
+  for (const std::string& name : names.value_or(std::vector<std::string>{})) {
+    if (name.ends_with(".json")) files->push_back(std::string(folder).append("/").append(name));
+  }
+  return {};
+}
+
+Result<std::vector<Error>> OpenFiles(const Root& root) {
+  std::vector<std::string> files = {root.Path(kFabricPath), root.Path(topology::kTopologyPath),
+                                    root.Path("/etc/railhead/node-name"),
+                                    root.Path("/etc/railhead/node-address"), paths::KubeletCheckpoint(root)};
+  for (const std::string& folder :
+       {root.Path("/run/railhead"), paths::DisplacedNames(root), paths::Tenants(root),
+        root.Path("/var/lib/railhead"), paths::Allocations(root)})
+    RH_TRY(AddRecordsIn(folder, &files));
+  std::vector<Result<void>> checked = {CheckVolumeFile(root.Path(resources::kSriovdpConfigPath))};
+  for (const std::string& file : files) checked.push_back(CheckRootFile(file));
+  std::map<std::string, Error> by_fix;  // a folder's fault is that of each file in it
+  for (const auto& result : checked) {
+    if (result) continue;
+    const Error& error = result.error();
+    if (error.sys_errno != 0) return Fail(error);
+    by_fix.emplace(error.hint.empty() ? error.message : error.hint, error);
+  }
+  std::vector<Error> errors;
+  errors.reserve(by_fix.size());
+  for (auto& [fix, error] : by_fix) errors.push_back(std::move(error));
+  return errors;
+}
+
+}  // namespace
+
+Fact<std::vector<Error>> ReadOpenFiles(const Root& root) {
+  return Fact<std::vector<Error>>::Of(OpenFiles(root));
 }
 
 // The container runtime's configuration, and other users of the node's devices.

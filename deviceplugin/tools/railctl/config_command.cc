@@ -77,17 +77,19 @@ std::vector<Error> ErrorsIn(const Root& root, const resources::ConfigSource& sou
 
 void AddFindings(const Root& root, const resources::ConfigSource& source, Checked* checked) {
   if (!source.fabric) return;
-  const auto fabric = ReadFabric(root, *source.fabric);
-  if (!fabric || !*fabric) return;
-  std::ranges::move(WarningsOf(**fabric, *source.fabric), std::back_inserter(checked->plan.warnings));
+  const auto text = ReadFile(root.Path(*source.fabric));
+  if (!text || !*text) return;
+  const auto fabric = ParseFabric(**text, *source.fabric);
+  if (!fabric) return;
+  std::ranges::move(WarningsOf(*fabric, *source.fabric), std::back_inserter(checked->plan.warnings));
   // The file may be for other nodes: what cannot be read here is no finding.
   if (const auto cluster = doctor::ReadCni(root); cluster) {
-    for (Error& warning : doctor::RoutesOverCluster(**fabric, *cluster)) {
+    for (Error& warning : doctor::RoutesOverCluster(*fabric, *cluster)) {
       warning.message.insert(0, *source.fabric + ": ");
       checked->plan.warnings.push_back(std::move(warning));
     }
   }
-  for (const Rail& rail : (*fabric)->rails) {
+  for (const Rail& rail : fabric->rails) {
     if (auto capacity = node_index::CapacityOf(rail)) checked->capacities.push_back(*std::move(capacity));
   }
 }

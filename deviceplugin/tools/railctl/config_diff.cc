@@ -251,6 +251,7 @@ Result<std::optional<NodeConfig>> ReadNodeConfig(const Root& root, const std::st
   if (!text) return std::nullopt;
   resources::ConfigSource source;
   source.fabric = path;
+  source.is_proposal = path != kFabricPath;
   const resources::Plan plan = RH_TRY(PlanOnThisNode(root, source));
   NodeConfig config;
   config.fabric = RH_TRY(ParseFabric(*text, path));

@@ -74,8 +74,8 @@ std::vector<Error> ErrorsInNextFabric(const Root& root, const std::string& comin
     const auto wanted = fabric_follow::ReadWanted(root.Path(coming));
     if (wanted && wanted->errors.empty()) return {};
   }
-  const auto text = ReadFile(root.Path(kFabricPath));
-  if (!text) return {text.error()};
+  const auto text = ReadRootFile(root.Path(kFabricPath));
+  if (!text) return {Wrap(text.error(), "the present programs stay")};
   auto errors = *text ? fabric_follow::ErrorsInFabric(**text, kFabricPath) : std::vector<Error>{};
   for (Error& error : errors) error.message = "the present programs stay: " + error.message;
   return errors;
@@ -83,8 +83,9 @@ std::vector<Error> ErrorsInNextFabric(const Root& root, const std::string& comin
 
 std::chrono::seconds ReuseDelayOf(const Root& root, const std::string& coming) {
   for (const std::string& path : {coming + "/" + fabric_follow::kFabricName, std::string(kFabricPath)}) {
-    if (const auto fabric = ReadFabric(root, path); fabric && *fabric)
-      return node_index::ReuseDelayOf(**fabric);
+    const auto text = ReadFile(root.Path(path));
+    if (!text || !*text) continue;
+    if (const auto fabric = ParseFabric(**text, path)) return node_index::ReuseDelayOf(*fabric);
   }
   return std::chrono::seconds(kDefaultReuseDelaySeconds);
 }
@@ -127,6 +128,7 @@ struct InstalledConfig {
   std::string to;
   std::vector<fabric_follow::PendingChange> pending;
   std::vector<Error> refused;  // the present files stay
+  std::vector<std::string> repaired;
   std::vector<install::InstalledFile> files;
 
   static void List(auto& f) {
@@ -134,6 +136,7 @@ struct InstalledConfig {
     f("to", &InstalledConfig::to);
     f("pending", &InstalledConfig::pending);
     f("refused", &InstalledConfig::refused);
+    f("repaired", &InstalledConfig::repaired);
     f("files", &InstalledConfig::files);
   }
 };
@@ -185,6 +188,10 @@ Result<std::vector<install::FileToInstall>> FilesFor(const Root& root,
 int PrintConfig(const InstalledConfig& done, const Output& output) {
   for (const Error& error : done.refused)
     (void)std::fprintf(stderr, "warning: refused, and the present files stay: %s\n", Describe(error).c_str());
+  for (const std::string& path : done.repaired) {
+    (void)std::fprintf(stderr, "warning: others than root could write to %s, and no longer can\n",
+                       path.c_str());
+  }
   for (const auto& change : done.pending)
     (void)std::fprintf(stderr, "warning: a change waits until pods have ended: %s\n", TextOf(change).c_str());
   output.PrintTableOf(done, &InstalledConfig::files);
@@ -202,7 +209,7 @@ int InstallConfig(const Root& root, const InstallConfigArguments& arguments) {
   if (!wanted->errors.empty() && !arguments.keep_valid) return Refuse(wanted->errors, output, kBadConfig);
   const auto directory = install::InstallDirectory::Open(root.Path(arguments.to));
   if (!directory) return Refuse({directory.error()}, output, kFailed);
-  InstalledConfig done{arguments.to, {}, wanted->errors, {}};
+  InstalledConfig done{arguments.to, {}, wanted->errors, {}, {}};
   std::vector<install::FileToInstall> files;
   if (wanted->errors.empty()) {
     auto chosen = FilesFor(root, arguments, *directory, *wanted, &done);
@@ -214,6 +221,10 @@ int InstallConfig(const Root& root, const InstallConfigArguments& arguments) {
   }
   if (!done.refused.empty() && !(arguments.keep_valid && CanGoOn(*directory, done.refused)))
     return Refuse(done.refused, output, wanted->errors.empty() ? kFailed : kBadConfig);
+  const auto repaired = directory->TakeFromOthers(
+      {fabric_follow::kFabricName, fabric_follow::kTopologyName, kNodeName, kNodeAddress});
+  if (!repaired) return Refuse({repaired.error()}, output, kFailed);
+  done.repaired = *std::move(repaired);
   if (arguments.node_name) files.push_back({kNodeName, *arguments.node_name + "\n"});
   if (arguments.node_address) files.push_back({kNodeAddress, *arguments.node_address + "\n"});
   auto installed = directory->Put(files, kConfigMode);
@@ -300,14 +311,18 @@ void AddConfigFiles(CLI::App* install, const Root& root, int* status) {
                    "Keep the present files where they are valid and the others are refused; succeed "
                    "where no fabric.json is anywhere");
   arguments->output.AddTo(config);
-  help::Set(config, {.more = "A rail that pods use keeps its present definition until it is free.",
-                     .examples = {{"railctl install config --from /root/new", "onto this node"},
-                                  {"railctl install config --from /config --node-name gpu-001",
-                                   "with the name that Kubernetes has for the node"}},
-                     .columns = ColumnsOf<install::InstalledFile>(),
-                     .statuses = {{kDone, "the files are there"},
-                                  {kFailed, "they could not be put there"},
-                                  {kBadConfig, "a file is missing or invalid, and nothing has changed"}}});
+  help::Set(
+      config,
+      {.more =
+           "A rail that pods use keeps its present definition until it is free. Files get the mode 0644. "
+           "Group and others lose the right to write to the directory, and to files of the same names in it.",
+       .examples = {{"railctl install config --from /root/new", "onto this node"},
+                    {"railctl install config --from /config --node-name gpu-001",
+                     "with the name that Kubernetes has for the node"}},
+       .columns = ColumnsOf<install::InstalledFile>(),
+       .statuses = {{kDone, "the files are there"},
+                    {kFailed, "they could not be put there"},
+                    {kBadConfig, "a file is missing or invalid, and nothing has changed"}}});
   config->callback([&root, status, arguments] { *status = InstallConfig(root, *arguments); });
 }
 

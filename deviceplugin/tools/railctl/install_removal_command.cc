@@ -33,9 +33,12 @@ std::string Environment(const char* name) {
 Result<std::vector<std::string>> ResourcesOf(const Root& root, const RemovalArguments& arguments) {
   std::vector<std::string> resources = arguments.resources;
   if (arguments.fabric.empty()) return resources;
-  if (const auto fabric = RH_TRY(ReadFabric(root, arguments.fabric))) {
-    for (const Pool& pool : fabric->pools) resources.push_back(pool.resource);
-  }
+  // Not as a file of root's: it comes from a ConfigMap, and kubelet makes that folder writable to all.
+  // Nothing is done by it.
+  const auto text = RH_TRY(ReadFile(root.Path(arguments.fabric)));
+  if (!text) return resources;
+  const Fabric fabric = RH_TRY(ParseFabric(*text, arguments.fabric));
+  for (const Pool& pool : fabric.pools) resources.push_back(pool.resource);
   return resources;
 }
 

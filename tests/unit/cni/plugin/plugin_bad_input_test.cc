@@ -3,8 +3,10 @@
 #include <linux/if_addr.h>
 #include <linux/rtnetlink.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 
 #include <cerrno>
+#include <filesystem>
 
 #include "cni/protocol/cni_result.h"
 #include "tests/support/plugin/plugin_fixture.h"
@@ -65,6 +67,27 @@ TEST_F(PluginBadInputTest, Fields) {
   field(R"("vlna":100)", "/vlna: unknown field; did you mean 'vlan'?");
   field(R"("deviceId":"x")", "/deviceId: unknown field; did you mean 'deviceID'?");
   EXPECT_EQ(IpamCalls(), "") << "refused before IPAM was asked";
+}
+
+// Who can change them decides as root.
+TEST_F(PluginBadInputTest, FilesThatOthersCanChange) {
+  WriteFabric();
+  WriteFileAt(sysfs_.directory() + "/etc/railhead/node-name", "node0\n");
+  const std::string named = Device() + R"(,"ipam":{"type":"test_ipam"},"fabric":"/srv/fabric.json")";
+  WriteFileAt(sysfs_.directory() + "/srv/fabric.json", File("/etc/railhead/fabric.json"));
+  const auto open = [this](const std::string& path, mode_t mode, const std::string& config) {
+    const std::string whole = sysfs_.directory() + path;
+    const auto before = std::filesystem::status(whole).permissions();
+    ASSERT_EQ(::chmod(whole.c_str(), mode), 0);
+    Refused(config, kCniPermission, "chmod go-w " + whole);
+    std::filesystem::permissions(whole, before);
+  };
+  open("/etc/railhead/fabric.json", 0664, Usual());
+  open("/etc/railhead/fabric.json", 0646, Usual());
+  open("/etc/railhead", 0777, Usual());
+  open("/srv/fabric.json", 0666, named);
+  EXPECT_EQ(IpamCalls(), "") << "refused before IPAM was asked";
+  EXPECT_TRUE(Add({.config = Usual()}));
 }
 
 TEST_F(PluginBadInputTest, MacOfArguments) {

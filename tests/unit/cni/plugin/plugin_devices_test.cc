@@ -2,6 +2,7 @@
 // API server. And by late binding.
 #include <poll.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <sys/un.h>
 #include <unistd.h>
 
@@ -63,6 +64,25 @@ TEST_F(PluginCheckpointTest, DevicesOfAllContainersOfThePod) {
                    {kUid, "sidecar", "railhead.io/other", {Bdf(2, 1)}},
                    {"another-pod", "main", kDefaultResource, {Bdf(2, 2)}}});
   ExpectAttached(OfPod(), {"rail0", "rail1", "rail2"});
+}
+
+// Who can write to it gives himself any device.
+TEST_F(PluginCheckpointTest, ACheckpointThatOthersCanChangeIsRefused) {
+  AllocateAs(kDefaultResource, {Bdf(0)});
+  WriteCheckpoint({{kUid, "main", kDefaultResource, {Bdf(0)}}});
+  const std::string path = paths::KubeletCheckpoint(sysfs_.root());
+  const auto before = World();
+  for (const mode_t mode : {0620U, 0602U}) {
+    ASSERT_EQ(::chmod(path.c_str(), mode), 0);
+    const auto added = Add(OfPod());
+    ASSERT_FALSE(added);
+    EXPECT_EQ(CniCodeOf(added.error().code), kCniPermission) << Describe(added.error());
+    EXPECT_NE(Describe(added.error()).find("chmod go-w " + path), std::string::npos)
+        << Describe(added.error());
+    EXPECT_EQ(ChangedSince(before), "");
+  }
+  ASSERT_EQ(::chmod(path.c_str(), 0600), 0);
+  ExpectAttached(OfPod(), {"rail0"});
 }
 
 TEST_F(PluginCheckpointTest, DevicesOfOthersAreLeft) {

@@ -2,6 +2,7 @@
 #include "cni/state/tenants.h"
 
 #include <gtest/gtest.h>
+#include <sys/stat.h>
 
 #include "tests/support/rapidcheck.h"
 #include "tests/support/temp_root.h"
@@ -42,6 +43,20 @@ TEST(TenantsTest, ARecordThatCannotBeReadIsSomebodyElses) {
     ASSERT_TRUE(tenant && *tenant) << text;
     EXPECT_NE((*tenant)->leftover, "") << text;
   }
+}
+
+// It could say that the next pod's namespace had the device.
+TEST(TenantsTest, ARecordThatOthersCanChangeIsSomebodyElses) {
+  const TempRoot temp;
+  ASSERT_TRUE(WriteTenant(temp.root(), kDevice, {"red", "red/train", ""}));
+  const std::string path = temp.directory() + "/run/railhead/tenants/0000:43:10.1.json";
+  ASSERT_EQ(::chmod(path.c_str(), 0666), 0);
+  const auto tenant = ReadTenant(temp.root(), kDevice);
+  ASSERT_TRUE(tenant && *tenant);
+  EXPECT_EQ((*tenant)->pod_namespace, "");
+  EXPECT_NE((*tenant)->leftover.find("may be written to by others"), std::string::npos)
+      << (*tenant)->leftover;
+  EXPECT_TRUE(MarkLeftover(temp.root(), kDevice, "an interface")) << "DEL goes on";
 }
 
 }  // namespace

@@ -8,11 +8,14 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <array>
 #include <atomic>
 #include <cerrno>
+#include <cstdio>
 #include <thread>
 #include <vector>
 
+#include "netns/base/root_file.h"
 #include "netns/base/unique_fd.h"
 #include "tests/support/temp_root.h"
 
@@ -166,6 +169,93 @@ TEST_F(ReadRootFileTest, RefusesAFileOfAnotherUser) {
   WriteFileAt(path_, "text");
   if (::chown(path_.c_str(), 4711, 0) != 0) GTEST_SKIP() << "this user cannot give files away";
   EXPECT_NE(Refusal().find("belongs to user 4711"), std::string::npos) << Refusal();
+}
+
+TEST_F(ReadRootFileTest, RefusesAFolderOfAnotherUser) {
+  WriteFileAt(path_, "text");
+  if (::chown(directory_.c_str(), 4711, 0) != 0) GTEST_SKIP() << "this user cannot give folders away";
+  EXPECT_NE(Refusal().find(path_ + ": its folder " + directory_ + " belongs to user 4711"), std::string::npos)
+      << Refusal();
+}
+
+// All modes of `path` for group and others. Each is refused if they may write, with the mode and the command,
+// unless `more` has the sticky bit.
+class ModesTest : public ReadRootFileTest {
+ protected:
+  void TryModes(const std::string& path, mode_t owner, mode_t more) const {
+    for (mode_t others = 0; others <= 0077; ++others) {
+      const mode_t mode = owner | more | others;
+      ASSERT_EQ(::chmod(path.c_str(), mode), 0);
+      const std::string refusal = Refusal();
+      if ((mode & 0022) == 0 || (more & S_ISVTX) != 0) {
+        EXPECT_EQ(refusal, "") << path;
+        continue;
+      }
+      std::array<char, 8> octal{};
+      (void)std::snprintf(octal.data(), octal.size(), "%04o", static_cast<unsigned>(mode));
+      EXPECT_NE(refusal.find(path + " may be written to by others than root (mode " + octal.data() + ")"),
+                std::string::npos)
+          << refusal;
+      EXPECT_NE(refusal.find("chmod go-w " + path + ","), std::string::npos) << refusal;
+      EXPECT_EQ(OpenRootFile(path_).has_value(), false);
+      EXPECT_EQ(CheckRootFile(path_).has_value(), false);
+    }
+    ASSERT_EQ(::chmod(path.c_str(), owner), 0);
+    EXPECT_EQ(Refusal(), "") << "the command repairs it";
+  }
+};
+
+TEST_F(ModesTest, OfTheFile) {
+  WriteFileAt(path_, "text");
+  for (const mode_t owner : {0400U, 0600U, 0700U}) TryModes(path_, owner, 0);
+}
+
+TEST_F(ModesTest, OfItsFolder) {
+  WriteFileAt(path_, "text");
+  for (const mode_t more : {0U, static_cast<unsigned>(S_ISGID), static_cast<unsigned>(S_ISVTX)})
+    TryModes(directory_, 0700, more);
+}
+
+// Who can remove the file can make the folder look as without one.
+TEST_F(ModesTest, OfTheFolderOfAnAbsentFile) {
+  TryModes(directory_, 0700, 0);
+  ASSERT_EQ(::rmdir(directory_.c_str()), 0);
+  EXPECT_EQ(ReadRootFile(path_).value(), std::nullopt);
+}
+
+// As kubelet mounts a ConfigMap: name -> ..data/name, ..data -> ..2026.
+class VolumeTest : public ModesTest {
+ protected:
+  void SetUp() override {
+    ModesTest::SetUp();
+    ASSERT_TRUE(MakeDirectories(real_));
+    WriteFileAt(real_ + "/file", "text");
+    ASSERT_EQ(::symlink("..2026", (directory_ + "/..data").c_str()), 0);
+    ASSERT_EQ(::symlink("..data/file", path_.c_str()), 0);
+  }
+  [[nodiscard]] bool VolumeIsRead() const { return ReadVolumeFile(path_).value_or(std::nullopt) == "text"; }
+  const std::string real_ = directory_ + "/..2026";
+};
+
+TEST_F(VolumeTest, TheFolderOfTheLinkCounts) {
+  TryModes(directory_, 0700, 0);
+  TryModes(real_, 0700, 0);
+}
+
+TEST_F(VolumeTest, TheFolderOfTheLinkDoesNotCountForAVolume) {
+  ASSERT_EQ(::chmod(directory_.c_str(), 0777), 0);
+  EXPECT_NE(Refusal(), "");
+  EXPECT_TRUE(VolumeIsRead());
+  EXPECT_TRUE(CheckVolumeFile(path_));
+  ASSERT_EQ(::chmod(real_.c_str(), 0777), 0);
+  EXPECT_FALSE(VolumeIsRead()) << "others can replace the file";
+  EXPECT_FALSE(CheckVolumeFile(path_));
+  ASSERT_EQ(::chmod(real_.c_str(), 0755), 0);
+  ASSERT_EQ(::chmod((real_ + "/file").c_str(), 0646), 0);
+  EXPECT_FALSE(VolumeIsRead()) << "others can change the file";
+  ASSERT_EQ(::unlink(path_.c_str()), 0);
+  WriteFileAt(path_, "text");
+  EXPECT_FALSE(VolumeIsRead()) << "no link";
 }
 
 }  // namespace

@@ -2,6 +2,7 @@
 #include "deviceplugin/services/fabric_follow/follower.h"
 
 #include <gtest/gtest.h>
+#include <sys/stat.h>
 
 #include <atomic>
 #include <chrono>
@@ -97,6 +98,25 @@ class FollowerTest : public ::testing::Test {
 TEST_F(FollowerTest, TheFirstFabricIsTakenAsAWhole) {
   Attach("rail0");
   EXPECT_EQ(Step(), (FollowState{kWanted, {}, {}}));
+  EXPECT_EQ(temp_.Read(kInForce), TwoRailsWith(""));
+}
+
+// As kubelet mounts a ConfigMap. Where others could change the file itself, the fabric in force stays.
+TEST_F(FollowerTest, AVolumeOfKubeletsIsTakenAndAFileThatOthersCanChangeIsNot) {
+  const std::string folder = temp_.directory() + "/config";
+  std::filesystem::create_directory(folder + "/..2026");
+  std::filesystem::rename(folder + "/fabric.json", folder + "/..2026/fabric.json");
+  std::filesystem::create_directory_symlink("..2026", folder + "/..data");
+  std::filesystem::create_symlink("..data/fabric.json", folder + "/fabric.json");
+  std::filesystem::permissions(folder, std::filesystem::perms::all);
+  EXPECT_TRUE(Step().refused.empty());
+  EXPECT_EQ(temp_.Read(kInForce), TwoRailsWith(""));
+  temp_.Write("/config/..2026/fabric.json", TwoRailsWith(R"(, "vlan": 7)"));
+  ASSERT_EQ(::chmod((folder + "/..2026/fabric.json").c_str(), 0666), 0);
+  const FollowState refused = Step();
+  ASSERT_EQ(refused.refused.size(), 1U);
+  EXPECT_NE(refused.refused[0].find("chmod go-w " + folder + "/fabric.json"), std::string::npos)
+      << refused.refused[0];
   EXPECT_EQ(temp_.Read(kInForce), TwoRailsWith(""));
 }
 

@@ -1,5 +1,6 @@
 // `railctl doctor` as a process.
 #include <gtest/gtest.h>
+#include <sys/stat.h>
 
 #include <nlohmann/json.hpp>
 
@@ -34,7 +35,7 @@ TEST_F(DoctorCommandTest, AGoodNode) {
   const ProcessOutput output = Run({});
   EXPECT_EQ(output.status, 0) << output.out;
   EXPECT_EQ(output.err, "");
-  EXPECT_NE(output.out.find("38 checks: failure 0, warning 0,"), std::string::npos) << output.out;
+  EXPECT_NE(output.out.find("39 checks: failure 0, warning 0,"), std::string::npos) << output.out;
   EXPECT_NE(output.out.find("ok       pci.acs"), std::string::npos) << output.out;
 }
 
@@ -58,11 +59,31 @@ TEST_F(DoctorCommandTest, Json) {
   const auto json = RunJson({});
   ASSERT_TRUE(json.is_object());
   EXPECT_EQ(json["node"], "node0");
-  EXPECT_EQ(json["checks"].size(), 38U);
+  EXPECT_EQ(json["checks"].size(), 39U);
   EXPECT_TRUE(json["elapsedMs"].is_number_float());
   EXPECT_EQ(json["counts"]["failure"], 0);
   EXPECT_EQ(RunJson({"--only", "rdma.port"})["checks"].size(), 1U);
-  EXPECT_EQ(RunJson({"--list"})["checks"].size(), 38U);
+  EXPECT_EQ(RunJson({"--list"})["checks"].size(), 39U);
+}
+
+TEST_F(DoctorCommandTest, FilesThatOthersCanChange) {
+  const auto open = [&](const std::string& path, mode_t mode) {
+    ASSERT_EQ(::chmod((sysfs_.directory() + path).c_str(), mode), 0);
+  };
+  sysfs_.Write("/var/lib/kubelet/device-plugins/kubelet_internal_checkpoint", "{}");
+  EXPECT_EQ(RunJson({"--only", "node.files"})["checks"][0]["status"], "ok");
+  open("/var/lib/kubelet/device-plugins/kubelet_internal_checkpoint", 0660);
+  const auto check = RunJson({"--only", "node.files"})["checks"][0];
+  EXPECT_EQ(check["status"], "warning") << check;
+  EXPECT_EQ(check["observations"].size(), 1U) << check;
+  const std::string path = sysfs_.directory() + "/var/lib/kubelet/device-plugins";
+  EXPECT_EQ(std::string(check["fix"]).find("chmod go-w " + path + "/kubelet_internal_checkpoint"), 0U)
+      << check;
+  open("/etc/railhead", 0777);
+  const auto folder = RunJson({"--only", "node.files"})["checks"][0];
+  EXPECT_EQ(folder["observations"].size(), 2U) << "the folder once: " << folder;
+  EXPECT_NE(std::string(folder["found"]).find("(mode 0777)"), std::string::npos) << folder;
+  EXPECT_NE(std::string(folder["found"]).find("(mode 0660)"), std::string::npos) << folder;
 }
 
 TEST_F(DoctorCommandTest, Lists) {

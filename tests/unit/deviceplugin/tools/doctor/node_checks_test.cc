@@ -107,6 +107,18 @@ TEST(ManagedTest, EachDeviceOfAManager) {
   Expect(doctor::CheckManaged(node), Status::kSkipped, "no /run");
 }
 
+TEST(FilesCheckTest, OneWarningForEach) {
+  doctor::NodeFacts node = GoodNode();
+  EXPECT_EQ(doctor::CheckFiles(node).status(), Status::kOk);
+  node.open_files = std::vector<Error>{{ErrorCode::kPermission, "/a may be written to", "chmod go-w /a", 0},
+                                       {ErrorCode::kPermission, "/b may be written to", "chmod go-w /b", 0}};
+  const doctor::Verdict verdict = doctor::CheckFiles(node);
+  Expect(verdict, Status::kWarning, "/a may be written to; /b may be written to");
+  EXPECT_EQ(verdict.Fix(), "chmod go-w /a");
+  node.open_files = doctor::Fact<std::vector<Error>>::Unknown("Permission denied");
+  Expect(doctor::CheckFiles(node), Status::kSkipped, "Permission denied");
+}
+
 TEST(SelinuxCheckTest, FilesThatContainersCannotRead) {
   doctor::NodeFacts node = GoodNode();
   EXPECT_EQ(doctor::CheckSelinux(node).status(), Status::kOk);

@@ -123,6 +123,7 @@ inline doctor::NodeFacts GoodNode() {
   node.net_admins = std::set<std::string>{};
   node.selinux = true;
   node.unreadable_mounts = std::map<std::string, std::string>{};
+  node.open_files = std::vector<Error>{};
   node.records = doctor::RecordFacts{};
   node.gpu.nvidia = true;
   node.gpu.peermem = true;

@@ -1,5 +1,6 @@
 // `railctl install` as a process, with the programs of this build.
 #include <gtest/gtest.h>
+#include <sys/stat.h>
 
 #include <chrono>
 #include <filesystem>
@@ -190,6 +191,62 @@ TEST_F(InstallCommandTest, AConfigurationForAllParts) {
   EXPECT_EQ(*NodeName(temp_.root()), "gpu-001");
   EXPECT_EQ(NodeAddress(temp_.root()).value(), IpAddress::Parse("2001:db8::7"));
   EXPECT_EQ(RunJson({"config", "--from", "/config"})["files"][0]["outcome"], "unchanged");
+}
+
+// What others could write to, its readers refuse.
+TEST_F(InstallCommandTest, ModesThatOthersCouldWriteTo) {
+  const std::string folder = temp_.directory() + "/etc/railhead";
+  const auto mode_of = [](const std::string& path) {
+    return static_cast<unsigned>(std::filesystem::status(path).permissions());
+  };
+  const auto open_all = [&](mode_t folder_mode) {
+    for (const char* name : {"fabric.json", "topology.json", "node-name"})
+      ASSERT_EQ(::chmod((folder + "/" + name).c_str(), 0666), 0);
+    ASSERT_EQ(::chmod(folder.c_str(), folder_mode), 0);
+  };
+  temp_.Write("/etc/railhead/fabric.json", kFabric);
+  temp_.Write("/etc/railhead/topology.json", "{}");
+  temp_.Write("/etc/railhead/node-name", "n1\n");
+  open_all(0777);
+  EXPECT_FALSE(NodeName(temp_.root()));
+  const ProcessOutput output = Run({"config", "--from", "/config"});
+  EXPECT_EQ(output.status, 0) << output.err;
+  EXPECT_EQ(mode_of(folder), 0755U);
+  for (const char* name : {"fabric.json", "topology.json", "node-name"}) {
+    EXPECT_EQ(mode_of(folder + "/" + name), 0644U) << name;
+    EXPECT_NE(output.err.find("warning: others than root could write to " + folder + "/" + name),
+              std::string::npos)
+        << output.err;
+  }
+  EXPECT_EQ(*NodeName(temp_.root()), "n1");
+  EXPECT_EQ(Run({"config", "--from", "/config"}).err, "") << "nothing is left to repair";
+  open_all(01777);
+  EXPECT_EQ(RunJson({"config", "--from", "/config"})["repaired"].size(), 3U);
+  EXPECT_EQ(mode_of(folder), 01777U) << "the sticky bit keeps the files apart";
+  ASSERT_EQ(::chmod(folder.c_str(), 0770), 0);
+  EXPECT_EQ(Run({"config", "--from", "/config"}).status, 0);
+  EXPECT_EQ(mode_of(folder), 0750U) << "no right is added";
+  ASSERT_EQ(::chmod((folder + "/fabric.json").c_str(), 0666), 0);
+  temp_.Write("/config/fabric.json", "{");
+  EXPECT_EQ(Run({"config", "--from", "/config"}).status, 3);
+  EXPECT_EQ(mode_of(folder + "/fabric.json"), 0666U) << "nothing changes";
+  EXPECT_EQ(Run({"config", "--from", "/config", "--keep-valid"}).status, 0);
+  EXPECT_EQ(mode_of(folder + "/fabric.json"), 0644U);
+}
+
+// The new plugins would refuse each call.
+TEST_F(InstallCommandTest, WithAFabricThatOthersCanChangeThePluginsStay) {
+  temp_.Write("/etc/railhead/fabric.json", kFabric);
+  const std::string path = temp_.directory() + "/etc/railhead/fabric.json";
+  ASSERT_EQ(::chmod(path.c_str(), 0666), 0);
+  const ProcessOutput output = Run({"cni"});
+  EXPECT_EQ(output.status, 3) << output.err;
+  EXPECT_NE(output.err.find("the present programs stay: " + path), std::string::npos) << output.err;
+  EXPECT_NE(output.err.find("chmod go-w " + path), std::string::npos) << output.err;
+  EXPECT_FALSE(temp_.Exists("/opt/cni/bin/railhead"));
+  // A ConfigMap's folder is writable to all, by kubelet.
+  ASSERT_EQ(::chmod((temp_.directory() + "/config").c_str(), 0777), 0);
+  EXPECT_EQ(Run({"cni", "--config", "/config"}).status, 0) << "install config comes next, and repairs it";
 }
 
 // A file that the operator wrote by hand stays, if this configuration does not have it.

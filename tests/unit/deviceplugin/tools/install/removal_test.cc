@@ -6,6 +6,7 @@
 
 #include <chrono>
 #include <csignal>
+#include <filesystem>
 #include <map>
 #include <nlohmann/json.hpp>
 #include <string>
@@ -280,6 +281,8 @@ TEST_F(RemovalCommandTest, PodsWithResourcesOfTheFabricAreNamed) {
               R"({"version": 1, "rails": [{"name": "rail0", "pf": 0, "vlan": 100}],
                   "pools": [{"resource": "example.com/nic"}, {"resource": "railhead.io/roce"}]})");
   Script(200, page);
+  // As kubelet makes it.
+  std::filesystem::permissions(temp_.directory() + "/config", std::filesystem::perms::all);
   const ProcessOutput found = Run({"--fabric", "/config/fabric.json"});
   EXPECT_EQ(found.status, 1) << found.err;
   EXPECT_EQ(found.out,

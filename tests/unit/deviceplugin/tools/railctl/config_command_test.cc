@@ -1,4 +1,5 @@
 // railctl config, as a process on a fake sysfs: exit status and what goes where.
+#include <sys/stat.h>
 #include <sys/wait.h>
 
 #include <array>
@@ -51,6 +52,19 @@ TEST_F(ConfigCommandTest, CheckLooksAtTheRulesOfHealthToo) {
   const Ended checked = Railctl("config check /fabric.json");
   EXPECT_EQ(checked.status, 3);
   EXPECT_NE(checked.err.find("/health/intervalSeconds"), std::string::npos) << checked.err;
+}
+
+// A copy on an operator's machine is anybody's. The node's own file is refused as ADD refuses it.
+TEST_F(ConfigCommandTest, CheckTakesACopyThatOthersCanChange) {
+  const std::vector<std::pair<std::string, int>> files = {{"/copy/fabric.json", 0},
+                                                          {"/etc/railhead/fabric.json", 3}};
+  for (const auto& [file, status] : files) {
+    sysfs_.Write(file, TwoRailFabric());
+    ASSERT_EQ(::chmod((sysfs_.directory() + file).c_str(), 0666), 0);
+    const Ended checked = Railctl("config check " + file);
+    EXPECT_EQ(checked.status, status) << file << ": " << checked.err;
+    EXPECT_EQ(checked.err.find("chmod go-w ") != std::string::npos, status != 0) << checked.err;
+  }
 }
 
 // railheadd would not start with any of them.
