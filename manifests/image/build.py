@@ -6,11 +6,12 @@ usage: manifests/image/build.py [--build DIR]... [--tools] [--out FILE] [--name 
                 as they are not. Of several, one for each architecture, the archive has an index: `skopeo copy --all`
   --tools       the image railhead-tools for tests in pods: railctl, perftest, and the verbs providers
   --out FILE    the archive to write (DIR/railhead-image.tar, DIR/railhead-tools-image.tar):
-                `ctr -n k8s.io images import FILE`, `skopeo copy oci-archive:FILE docker://...`, `podman load -i FILE`
+                `ctr -n k8s.io images import FILE`, `skopeo copy oci-archive:FILE docker://...`, `podman load -i FILE`,
+                `skopeo copy oci-archive:FILE docker-daemon:NAME` for docker
   --name NAME   its name and tag (railhead:VERSION, railhead-tools:VERSION)
   --sbom FILE   also the bill of materials, SPDX 2.3 (FILE.spdx.json beside the archive)
 
-Two layers: files of Debian packages; and the programs, with licence and bill of materials. railhead-nvml needs the
+The image has no base. Two layers: files of Debian packages; and the programs, with licence and bill of materials. railhead-nvml needs the
 C library of the package libc6, as it is installed here, or unpacked in the sysroot of a cross build. Its files are
 compared with the package's checksums. The packages of --tools are unpacked by package/sysroot.sh. The same commit
 built twice on the same packages gives the same image, byte by byte.

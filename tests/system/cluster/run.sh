@@ -169,7 +169,7 @@ offer_was() {
 another_image() {
     for release in 2 1 2; do
         watch_offer
-        overlay "$release" early node-index node-conditions seccomp && apply && rolled_out || { kill "$watcher"; return 1; }
+        overlay "$release" early node-index node-conditions && apply && rolled_out || { kill "$watcher"; return 1; }
         offer_was 4 && return
     done
     return 1
@@ -233,7 +233,7 @@ if [ -n "$alone" ]; then
     quick_start_checks
     nodes_end
 fi
-need 'kubectl apply' overlay 1 early node-index node-conditions seccomp
+need 'kubectl apply' overlay 1 early node-index node-conditions
 check '...' apply
 check '... and the node'\''s label' kubectl label node node0 railhead.io/nics=true
 check 'the DaemonSet is rolled out' rolled_out
@@ -283,7 +283,7 @@ check '... ends' gone second
 
 if [ -x "$BIN/multus" ]; then
     check 'Multus' node 'use_multus'
-    check '... with the networks of components/networks' overlay "$release" early node-index node-conditions seccomp networks
+    check '... with the networks of components/networks' overlay "$release" early node-index node-conditions networks
     check '... applied' apply
     check 'a pod that names one network twice' pod third 'roce,roce'
     check '... has a VF of each rail' says third '.interfaces | keys == ["eth0", "lo", "net1", "net2"]'
@@ -299,7 +299,7 @@ fi
 
 check 'a device plugin of GPUs' node gpu_plugin
 check '... offers both' within "$LIMIT" offers 2 example.com/gpu
-check 'late binding' overlay "$release" late node-index node-conditions seccomp networks
+check 'late binding' overlay "$release" late node-index node-conditions networks
 check '... applied' apply
 # kubelet updates the mounted file within some 90 seconds.
 check '... is in force, without a rollout' within "$LIMIT" node 'grep -q late /etc/railhead/fabric.json'

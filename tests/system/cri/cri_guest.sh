@@ -46,6 +46,12 @@ END
 offered() { kubelet-standin devices --dir "$KUBELET" "$RESOURCE" --wait 4 --timeout 120 >/tmp/devices; }
 installed() { cmp "$BUILD/bin/railhead" /opt/cni/bin/railhead && cmp "$BUILD/bin/railhead-ipam" /opt/cni/bin/railhead-ipam; }
 verified() { railctl nccl verify default/train; }
+# railheadd's list answers so to what it does not name, the runtime's does not. In containerd's bundle, or CRI-O's.
+answers_enosys() {
+    local bundles
+    mapfile -t bundles < <(find /run/containerd /run/containers -name config.json 2>/dev/null)
+    jq -s -e 'map(select(.process.args[0] == "railheadd")) | length > 0 and all(.[]; .linux.seccomp.defaultErrnoRet == 38)' "${bundles[@]}"
+}
 
 # Admission: Allocate, and the checkpoint that kubelet writes before it makes the sandbox.
 admit() { kubelet-standin admit --dir "$KUBELET" "$@" >/tmp/admitted; } # --uid UID RESOURCE CONTAINER=COUNT...
@@ -96,6 +102,7 @@ check '... has installed the CNI plugins' installed
 check '... with which the runtime has a network' cri-pod --limit 60 ready
 check '... and its list of system calls' cmp "$SRC/manifests/seccomp/railheadd.json" /var/lib/kubelet/seccomp/railhead/railheadd.json
 check '... which is in force' grep -qz 'NoNewPrivs:.1.Seccomp:.2.Seccomp_filters:.1' "/proc/$(daemonset_pid)/status"
+check '... and not the runtime'\''s' answers_enosys
 check '... and the fabric' cmp "$CONFIG_MAPS/railhead-fabric/fabric.json" /etc/railhead/fabric.json
 need '... offers the VFs' offered
 check '... is ready' within 60 daemonset_ready 1
@@ -125,6 +132,9 @@ check 'a CDI name in an annotation, as older kubelets pass it' container annotat
 check '... is the same, for that VF' seen '(.devices | length) == 2 and (.ncclConf | length) > 1'
 deny 'a container with a CDI name that nobody wrote' container unknown --cdi railhead.io/nic=0000:00:00.0
 check '... the error names it' grep -q 'unresolvable CDI devices railhead.io/nic=0000:00:00.0' /tmp/error
+
+deny 'a container under a list of system calls that is not there' container unlisted --confined --seccomp /var/lib/kubelet/seccomp/none.json
+check '... the error names it' grep -E '(cannot load seccomp profile|unable to load local profile) "[^"]*none.json' /tmp/error
 
 check 'a container that stays' container staying --detach "${allocated[@]}" -- /show --stay
 check '... has said the same by then' said_the_same

@@ -38,11 +38,7 @@ if [ -n "$daemonset" ]; then
         SOURCE_DATE_EPOCH=$((1700000000 + release)) "$here/../../../manifests/image/build.py" --build "$build" \
             --out "$images/railhead-$release.tar" --name "railhead.test/railhead:$release" >/dev/null || exit 125
     done
-    # With what is optional, too.
-    cp -r "$here/../../../manifests" "$images/manifests"
-    printf '%s\n' 'resources: [../../base]' 'components: [../../components/seccomp]' |
-        install -D -m 644 /dev/stdin "$images/manifests/overlays/daemonset/kustomization.yaml"
-    tools=$("$here/../manifests/tools.sh") && "$tools/bin/kustomize" build "$images/manifests/overlays/daemonset" >"$images/daemonset.yaml" &&
+    tools=$("$here/../manifests/tools.sh") && "$tools/bin/kustomize" build "$here/../../../manifests/base" >"$images/daemonset.yaml" &&
         /usr/bin/python3 "$here/../manifests/containers.py" "$images/daemonset.yaml" node0 >"$images/containers.json" || exit 125
 fi
 guest=$("$vm/build-guest.sh") || exit 125

@@ -99,8 +99,9 @@ cmp "$build/bin/railctl" "$host/opt/railhead/bin/railctl" || fail "railctl is no
 cmp "$config/fabric.json" "$host/etc/railhead/fabric.json" || fail "the fabric is not on the host"
 [ "$(cat "$host/etc/railhead/node-name")" = "$NODE" ] || fail "the node's name is not on the host"
 [ "$(cat "$host/etc/railhead/node-address")" = 192.0.2.7 ] || fail "the node's address is not on the host"
+cmp "$repo/manifests/seccomp/railheadd.json" "$host/var/lib/kubelet/seccomp/railhead/railheadd.json" || fail "the list of system calls is not on the host"
 init >"$work/said" || fail "an init container failed at its second start"
-[ "$(grep -c unchanged "$work/said")" = 6 ] || fail "the second start changed something: $(cat "$work/said")"
+[ "$(grep -c unchanged "$work/said")" = 7 ] || fail "the second start changed something: $(cat "$work/said")"
 
 # ---- railheadd ------------------------------------------------------------------------------------
 answers() { # PROBE: what it runs in the container ends well

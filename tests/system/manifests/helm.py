@@ -148,7 +148,7 @@ def leaves(value, path=''):
 def of_namespace(chart):
     """Nothing points to the default namespace when the release is elsewhere, and nothing else has changed with it."""
     everything = {'addressIndex': 'auto', 'labels': {'team': 'net'}, 'annotations': {'note': 'ours'}}
-    examples, other = ['node-index', 'node-status', 'monitored', 'confined', 'openshift'], 'gpu-net'
+    examples, other = ['node-index', 'node-status', 'monitored', 'openshift'], 'gpu-net'
     changed = 0
     for ours, document in zip(chart.objects(examples, everything), chart.objects(examples, everything, other), strict=True):
         where = f'{document["kind"]} {document["metadata"]["name"]}'
@@ -201,11 +201,11 @@ def of_images(chart, version):
     if (listed['version'], listed['appVersion']) != (version, version):
         yield f'Chart.yaml: not of version {version}'
     listed = {one['image'] for one in yaml.load(listed['annotations']['artifacthub.io/images'], LOADER)}
-    made = images_of(chart.objects(['multus', 'confined'], {}))
+    made = images_of(chart.objects(['multus'], {}))
     if made | set(re.findall(r'image: (\S+)', chart.notes(['multus'], {}))) != listed:
         yield f'Chart.yaml: the images are {made} and that of NOTES.txt, not {listed}'
     digest = 'sha256:' + '0' * 64
-    if images_of(chart.objects(['multus', 'confined'], {'image': {'digest': digest, 'registry': 'a.example'}})) != {f'a.example/{one}@{digest}' for one in made}:
+    if images_of(chart.objects(['multus'], {'image': {'digest': digest, 'registry': 'a.example'}})) != {f'a.example/{one}@{digest}' for one in made}:
         yield f'image.digest: not {digest} of {made}'
     if 'image: a.example/b/railhead-tools:' not in chart.notes(['multus'], {'global': {'registry': 'a.example/b/'}}):
         yield 'NOTES.txt: the first pod does not have the image of global.registry'
@@ -276,11 +276,17 @@ def of_network_types(chart):
 
 
 def of_openshift(chart):
-    """A volume of a kind that the SecurityContextConstraints do not name keeps every pod from being made."""
-    made = {d['kind']: d for d in chart.objects(['node-index', 'openshift'], {})}
-    kinds = {kind for volume in made['DaemonSet']['spec']['template']['spec']['volumes'] for kind in volume if kind != 'name'}
-    if set(made['SecurityContextConstraints']['volumes']) != kinds:
-        yield f'SecurityContextConstraints: volumes are not those of the DaemonSet: {sorted(kinds)}'
+    """A volume of a kind, or a seccomp profile, that the SecurityContextConstraints do not name keeps every pod from being made."""
+    for seccomp in ('railhead', 'RuntimeDefault'):
+        made = {d['kind']: d for d in chart.objects(['node-index', 'openshift'], {'seccomp': seccomp})}
+        pod, constraints = made['DaemonSet']['spec']['template']['spec'], made['SecurityContextConstraints']
+        kinds = {kind for volume in pod['volumes'] for kind in volume if kind != 'name'}
+        if set(constraints['volumes']) != kinds:
+            yield f'SecurityContextConstraints: volumes are not those of the DaemonSet: {sorted(kinds)}'
+        profiles = [container['securityContext']['seccompProfile'] for container in pod['initContainers'] + pod['containers']]
+        names = {f'localhost/{one["localhostProfile"]}' if one['type'] == 'Localhost' else 'runtime/default' for one in profiles}
+        if set(constraints['seccompProfiles']) != names:
+            yield f'SecurityContextConstraints: seccomp {seccomp}: profiles are not those of the DaemonSet: {sorted(names)}'
 
 
 def of_refusals(chart):
@@ -304,7 +310,8 @@ PLANTED = [    # set, file, what is replaced, by what, a word of what is said
     ('multus', 'templates/_helpers.tpl', '  railhead-fabric\n', '  railhead-fabric-{{ .Values.fabric | toJson | sha256sum | trunc 10 }}\n', 'only the chart'),
     ('k3s', 'templates/_helpers.tpl', '"/var/lib/rancher/k3s/data/cni"', '"/opt/cni/bin"', '/hostPath/path'),
     ('openshift', 'templates/_helpers.tpl', '"/var/lib/cni/bin"', '"/opt/cni/bin"', '/hostPath/path'),
-    ('confined', 'templates/daemonset.yaml', 'railhead/railheadd.json', 'railheadd.json', 'localhostProfile'),
+    ('multus', 'templates/daemonset.yaml', 'railhead/railheadd.json', 'railheadd.json', 'localhostProfile'),
+    ('multus', 'values.yaml', 'seccomp: railhead', 'seccomp: RuntimeDefault', 'initContainers'),
     ('node-index', 'templates/node-index.yaml', 'role.yaml', 'none.yaml', 'lacks files/node-index/none.yaml'),
     ('node-status', 'templates/node-conditions.yaml', 'files/node-conditions/role.yaml', 'files/node-index/role.yaml', 'only kustomize'),
     ('multus', 'templates/networks.yaml', '"roce-all" ""', '"roce-every" ""', 'only the chart'),

@@ -2,7 +2,7 @@
 from helm_compare import Problem, is_hook
 from strict_yaml import load
 
-EXAMPLES = ['node-index', 'node-status', 'monitored', 'confined', 'openshift']
+EXAMPLES = ['node-index', 'node-status', 'monitored', 'openshift']
 MONITORING = {'podMonitor': 'PodMonitor', 'rules': 'PrometheusRule', 'dashboards': 'ConfigMap railhead-dashboards'}
 GIVEN = ('theirs', '', None)     # null removes a label
 

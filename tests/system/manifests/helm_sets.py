@@ -6,6 +6,7 @@ patches for which the test writes fabric.json (and topology.json) as the values 
 import dataclasses
 import json
 import pathlib
+import re
 
 import yaml
 
@@ -14,7 +15,7 @@ INIT = '/spec/template/spec/initContainers'
 TOPOLOGY = {'paths': [{'nic': '0000:43:00.0', 'accelerator': '0000:41:00.0', 'path': 'PIX'}]}
 REPO = pathlib.Path(__file__).resolve().parents[3]
 RUNBOOKS = 'https://wiki.example/runbooks'
-FIVE = [f'{INIT}/0', f'{INIT}/1', f'{INIT}/2', FIRST]   # the containers without list of system calls
+CONTAINERS = [f'{INIT}/0', f'{INIT}/1', f'{INIT}/2', f'{INIT}/3', FIRST]
 
 
 @dataclasses.dataclass
@@ -58,6 +59,13 @@ def runbooks():
     return yaml.safe_load(recipe)
 
 
+def runtimes_list():
+    """The recipe of docs/reference/permissions.md."""
+    text = (REPO / 'docs/reference/permissions.md').read_text(encoding='utf-8')
+    recipe, = re.findall(r'^```yaml\n(.*?)^```$', text, re.M | re.S)
+    return yaml.safe_load(recipe)
+
+
 def network(name, namespace, resource=None):
     annotations = {'annotations': {'k8s.v1.cni.cncf.io/resourceName': resource}} if resource else {}
     return {'apiVersion': 'k8s.cni.cncf.io/v1', 'kind': 'NetworkAttachmentDefinition',
@@ -73,7 +81,7 @@ def of_examples():
     yield Set('chained', ['multus', 'chained'])
     yield Set('multus-per-rail', ['multus', 'multus-per-rail'], components=['networks-per-rail'])
     yield from (Set(name, ['multus', name], components=['networks']) for name in ('late-binding', 'exclusive'))
-    more = {'node-status': 'node-conditions', 'confined': 'seccomp', 'labelled': 'node-features', 'monitored': 'monitoring'}
+    more = {'node-status': 'node-conditions', 'labelled': 'node-features', 'monitored': 'monitoring'}
     yield from (Set(name, ['multus', name], components=['networks', component]) for name, component in more.items())
     yield Set('kubelet-root', ['multus', 'kubelet-root'], components=['networks', 'kubelet-root'],
               files={'kubelet.yaml': local('railhead-kubelet', root='/var/lib/k0s/kubelet')}, kustomization={'resources': ['kubelet.yaml']})
@@ -84,25 +92,27 @@ def of_directories():
               kustomization={'patches': [volume('cni-bin', '/var/lib/rancher/k3s/data/cni')]})
     yield from (Set(runtime, ['multus'], values={'runtime': runtime}, components=['networks']) for runtime in ('crio', 'rke2'))
     root = '/var/snap/microk8s/common/var/lib/kubelet'
-    yield Set('microk8s-confined', ['multus', 'confined'], values={'runtime': 'microk8s'},
-              components=['networks', 'kubelet-root', 'seccomp'], files={'kubelet.yaml': local('railhead-kubelet', root=root)},
-              kustomization={'resources': ['kubelet.yaml'], 'patches': [
-                  volume('cni-bin', '/var/snap/microk8s/current/opt/cni/bin'), volume('seccomp', f'{root}/seccomp/railhead')]})
+    microk8s = {'resources': ['kubelet.yaml'], 'patches': [volume('cni-bin', '/var/snap/microk8s/current/opt/cni/bin')]}
+    yield Set('microk8s', ['multus'], values={'runtime': 'microk8s'}, components=['networks', 'kubelet-root'],
+              files={'kubelet.yaml': local('railhead-kubelet', root=root)}, kustomization=microk8s)
+    yield Set('microk8s-runtimes-list', ['multus'], values={'runtime': 'microk8s', 'seccomp': 'RuntimeDefault'},
+              components=['networks', 'kubelet-root'], files={'kubelet.yaml': local('railhead-kubelet', root=root)},
+              kustomization={**microk8s, 'patches': microk8s['patches'] + runtimes_list()['patches']})
     yield Set('explicit-directories', ['multus'], components=['networks'],
               values={'runtime': 'microk8s', 'directories': {'cniBin': '/usr/lib/cni/', 'kubeletRoot': '/var/lib/kubelet', 'cdi': '/var/run/cdi'}},
               kustomization={'patches': [volume('cni-bin', '/usr/lib/cni'), volume('cdi', '/var/run/cdi')]})
     yield Set('openshift', ['multus', 'openshift'], components=['networks'],
               kustomization={'patches': [volume('cni-bin', '/var/lib/cni/bin')]},
-              patch=[add(f'{container}/securityContext/seLinuxOptions', {'type': 'spc_t'}) for container in FIVE],
+              patch=[add(f'{container}/securityContext/seLinuxOptions', {'type': 'spc_t'}) for container in CONTAINERS],
               only_helm={('SecurityContextConstraints', 'railheadd'), ('Role', 'railheadd-scc'), ('RoleBinding', 'railheadd-scc')})
 
 
 def of_mixtures():
-    yield Set('index-status-confined', ['node-index', 'node-status', 'confined'],
-              components=['networks', 'node-index', 'node-conditions', 'seccomp'])
-    yield Set('monitored-labelled-confined', ['multus', 'monitored', 'labelled', 'confined'],
-              values={'monitoring': {'rules': {'runbookUrl': RUNBOOKS}}}, components=['networks', 'monitoring', 'node-features', 'seccomp'],
+    yield Set('index-status', ['node-index', 'node-status'], components=['networks', 'node-index', 'node-conditions'])
+    yield Set('monitored-labelled', ['multus', 'monitored', 'labelled'],
+              values={'monitoring': {'rules': {'runbookUrl': RUNBOOKS}}}, components=['networks', 'monitoring', 'node-features'],
               kustomization=runbooks())
+    yield Set('runtimes-list', ['minimal'], values={'seccomp': 'RuntimeDefault'}, components=['networks'], kustomization=runtimes_list())
     yield Set('index-of-listed-nodes', ['minimal'], components=['networks', 'node-index'],
               values={'addressIndex': 'kubernetes', 'fabric': {'addresses': {'index': {'from': 'kubernetes'}}}})
     yield Set('topology', ['multus'], values={'topology': TOPOLOGY}, components=['networks'])
@@ -114,7 +124,7 @@ def of_mixtures():
               values={'global': {'registry': 'mirror.example:5000/gpu/'}, 'image': {
                   'registry': 'other.example', 'repository': 'net/railhead', 'tag': '0.1.0-2', 'pullPolicy': 'Always', 'pullSecrets': ['mirror']}},
               kustomization={'images': [{'name': 'railhead', 'newName': 'mirror.example:5000/gpu/net/railhead', 'newTag': '0.1.0-2'}]},
-              patch=[add('/spec/template/spec/imagePullSecrets', [{'name': 'mirror'}])] + [add(f'{c}/imagePullPolicy', 'Always') for c in FIVE])
+              patch=[add('/spec/template/spec/imagePullSecrets', [{'name': 'mirror'}])] + [add(f'{c}/imagePullPolicy', 'Always') for c in CONTAINERS])
     amounts = {'requests': {'cpu': '50m', 'memory': '64Mi'}, 'limits': {'memory': '256Mi'}}
     toleration = {'key': 'gpu', 'operator': 'Equal', 'value': 'yes', 'effect': 'NoSchedule'}
     yield Set('tuned', ['minimal'], components=['networks'],

@@ -27,6 +27,10 @@ grep -q '^NoNewPrivileges=yes$' $unit || problem "$unit allows new privileges"
 calls_of_unit=$(sed -n 's/^SystemCallFilter=//p' $unit | sorted)
 calls_of_profile=$(jq -r '.syscalls[].names[]' manifests/seccomp/railheadd.json | sorted)
 same "system calls of unit and manifests/seccomp" "$calls_of_unit" "$calls_of_profile"
+# Where kubelet has the list, by default in both installations.
+[ "$(grep -c '^ *seccompProfile: { type: Localhost, localhostProfile: railhead/railheadd.json }$' $daemonset)" = 1 ] ||
+    problem "$daemonset: railheadd does not run under its own list"
+grep -q '^seccomp: railhead$' manifests/helm/railhead/values.yaml || problem "values.yaml: railheadd does not run under its own list"
 same "answers to other system calls" "$(sed -n 's/^SystemCallErrorNumber=//p' $unit)" \
     "$(jq -r 'if .defaultErrnoRet == 38 then "ENOSYS" else .defaultErrnoRet end' manifests/seccomp/railheadd.json)"
 # Whatever railheadd will do one day, these are not for it: they load code, look into others, or reach files past

@@ -9,7 +9,9 @@ PAGES = {'/metrics', '/metrics/nics'}
 PROGRAMS = {'railhead', 'railhead-ipam', 'railheadd', 'railctl'}
 NETWORKS, RESOURCE_NAME = 'k8s.v1.cni.cncf.io/networks', 'k8s.v1.cni.cncf.io/resourceName'
 # Volumes with what kubelet has below its --root-dir.
-KUBELETS = {'pods': '/pods', 'pod-resources': '/pod-resources', 'plugins-registry': '/plugins_registry'}
+KUBELETS = {'pods': '/pods', 'pod-resources': '/pod-resources', 'plugins-registry': '/plugins_registry', 'seccomp': '/seccomp/railhead'}
+# Of these, that which an init container fills before kubelet looks there.
+FILLED = {'seccomp'}
 POD_ADDRESS = '$(POD_IP)'
 TOKEN = '/var/run/secrets/kubernetes.io/serviceaccount'
 OF_NODE_STATUS = {'nodes': {'get', 'patch'}, 'nodes/status': {'patch'}, 'events': {'create'}}
@@ -65,7 +67,7 @@ class Rendering:
         if account is None or account['metadata'].get('namespace') != namespace:
             yield f'{where}: there is no ServiceAccount {pod.get("serviceAccountName")} in {namespace}'
         yield from (f'{where}: {problem}' for problem in self.of_volumes(pod, namespace))
-        yield from (f'{where}: {problem}' for problem in self.of_kubelet(pod))
+        yield from (f'{where}: {problem}' for problem in [*self.of_kubelet(pod), *self.of_profiles(pod)])
         for container in pod['initContainers'] + pod['containers']:
             yield from (f'{where}: container {container["name"]}: {problem}' for problem in self.of_container(container))
 
@@ -90,16 +92,32 @@ class Rendering:
                     yield from (f'volume {volume["name"]}: {kind} {name} has no key {key}' for key in sorted(items - keys))
 
     @staticmethod
+    def of_profiles(pod):
+        """kubelet reads a profile of the node when it makes the container: by then an init container has to have put it there."""
+        paths = {volume['name']: volume['hostPath']['path'] for volume in pod.get('volumes', []) if 'hostPath' in volume}
+        written = set()
+        for container in pod['initContainers'] + pod['containers']:
+            profile = container['securityContext']['seccompProfile']
+            if profile['type'] == 'Localhost' and profile['localhostProfile'] not in written:
+                yield f'container {container["name"]}: nobody installs its profile {profile["localhostProfile"]}'
+            if container['command'][:3] == ['railctl', 'install', 'seccomp']:
+                to = container['command'][container['command'].index('--to') + 1]
+                written |= {f'{paths[mount["name"]].rpartition("/seccomp/")[2]}/railheadd.json'
+                            for mount in container['volumeMounts'] if mount['mountPath'] == to}
+
+    @staticmethod
     def of_kubelet(pod):
         """kubelet makes its directories; an empty one in the place of `pods` would look like a node without pods."""
         paths = {volume['name']: volume['hostPath'] for volume in pod.get('volumes', []) if 'hostPath' in volume}
         roots = {}
         for name, folder in KUBELETS.items():
+            if name in FILLED and name not in paths:
+                continue
             path = paths[name]['path']
             roots[name] = path.removesuffix(folder)
             if not path.startswith('/') or not path.endswith(folder):
                 yield f'volume {name}: {path} is no {folder} of kubelet'
-            if paths[name].get('type') != 'Directory':
+            if name not in FILLED and paths[name].get('type') != 'Directory':
                 yield f'volume {name}: is made where kubelet has none'
         if len(set(roots.values())) != 1:
             yield f'the volumes {", ".join(roots)} are of several kubelets: {", ".join(sorted(set(roots.values())))}'
