@@ -87,7 +87,7 @@ int LeaveOrphans() {
   return 0;
 }
 
-// Threads trace what leaves orphans, while the main thread traces, too.
+// Threads trace programs whose children outlive them, while the main thread traces as well.
 int TraceBesideOrphans() {
   constexpr int kTracers = 8;
   constexpr int kRounds = 30;

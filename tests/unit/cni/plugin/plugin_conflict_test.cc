@@ -291,11 +291,14 @@ TEST(ConflictLogTest, AsTheRuleSays) {
   std::map<std::string, int> seen;
   for (int add = 0; add < 6000; ++add) {
     now += std::chrono::seconds(random() % 120);
-    const unsigned hosts = add / 300 % 2 == 0 ? 5 : 60;
+    // Few honest hosts, few that answer for many addresses, and a crowd.
+    const int phase = add / 300 % 3;
+    const unsigned hosts = phase == 2 ? 60 : 5;
+    const unsigned addresses = phase == 0 ? 2 : 9;
     std::vector<ConflictRecord> found(1 + random() % 3);
     for (ConflictRecord& one : found) {
       one.pf = "0000:43:00." + std::to_string(random() % 2);
-      one.address = AddressNumber(static_cast<int>(1 + random() % 9), random() % 3 != 0);
+      one.address = AddressNumber(static_cast<int>(1 + random() % addresses), random() % 3 != 0);
       one.source = one.mac = MacNumber(static_cast<int>(random() % hosts));
       one.boottime = now;
     }
