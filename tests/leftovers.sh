@@ -33,15 +33,26 @@ else
     own=()
 fi
 
+# variables_of PID: sets variables. A process that is just becoming another program shows none (environ_read in fs/proc/base.c).
+variables_of() {
+    local pause
+    for pause in 1 2 3 4 5; do
+        { mapfile -d '' variables <"/proc/$1/environ"; } 2>/dev/null || return
+        [ ${#variables[@]} = 0 ] && [ -e "/proc/$1/exe" ] || return 0
+        sleep "0.0$pause"
+    done
+}
 # running: the command's processes that still run.
 running() {
     local pid variables
     for pid in /proc/[0-9]*; do
         pid=${pid#/proc/}
-        [ "$pid" != $$ ] && [ "$pid" != $BASHPID ] && { mapfile -d '' variables <"/proc/$pid/environ"; } 2>/dev/null || continue
+        [ "$pid" != $$ ] && [ "$pid" != $BASHPID ] && variables_of "$pid" || continue
         [[ " ${variables[*]} " != *" RAILHEAD_RUN=$RAILHEAD_RUN "* ]] || echo "process $pid: $(tr '\0' ' ' <"/proc/$pid/cmdline")"
     done
 }
+# look: sets left to what runs. A child may come after the look at its place, and its parent be gone before that at the parent's.
+look() { left=$(running) && [ -z "$left" ] && left=$(running); }
 mounts() { cut -d ' ' -f 5 /proc/self/mountinfo | sort | sed 's/^/mount: /'; }
 checkout() { git -C "$here/.." status --porcelain 2>/dev/null | sed 's/^...//; s/^/of the checkout: /' | sort; }
 
@@ -57,7 +68,7 @@ while :; do
 done
 [ $status -lt 128 ] || running | sed 's/^process //; s/:.*//' | xargs -r kill 2>/dev/null
 end=$((SECONDS + 10))
-while left=$(running) && [ -n "$left" ] && [ $SECONDS -lt $end ]; do sleep 0.2; done
+while look; [ -n "$left" ] && [ $SECONDS -lt $end ]; do sleep 0.2; done
 left+=$(
     echo
     [ ${#own[@]} = 0 ] || comm -13 <(echo "$mounts_before") <(mounts)

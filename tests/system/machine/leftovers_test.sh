@@ -25,6 +25,10 @@ expect 0 '' 'f=$(mktemp) && mount -t tmpfs tmpfs /mnt && umount /mnt && ip netns
 expect 3 '' 'exit 3'
 expect 1 'sleep 301' 'setsid sleep 301 >/dev/null 2>&1 & echo $! >"$0/.git/pid"'
 kill "$(cat "$work/.git/pid")"
+# One that becomes another program all the time, until its text is gone.
+echo 'exec bash "$0"' >"$work/.git/again"
+expect 1 '.git/again' 'setsid bash "$0/.git/again" >/dev/null 2>&1 & echo $! >"$0/.git/pid"'
+kill "$(cat "$work/.git/pid")"
 expect 4 'file: ' 'mktemp >/dev/null; exit 4'
 expect 1 'file: /dev/shm/planted' 'touch /dev/shm/planted'
 expect 1 'mount: /mnt' 'mount -t tmpfs tmpfs /mnt'
