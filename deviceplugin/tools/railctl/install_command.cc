@@ -221,7 +221,7 @@ int InstallConfig(const Root& root, const InstallConfigArguments& arguments) {
   }
   if (!done.refused.empty() && !(arguments.keep_valid && CanGoOn(*directory, done.refused)))
     return Refuse(done.refused, output, wanted->errors.empty() ? kFailed : kBadConfig);
-  const auto repaired = directory->TakeFromOthers(
+  auto repaired = directory->TakeFromOthers(
       {fabric_follow::kFabricName, fabric_follow::kTopologyName, kNodeName, kNodeAddress});
   if (!repaired) return Refuse({repaired.error()}, output, kFailed);
   done.repaired = *std::move(repaired);
