@@ -8,10 +8,9 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
-#include <istream>
+#include <iterator>
 #include <nlohmann/json.hpp>
 #include <set>
-#include <streambuf>
 #include <string_view>
 #include <utility>
 
@@ -29,28 +28,51 @@ using Source = std::function<Result<std::size_t>(char* to, std::size_t size)>;
 
 // JSON text in pieces, with the end of each long string left out. A plugin's answer ("AllocResp") can have
 // megabytes, and the parser holds a string whole. No name and no id of ours is as long as what is kept.
-class ShortStrings : public std::streambuf {
+// Not a std::streambuf: with it each ADD would load the C++ library's locales, an eighth of the plugin.
+class ShortStrings {
  public:
-  explicit ShortStrings(Source source) : source_(std::move(source)) {}
-  [[nodiscard]] const Result<void>& status() const { return status_; }
+  // Of begin() and end() only; all copies are at the same place.
+  class Iterator {
+   public:
+    using iterator_category = std::input_iterator_tag;
+    using value_type = char;
+    using difference_type = std::ptrdiff_t;
+    using pointer = const char*;
+    using reference = const char&;
 
- protected:
-  int_type underflow() override {
-    while (gptr() == egptr()) {
-      const auto got = source_(buffer_.data(), buffer_.size());
-      if (!got) status_ = Fail(got.error());
-      if (!got || *got == 0) return traits_type::eof();
-      char* end = buffer_.data();
-      for (std::size_t i = 0; i < *got; ++i) {
-        if (const char c = buffer_[i]; Keeps(c)) *end++ = c;
-      }
-      setg(buffer_.data(), buffer_.data(), end);
+    explicit Iterator(ShortStrings* text) : text_(text) {}
+    const char& operator*() const { return *text_->next_; }
+    Iterator& operator++() {
+      if (++text_->next_ == text_->end_) text_->Fill();
+      return *this;
     }
-    return traits_type::to_int_type(*gptr());
-  }
+    bool operator==(const Iterator& other) const { return AtEnd() == other.AtEnd(); }
+
+   private:
+    [[nodiscard]] bool AtEnd() const { return text_ == nullptr || text_->next_ == text_->end_; }
+    ShortStrings* text_;  // nullptr: the end
+  };
+
+  explicit ShortStrings(Source source) : source_(std::move(source)) { Fill(); }
+  Iterator begin() { return Iterator(this); }
+  static Iterator end() { return Iterator(nullptr); }
+  [[nodiscard]] const Result<void>& status() const { return status_; }
 
  private:
   static constexpr std::size_t kLongest = 1024;
+
+  // At the end, or after an error, there is nothing more.
+  void Fill() {
+    do {
+      next_ = end_ = buffer_.data();
+      const auto got = source_(buffer_.data(), buffer_.size());
+      if (!got) status_ = Fail(got.error());
+      if (!got || *got == 0) return;
+      for (std::size_t i = 0; i < *got; ++i) {
+        if (const char c = buffer_[i]; Keeps(c)) *end_++ = c;
+      }
+    } while (next_ == end_);
+  }
 
   bool Keeps(char c) {
     if (!quoted_) {
@@ -74,6 +96,8 @@ class ShortStrings : public std::streambuf {
   const Source source_;
   Result<void> status_;
   std::array<char, 65536> buffer_;
+  char* next_ = nullptr;
+  char* end_ = nullptr;
   bool quoted_ = false;  // within a string
   bool escaped_ = false;
   bool cut_ = false;              // the string goes on, but is long enough
@@ -295,9 +319,8 @@ class CheckpointReader : public nlohmann::json_sax<nlohmann::json> {
 Result<std::vector<ContainerDevices>> Parse(Source source, const std::string& what,
                                             const std::string& all_of) {
   ShortStrings text(std::move(source));
-  std::istream stream(&text);
   CheckpointReader reader(what, all_of);
-  const bool whole = nlohmann::json::sax_parse(stream, &reader);
+  const bool whole = nlohmann::json::sax_parse(text.begin(), ShortStrings::end(), &reader);
   RH_TRY(text.status());
   return reader.Take(whole);
 }

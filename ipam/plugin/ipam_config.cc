@@ -6,7 +6,7 @@
 #include <iterator>
 #include <nlohmann/json.hpp>
 #include <set>
-#include <sstream>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -241,10 +241,14 @@ Result<IpamPlan> ResolvePools(const std::string& config, const CniArgs& args, co
 
 namespace {
 
-std::vector<std::string> Words(const std::string& line) {
-  std::istringstream in(line);
+std::vector<std::string> Words(std::string_view line) {
+  constexpr std::string_view kBlank = " \t\r\v\f";
   std::vector<std::string> words;
-  for (std::string word; in >> word;) words.push_back(word);
+  for (auto at = line.find_first_not_of(kBlank); at != std::string_view::npos;) {
+    const auto end = std::min(line.find_first_of(kBlank, at), line.size());
+    words.emplace_back(line.substr(at, end - at));
+    at = line.find_first_not_of(kBlank, end);
+  }
   return words;
 }
 
@@ -261,8 +265,7 @@ Result<std::string> DnsOfResolvConf(const Root& root, const std::string& path) {
                 "name the file whose name servers containers shall have, or remove resolvConf");
   }
   nlohmann::json dns = nlohmann::json::object();
-  std::istringstream in(*text);
-  for (std::string line; std::getline(in, line);) {
+  for (const std::string& line : Split(*text, '\n')) {
     const auto words = Words(line);
     // Comments begin with '#' or ';': not a keyword.
     if (words.size() < 2) continue;

@@ -6,7 +6,7 @@
 #include <utility>
 
 #include "netns/base/text.h"
-#include "netns/json/json_reader.h"
+#include "netns/json/json_objects.h"
 
 namespace railhead::fabric_suggest {
 namespace {

@@ -15,7 +15,7 @@
 
 #include "deviceplugin/services/reachability/reachability_report.h"
 #include "netns/base/result.h"
-#include "netns/json/json_reader.h"
+#include "netns/json/json_objects.h"
 
 namespace railhead::reachability_view {
 

@@ -2,7 +2,8 @@
 # binaries.sh BUILD - what is released of a build tree has all that the compiler and the linker can do for it:
 # relocations that are read-only before main(), an image at random addresses, no memory both writable and
 # executable, no search paths of libraries, stack protector, _FORTIFY_SOURCE and the checks of libstdc++. All but
-# railhead-nvml, which loads NVIDIA's library, are static.
+# railhead-nvml, which loads NVIDIA's library, are static. What a container runtime starts for each pod has no streams of
+# the C++ library: with them come all of its locales, which each process would load and relocate.
 # And the check notices what has not.
 # exit status: 0 all held
 set -euo pipefail
@@ -36,6 +37,8 @@ needed() {
     readelf -Wd "$1" | sed -n 's/.*(NEEDED).*\[\(.*\)\]$/\1/p'
     readelf -Wl "$1" | sed -n 's/.*program interpreter: \(.*\)\]$/\1/p'
 }
+
+has_streams() { grep -aqF 'locale::facet::_S_create_c_locale' "$1"; } # PROGRAM: a message of theirs
 
 # unhardened COMMANDS: objects of Railhead's that are compiled without one of the flags, with it.
 unhardened() {
@@ -73,6 +76,10 @@ for program in "${programs[@]}"; do
         railhead-nvml:* | *:?*) echo "binaries.sh: $program needs: $needs" >&2; failed=1 ;;
     esac
 done
+for program in railhead railhead-ipam; do
+    ! has_streams "$build/bin/$program" || { echo "binaries.sh: $program uses streams of the C++ library" >&2; failed=1; }
+done
+has_streams "$build/bin/railctl" || { echo "binaries.sh: that a program uses streams is not noticed" >&2; failed=1; }
 while read -r wrong; do
     echo "binaries.sh: $wrong" >&2
     failed=1
