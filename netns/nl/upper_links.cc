@@ -66,11 +66,15 @@ namespace {
 
 constexpr std::uint32_t kAboveEveryMtu = 65535;
 
-// NLM_F_REPLACE: an interface that the socket's namespace has is refused by its name before all else.
+// NLM_F_REPLACE: an interface that the socket's namespace has is refused by its name before all else. One
+// queue: the kernel makes all of an interface's queues before it asks the driver, by default as many as the
+// NIC has.
 Message UpperToRefuse(int lower) {
   Message message(RTM_NEWLINK, NLM_F_CREATE | NLM_F_REPLACE);
   message.Header(ifinfomsg{});
   message.PutU32(IFLA_LINK, static_cast<std::uint32_t>(lower));
+  message.PutU32(IFLA_NUM_TX_QUEUES, 1);
+  message.PutU32(IFLA_NUM_RX_QUEUES, 1);
   return message;
 }
 
