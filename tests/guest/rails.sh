@@ -105,6 +105,18 @@ check '... sees a process that has it otherwise' within 60 sh -c "'$BUILD/bin/ra
     grep -q 'NCCL_IB_GID_INDEX=7 of process $sleeper overrides'"
 check '... which is the user'"'"'s right' verify
 kill "$sleeper"
+# A pod's process is another user's, as those of a pod with hostUsers: false; railctl runs with what railheadd's container may.
+echo 'other:x:1000:1000::/:/bin/sh' >>/etc/passwd
+ip netns exec pod1 env NCCL_IB_GID_INDEX=7 busybox su other -c 'exec sleep 3600' &
+sleeper=$!
+is_others() { [ "$(stat -c %u "/proc/$sleeper")" = 1000 ] && grep -q sleep "/proc/$sleeper/cmdline"; }
+verify_in_container() { "$BUILD/bin/with-capabilities" NET_ADMIN,NET_RAW,SYS_ADMIN "$BUILD/bin/railctl" nccl verify pod1 >/tmp/verdict 2>&1; }
+check "another user's process" within 60 is_others
+check '... does not keep railctl in a container from the rest' verify_in_container
+check '... it names the process' grep -q "the variables of process $sleeper were not compared" /tmp/verdict
+check '... which root on the host does read' verify
+check '... as its variables show' grep -q "NCCL_IB_GID_INDEX=7 of process $sleeper overrides" /tmp/verdict
+kill "$sleeper"
 mkdir -p /tmp/kubelet
 "$BUILD/bin/railheadd" --kubelet-dir /tmp/kubelet --reconcile-interval 1 >"$OUT/railheadd.log" 2>&1 &
 daemon=$!

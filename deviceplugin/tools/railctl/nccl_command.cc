@@ -71,7 +71,10 @@ struct NcclConfigReport {
     f("nics", &NcclConfigReport::nics);
     f.Part(&NcclConfigReport::verdict, [](auto& part) {
       part("differences", &NcclConfigVerdict::differences);
-      part("overrides", &NcclConfigVerdict::overrides);
+      part.Part(&NcclConfigVerdict::overrides, [](auto& overrides) {
+        overrides("overrides", &Overrides::found);
+        overrides("unreadProcesses", &Overrides::unread);
+      });
     });
   }
 };
@@ -122,7 +125,7 @@ void PrintNcclConfig(const Root& root, const Output& output, const NcclConfigRep
                 nccl::NcclConfigPath(root, config.container, nccl::kTopologyName).c_str());
 }
 
-// One line for each value: a job has many processes.
+// One line for each: a job has many processes.
 std::map<std::array<std::string, 4>, std::vector<std::string>> ByValue(
     const std::vector<Override>& overrides) {
   std::map<std::array<std::string, 4>, std::vector<std::string>> by_value;
@@ -136,10 +139,16 @@ void PrintVerdict(const NcclConfigReport& report) {
   std::printf("%s: %s\n", TitleOf(report.config).c_str(),
               verdict.differences.empty() ? "matches" : "does not match");
   for (const std::string& difference : verdict.differences) std::printf("  %s\n", difference.c_str());
-  for (const auto& [what, pids] : ByValue(verdict.overrides)) {
+  for (const auto& [what, pids] : ByValue(verdict.overrides.found)) {
     const auto& [variable, value, configured, where] = what;
     std::printf("  %s=%s of process %s overrides %s of %s\n", variable.c_str(), value.c_str(),
                 Join(pids, ", ").c_str(), configured.c_str(), where.c_str());
+  }
+  if (const auto& unread = verdict.overrides.unread; !unread.empty()) {
+    std::vector<std::string> pids;
+    for (const pid_t pid : unread) pids.push_back(std::to_string(pid));
+    std::printf("  the variables of process %s were not compared: run railctl on the host, as root\n",
+                Join(pids, ", ").c_str());
   }
 }
 
@@ -324,17 +333,20 @@ std::vector<Override> OverridesIn(pid_t pid, const std::string& environ, const C
   return overrides;
 }
 
-Result<std::vector<Override>> FindOverrides(const NetNs& pod,
-                                            const std::vector<ConfiguredLines>& configured) {
-  std::vector<Override> overrides;
+Result<Overrides> FindOverrides(const NetNs& pod, const std::vector<ConfiguredLines>& configured) {
+  Overrides overrides;
   for (const pid_t pid : RH_TRY(ProcessesIn(pod))) {
     const auto environ = ReadFile("/proc/" + std::to_string(pid) + "/environ");
     if (!environ && environ.error().sys_errno == ESRCH) continue;
+    if (!environ && environ.error().code == ErrorCode::kPermission) {
+      overrides.unread.push_back(pid);
+      continue;
+    }
     if (!environ) return Fail(environ.error());
     if (!*environ) continue;
     for (const ConfiguredLines& lines : configured) {
       auto of_process = OverridesIn(pid, **environ, lines);
-      std::move(of_process.begin(), of_process.end(), std::back_inserter(overrides));
+      std::move(of_process.begin(), of_process.end(), std::back_inserter(overrides.found));
     }
   }
   return overrides;

@@ -4,7 +4,8 @@
 // files of NCCL and UCX never override the environment. A process can change the variables that it was
 // started with.
 // Ownership: values. Threads: as Kernel. Errors: kNotFound when no pod matches; kIo, kPermission. Overrides
-// need the node's /proc and the right to read the pod's.
+// need the node's /proc. A process of another user shows its environment to CAP_DAC_READ_SEARCH only, which
+// railheadd's container has not.
 #pragma once
 
 #include <sys/types.h>
@@ -43,8 +44,13 @@ struct Override {
   }
 };
 
+struct Overrides {
+  std::vector<Override> found;
+  std::vector<pid_t> unread;  // processes whose environment this one may not read
+};
+
 // The variables of processes that differ from `configured`. A process that ends during the call has none.
-Result<std::vector<Override>> FindOverrides(const NetNs& pod, const std::vector<ConfiguredLines>& configured);
+Result<Overrides> FindOverrides(const NetNs& pod, const std::vector<ConfiguredLines>& configured);
 
 // Of one process: `environ` as in /proc/PID/environ.
 std::vector<Override> OverridesIn(pid_t pid, const std::string& environ, const ConfiguredLines& configured);
@@ -67,7 +73,7 @@ Result<std::vector<SandboxNcclConfig>> FindNcclConfigs(const Root& root, const s
 
 struct NcclConfigVerdict {
   std::vector<std::string> differences;  // empty: the NICs match
-  std::vector<Override> overrides;
+  Overrides overrides;
 };
 
 Result<NcclConfigVerdict> VerifyNcclConfig(const Root& root, Kernel& kernel, const SandboxNcclConfig& config);
