@@ -2,13 +2,14 @@
 # run.sh - the manifests in a real cluster: kube-apiserver, controllers and scheduler on this machine, kubelet and
 # containerd in a guest with SR-IOV NICs, the DaemonSet from the image, pods chained and by Multus.
 #
-# usage: run.sh DIR [-a | -q | -2] [-o DIR]
+# usage: run.sh DIR [-a | -q | -2] [-r DIR] [-o DIR]
 #   DIR      has Kubernetes' kube-apiserver, kube-controller-manager, kube-scheduler, kubelet and kubectl, all static
 #            or of this machine's libraries (kubelet: static); etcd, if this machine has none; multus, if pods are to get
 #            NICs by it, too; and helm 4, if the chart is to be installed
 #   -a       admission and chart alone: what needs the control plane and no node
 #   -q       the commands of docs/start/quick-start.md alone
 #   -2       the same on two nodes, which claim their indices
+#   -r DIR   another runtime than Debian's containerd (tests/system/cri/run.sh)
 #   -o DIR   keep logs and the guests' job directories there
 # No test of ctest's: Debian has none of these programs. Wants root, and a build tree (tests/setup.sh --build; and the
 # targets of tests/system/cri: tests/run.sh -N). All of it is in a network and a process namespace of its own, and ends with it.
@@ -21,9 +22,11 @@ usage() { sed -n '2,/^set /p' "$0" | sed '$d; s/^# \?//' >&2; exit 125; }
 BIN=$(cd "$1" && pwd)
 out=''
 alone=''
+runtime=''
 shift
-while getopts aq2o: flag; do
+while getopts aq2r:o: flag; do
     case $flag in
+        r) runtime=$OPTARG ;;
         a | q | 2) alone=-$flag ;;
         o) out=$OPTARG ;;
         *) usage ;;
@@ -45,7 +48,7 @@ if [ -z "${RAILHEAD_CLUSTER_INSIDE:-}" ]; then
     trap 'exit 143' TERM
     mkdir "$RAILHEAD_CLUSTER_INSIDE/node" &&
         "$repo/manifests/image/build.py" --tools --out "$RAILHEAD_CLUSTER_INSIDE/node/tools.tar" >/dev/null || exit 125
-    unshare --net --pid --fork --kill-child --mount-proc "$0" "$BIN" $alone ${out:+-o "$out"} &
+    unshare --net --pid --fork --kill-child --mount-proc "$0" "$BIN" $alone ${runtime:+-r "$runtime"} ${out:+-o "$out"} &
     inside=$!
     wait "$inside"
     exit
@@ -75,7 +78,7 @@ nodes_start() {
     [ ! -x "$BIN/multus" ] || cp "$BIN/multus" "$work/node/" || return
     for number in "${nodes[@]}"; do
         [ ${#nodes[@]} = 1 ] || wire=(-w "dgram,local.type=unix,local.path=$work/w$number,remote.type=unix,remote.path=$work/w$((1 - number))")
-        "$repo/tests/system/cri/run.sh" -b "$repo/build/release" -D 2 -i "$number" "${wire[@]}" -s "node=$work/node" -S "$work/sync$number" \
+        "$repo/tests/system/cri/run.sh" -b "$repo/build/release" -D 2 -i "$number" "${wire[@]}" ${runtime:+-r "$runtime"} -s "node=$work/node" -S "$work/sync$number" \
             -m 2040 -t 7000 -T "$here/nat.sh" -o "$LOGS/node$number" "$here/node_guest.sh" ${#nodes[@]} >"$LOGS/node$number.log" 2>&1 &
         guests+=($!)
     done
@@ -118,11 +121,11 @@ rails_ready() {
 }
 event() { kubectl get events -A -o json | jq -e --arg reason "$1" 'any(.items[]; .reason == $reason)'; }
 claimed() { kubectl get nodeindices -o json | jq -e '[.items[].spec.node] == ["node0"]'; }
-# pod NAME NETWORKS [VFS [GPUS]]: two VFs; by Multus, if there are networks.
+# pod NAME NETWORKS [VFS [GPUS [HOST-USERS]]]: two VFs; by Multus, if there are networks.
 pod() {
-    jq -n --arg name "$1" --arg networks "$2" --argjson vfs "${3:-2}" --argjson gpus "${4:-0}" '{ apiVersion: "v1", kind: "Pod",
+    jq -n --arg name "$1" --arg networks "$2" --argjson vfs "${3:-2}" --argjson gpus "${4:-0}" --argjson users "${5:-true}" '{ apiVersion: "v1", kind: "Pod",
         metadata: { name: $name, annotations: (if $networks == "" then {} else { "k8s.v1.cni.cncf.io/networks": $networks } end) },
-        spec: { restartPolicy: "Never", terminationGracePeriodSeconds: 1, dnsPolicy: "Default", containers: [ { name: "main", image: "railhead.test/show:1",
+        spec: { restartPolicy: "Never", terminationGracePeriodSeconds: 1, dnsPolicy: "Default", hostUsers: $users, containers: [ { name: "main", image: "railhead.test/show:1",
             command: ["/show", "--stay"], securityContext: { capabilities: { add: ["IPC_LOCK"] } },
             resources: { limits: { "railhead.io/roce": $vfs, "example.com/gpu": $gpus } } } ] } }' |
         kubectl apply -f - && kubectl wait --for=condition=Ready "pod/$1" --timeout="${LIMIT}s"
@@ -130,6 +133,9 @@ pod() {
 says() { kubectl logs "$1" | jq -e "$2"; } # POD FILTER: what the container shows of itself
 # interfaces: the addresses of POD's NICs, one line.
 addresses() { kubectl logs "$1" | jq -r '.interfaces | del(.lo, .eth0) | to_entries | map(.value[0]) | join(" ")'; }
+user_namespaces() { kubectl get node node0 -o json | jq -e 'any(.status.runtimeHandlers[]?; .features.userNamespaces)' >/dev/null; }
+# shellcheck disable=SC2016 # expanded there
+readonly IDS_OF_ITS_OWN='awk "{ print } \$2 == 0 { shared = 1 } END { exit shared || !NR }" $(grep -lxz -e --stay /proc/[0-9]*/cmdline 2>/dev/null | sed "s/cmdline/uid_map/") /dev/null'
 follows() { # "A B" "C D": each the next address
     local first=() second=() i
     read -ra first <<<"$1" && read -ra second <<<"$2" && [ ${#first[@]} = 2 ] && [ ${#second[@]} = 2 ] || return
@@ -280,6 +286,19 @@ check '... and leaves nothing' within "$LIMIT" all_restored
 check 'the next one' pod second ''
 check '... has the next addresses' follows "$before" "$(addresses second)"
 check '... ends' gone second
+
+if user_namespaces; then
+    check 'a pod with hostUsers: false' pod own '' 2 0 false
+    check '... runs with ids of its own' node "$IDS_OF_ITS_OWN"
+    check '... has a VF of each rail' says own '.interfaces | keys == ["eth0", "lo", "rail0", "rail1"]'
+    check '... has their device nodes, and opens them' says own '(.devices | length) == 3 and all(.devices[]; .opens)'
+    check '... has nccl.conf' says own '.ncclConf | any(startswith("NCCL_IB_HCA=="))'
+    check '... matches its NCCL configuration' railhead_pod railctl nccl verify
+    check '... ends' gone own
+    check '... and leaves nothing' within "$LIMIT" all_restored
+else
+    echo 'skip  a pod with hostUsers: false: this runtime has no user namespaces'
+fi
 
 if [ -x "$BIN/multus" ]; then
     check 'Multus' node 'use_multus'

@@ -61,6 +61,23 @@ void Label(const PodSpec& pod, google::protobuf::Map<std::string, std::string>* 
   (*labels)["io.kubernetes.pod.uid"] = pod.uid;
 }
 
+// kubelet gives each pod with hostUsers: false other ids of the node, and says so to sandbox and container.
+constexpr std::uint32_t kIds = 65536;
+constexpr std::uint32_t kFirstIdOfNode = 2 * kIds;
+
+void SetNamespaces(const PodSpec& pod, cri::NamespaceOption* namespaces) {
+  namespaces->set_network(pod.host_network ? cri::NODE : cri::POD);
+  namespaces->set_pid(pod.host_pid ? cri::NODE : cri::CONTAINER);
+  if (pod.host_users) return;
+  auto* users = namespaces->mutable_userns_options();
+  users->set_mode(cri::POD);
+  for (auto* mapping : {users->add_uids(), users->add_gids()}) {
+    mapping->set_host_id(kFirstIdOfNode);
+    mapping->set_container_id(0);
+    mapping->set_length(kIds);
+  }
+}
+
 cri::PodSandboxConfig Config(const PodSpec& pod) {
   cri::PodSandboxConfig config;
   auto* metadata = config.mutable_metadata();
@@ -74,9 +91,7 @@ cri::PodSandboxConfig Config(const PodSpec& pod) {
   config.mutable_dns_config()->add_options("ndots:5");
   config.mutable_annotations()->insert(pod.annotations.begin(), pod.annotations.end());
   Label(pod, config.mutable_labels());
-  auto* namespaces = config.mutable_linux()->mutable_security_context()->mutable_namespace_options();
-  namespaces->set_network(pod.host_network ? cri::NODE : cri::POD);
-  namespaces->set_pid(pod.host_pid ? cri::NODE : cri::CONTAINER);
+  SetNamespaces(pod, config.mutable_linux()->mutable_security_context()->mutable_namespace_options());
   return config;
 }
 
@@ -129,8 +144,7 @@ cri::ContainerConfig Config(const PodSpec& pod, const ContainerSpec& container) 
     if (spec.follows_host) mount->set_propagation(cri::PROPAGATION_HOST_TO_CONTAINER);
   }
   auto* context = config.mutable_linux()->mutable_security_context();
-  context->mutable_namespace_options()->set_network(pod.host_network ? cri::NODE : cri::POD);
-  context->mutable_namespace_options()->set_pid(pod.host_pid ? cri::NODE : cri::CONTAINER);
+  SetNamespaces(pod, context->mutable_namespace_options());
   if (container.confinement) Confine(*container.confinement, context);
   return config;
 }

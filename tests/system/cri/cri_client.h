@@ -28,6 +28,7 @@ struct PodSpec {
   std::map<std::string, std::string> annotations;
   bool host_network = false;  // no CNI ADD
   bool host_pid = false;
+  bool host_users = true;  // false: a user namespace of its own, with 65,536 ids
 };
 
 struct MountSpec {

@@ -5,6 +5,7 @@
 # network: Allocate by railheadd, sandbox with CNI ADD, PreStartContainer, CreateContainer
 # with CDI names, as kubelet does it: one container; an init container and two others, of
 # which one starts again. What is checked is what the containers themselves say.
+# Then a pod with hostUsers: false, which attacks the host's links.
 # railheadd and the CNI plugins are those of the DaemonSet's image, which is replaced by a newer
 # one under a running pod.
 set -u
@@ -212,6 +213,42 @@ deny 'PreStartContainer refuses it' prestart
 deny '... and so does the runtime' container main --host-network "${allocated[@]}"
 check '... for CDI names that nobody defined' grep -q 'unresolvable CDI devices' /tmp/error
 check 'the end of the pod' cri-pod remove --sandbox "$sandbox"
+
+# ---- a pod with hostUsers: false -----------------------------------------------------------
+# Whatever power over networks it has is over its own: nsenter gives more than any container.
+container_runs() { # sets inside
+    local process
+    for process in /proc/[0-9]*; do
+        [ "$(tr '\0' ' ' <"$process/cmdline" 2>/dev/null)" != '/show --stay ' ] || { inside=${process#/proc/} && return; }
+    done
+    return 1
+}
+# Busybox has a program of that name, too.
+in_pod() { nsenter --target "$inside" --user --net "$(type -P "$1")" "${@:2}"; }
+in_hosts_users() { nsenter --target "$inside" --net "$(type -P "$1")" "${@:2}"; }
+its_ids_are_others() { awk '{ print; exit !($1 == 0 && $2 > 0) }' "/proc/$inside/uid_map"; }
+idle_vf() { # sets idle
+    local vfs=(/sys/class/net/pf?/device/virtfn?/net/*)
+    [ -e "${vfs[0]}" ] && idle=${vfs[0]##*/}
+}
+stacks() { "$1" ip link add link "$idle" link-netnsid 0 name hidden type ipvlan mode l2 2>/tmp/said || { cat /tmp/said; return 1; }; }
+reaches_no_link() { ! stacks in_pod && grep 'Permission denied' /tmp/said; }
+
+check 'the sandbox of a pod with hostUsers: false' cri-pod sandbox "${pod[@]}" --attempt $((attachments + 3)) --no-host-users
+sandbox=$(tail -n 1 /tmp/check.log)
+check 'PreStartContainer' prestart
+check 'its container' container main --no-host-users "${allocated[@]}"
+sees_everything
+check 'one that stays, with CAP_NET_ADMIN' container staying --no-host-users --detach --confined --capability NET_ADMIN "${allocated[@]}" -- /show --stay
+check '... runs' within 60 container_runs
+check '... in a user namespace of its own' its_ids_are_others
+check '... matches its NCCL configuration' verified
+check '... may stack interfaces on its VF' in_pod ip link add link rail0 name mine type macvlan
+need '... the host has an idle VF' idle_vf
+check '... which it does not reach' reaches_no_link
+check '... but who has the host'\''s user namespace does' stacks in_hosts_users
+check 'the end of the pod' cri-pod remove --sandbox "$sandbox"
+check '... leaves the node as it was' as_before
 
 # ---- several containers --------------------------------------------------------------------
 # What the init container had, the others are given: kubelet does so.

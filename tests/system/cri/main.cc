@@ -149,6 +149,7 @@ void PodOptions(CLI::App* command, Options* options) {
   command->add_option("--log-directory", pod->log_directory, "Absolute; made by the runtime")->required();
   command->add_flag("--host-network", pod->host_network, "In the node's network namespace");
   command->add_flag("--host-pid", pod->host_pid, "Sees the node's processes");
+  command->add_flag("!--no-host-users", pod->host_users, "In a user namespace of its own (hostUsers: false)");
 }
 
 void ContainerOptions(CLI::App* command, Options* options) {

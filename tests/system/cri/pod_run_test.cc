@@ -54,6 +54,22 @@ TEST_F(PodRunTest, ASandboxIsAskedForAsByKubelet) {
   EXPECT_EQ(client_.PodSandboxes().value(), std::vector<std::string>{*sandbox});
 }
 
+TEST_F(PodRunTest, SandboxAndContainerHaveOneUserNamespaceOfTheirOwn) {
+  PodSpec pod = Pod();
+  pod.host_users = false;
+  const auto sandbox = client_.RunPodSandbox(pod);
+  ASSERT_TRUE(sandbox && client_.CreateContainer(*sandbox, pod, Container()));
+  const auto& of_pod = runtime_.LastPod().linux().security_context().namespace_options().userns_options();
+  const auto& of_container =
+      runtime_.LastContainer().config().linux().security_context().namespace_options().userns_options();
+  EXPECT_EQ(of_pod.SerializeAsString(), of_container.SerializeAsString());
+  EXPECT_EQ(of_pod.mode(), runtime::v1::POD);
+  ASSERT_EQ(of_pod.uids_size(), 1);
+  EXPECT_NE(of_pod.uids(0).host_id(), 0U);
+  EXPECT_EQ(of_pod.uids(0).container_id(), 0U);
+  EXPECT_EQ(of_pod.uids(0).SerializeAsString(), of_pod.gids(0).SerializeAsString());
+}
+
 TEST_F(PodRunTest, OnTheNodesNetworkNoNamespaceIsMade) {
   PodSpec pod = Pod();
   pod.host_network = true;
