@@ -135,7 +135,7 @@ says() { kubectl logs "$1" | jq -e "$2"; } # POD FILTER: what the container show
 addresses() { kubectl logs "$1" | jq -r '.interfaces | del(.lo, .eth0) | to_entries | map(.value[0]) | join(" ")'; }
 user_namespaces() { kubectl get node node0 -o json | jq -e 'any(.status.runtimeHandlers[]?; .features.userNamespaces)' >/dev/null; }
 # shellcheck disable=SC2016 # expanded there
-readonly IDS_OF_ITS_OWN='awk "{ print } \$2 == 0 { shared = 1 } END { exit shared || !NR }" $(grep -lxz -e --stay /proc/[0-9]*/cmdline 2>/dev/null | sed "s/cmdline/uid_map/") /dev/null'
+readonly IDS_OF_ITS_OWN='awk "{ print } \$2 == 0 { shared = 1 } END { exit shared || !NR }" $(grep -lxz -e "-[-]stay" /proc/[0-9]*/cmdline 2>/dev/null | sed "s/cmdline/uid_map/") /dev/null'
 follows() { # "A B" "C D": each the next address
     local first=() second=() i
     read -ra first <<<"$1" && read -ra second <<<"$2" && [ ${#first[@]} = 2 ] && [ ${#second[@]} = 2 ] || return
