@@ -4,9 +4,10 @@
 #include <cerrno>
 #include <utility>
 
+#include "cni/attachment/call_during_reset.h"
 #include "cni/attachment/devices.h"
 #include "cni/attachment/rdma.h"
-#include "cni/attachment/reset.h"
+#include "cni/attachment/rebind.h"
 #include "cni/state/conflict_log.h"
 #include "cni/state/tenants.h"
 #include "netns/base/text.h"

@@ -1,20 +1,19 @@
 #include "cni/attachment/attach_plan.h"
 
 #include <algorithm>
-#include <ctime>
 #include <map>
 #include <set>
 #include <tuple>
 
 #include "cni/attachment/devices.h"
+#include "cni/attachment/host_state.h"
 #include "cni/attachment/ipam_delegate.h"
 #include "cni/attachment/mac_owners.h"
 #include "cni/attachment/nccl_step.h"
 #include "cni/attachment/rdma.h"
-#include "cni/attachment/reset.h"
+#include "cni/attachment/require_unused.h"
 #include "cni/protocol/plugin.h"
 #include "cni/state/displaced_names.h"
-#include "netns/base/node.h"
 #include "netns/base/text.h"
 
 namespace railhead::attachment {
@@ -285,45 +284,7 @@ Result<Facts> GatherFacts(const Root& root, RouteApi& host, const AddCall& call,
   return facts;
 }
 
-// The names to restore. A device that has a substitute name now gets its own one.
-Result<void> ReadHostNames(const Root& root, const Link& link, AttachedDevice& record) {
-  AttachedDevice::Before& before = record.before;
-  before.name = RH_TRY(OwnNameOf(root, record.device, link.name));
-  before.alt_names = link.alt_names;
-  const auto own = RH_TRY(ReadDisplacedNames(root, record.device));
-  if (!own || own->name != before.name) return {};
-  for (const std::string& name : own->alt_names) {
-    if (!Contains(before.alt_names, name)) before.alt_names.push_back(name);
-  }
-  return {};
-}
-
 }  // namespace
-
-Result<void> ReadHostState(const Root& root, DevicePlan& plan) {
-  AttachedDevice::Before& before = plan.record.before;
-  before.driver = plan.function.driver.value_or("");
-  before.user_space = IsForUserSpace(plan.function);
-  if (before.user_space) {
-    // A device without netdev has only the MAC that its PF gives it.
-    if (before.vf) before.mac = MacOf(*before.vf);
-    return {};
-  }
-  before.parentless = plan.link.parent_device.empty();
-  before.mac = plan.link.mac;
-  before.up = plan.link.up;
-  before.link = SettingsOf(plan.link);
-  return ReadHostNames(root, plan.link, plan.record);
-}
-
-Result<AddCall> ReadAddCall(const Root& root, const CniRequest& request) {
-  PluginConfig config = RH_TRY(ReadPluginConfig(request));
-  auto fabric = RH_TRY(ReadFabric(root));
-  CallPermissions may(fabric, request.network, request.args);
-  RH_TRY(CheckPermissions(may, request, config));
-  DeviceChoice choice = RH_TRY(ChooseDevices(root, request, config, may));
-  return AddCall{request, std::move(config), std::move(fabric), std::move(may), std::move(choice)};
-}
 
 Result<AttachPlan> ResolvePlan(const Root& root, RouteApi& host, const AddCall& call) {
   RH_TRY(RefuseForSeveral(call.config, call.choice.devices.size()));
@@ -352,38 +313,6 @@ Result<AttachPlan> ResolvePlan(const Root& root, RouteApi& host, const AddCall& 
   plan.require_gateways = call.config.require_gateway;
   RH_TRY(RefuseMacsOfOthers(root, host, call.node_fabric, plan));
   return plan;
-}
-
-Result<void> ReadDriverSettings(Kernel& kernel, const PodNetwork& network, AttachPlan& plan) {
-  std::unique_ptr<DeviceApi> devices;
-  for (DevicePlan& device : plan.devices) {
-    if (device.record.before.user_space) continue;
-    if (!devices) devices = RH_TRY(kernel.OpenDevices(network.host_ns));
-    device.record.before.settings =
-        RH_TRY_WRAP(devices->Read(device.link), "reading the settings of device " + device.record.device);
-  }
-  return {};
-}
-
-Result<JournalEntry> BuildJournalEntry(const Root& root, Kernel& kernel, const PodNetwork& network,
-                                       const CniRequest& request, AttachPlan& plan) {
-  JournalEntry entry;
-  entry.key = {request.network, request.container_id, request.ifname};
-  entry.boot_id = RH_TRY(BootId(root));
-  entry.netns = request.netns;
-  entry.netns_inode = network.pod_ns.inode();
-  entry.since = static_cast<std::int64_t>(std::time(nullptr));
-  entry.ipam_type = plan.ipam_type;
-  for (const IpamRun& run : plan.ipam_runs) entry.ipam_calls.push_back(run.call);
-  entry.cni_path = request.path;
-  entry.cni_args = request.args;
-  entry.device_info_file = plan.config.runtime.device_info_file.value_or("");
-  for (DevicePlan& device : plan.devices) {
-    RH_TRY(AgreeOnRdma(root, kernel, plan, device));
-    entry.devices.push_back(device.record);
-    entry.nccl_config_required = entry.nccl_config_required || device.nccl_config_required;
-  }
-  return entry;
 }
 
 }  // namespace railhead::attachment

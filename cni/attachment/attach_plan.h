@@ -9,10 +9,8 @@
 #include <utility>
 #include <vector>
 
-#include "cni/attachment/devices.h"
+#include "cni/attachment/add_call.h"
 #include "cni/attachment/plugin_config.h"
-#include "cni/attachment/pod_network.h"
-#include "cni/fabric/call_permissions.h"
 #include "cni/fabric/fabric.h"
 #include "cni/state/allocation.h"
 #include "cni/state/journal.h"
@@ -61,33 +59,9 @@ struct AttachPlan {
   NcclConfigOptions nccl_config_options;
 };
 
-// What one ADD reads before it changes anything: each file once.
-struct AddCall {
-  const CniRequest& request;
-  PluginConfig config;
-  std::optional<Fabric> node_fabric;  // of kFabricPath, also if the network names another
-  CallPermissions may;
-  DeviceChoice choice;
-};
-
-// kPermission, kInvalid with the field; see ReadPluginConfig(), CheckPermissions() and ChooseDevices().
-Result<AddCall> ReadAddCall(const Root& root, const CniRequest& request);
-
 // `host` is rtnetlink of the host's namespace. A device that a process drives, or whose interface is in
 // another namespace, gives kBusy. A network that asks for another rail than the device's gives kPermission. A
 // network that asks for the MAC of another device or host gives kConflict.
 Result<AttachPlan> ResolvePlan(const Root& root, RouteApi& host, const AddCall& call);
-
-// Reads into plan.record.before what the device is on the host. Function, link and VF are known already.
-Result<void> ReadHostState(const Root& root, DevicePlan& plan);
-
-// Reads the driver settings of the devices that will be moved. All attempts of an ADD use the same reading:
-// an attempt that is undone restores them.
-Result<void> ReadDriverSettings(Kernel& kernel, const PodNetwork& network, AttachPlan& plan);
-
-// The journal entry before addresses are known: enough to restore every device. Sets in the plan which RDMA
-// devices ADD moves.
-Result<JournalEntry> BuildJournalEntry(const Root& root, Kernel& kernel, const PodNetwork& network,
-                                       const CniRequest& request, AttachPlan& plan);
 
 }  // namespace railhead::attachment

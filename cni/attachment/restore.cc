@@ -3,10 +3,11 @@
 #include <algorithm>
 #include <thread>
 
+#include "cni/attachment/call_during_reset.h"
 #include "cni/attachment/devices.h"
 #include "cni/attachment/rdma.h"
-#include "cni/attachment/release.h"
-#include "cni/attachment/reset.h"
+#include "cni/attachment/rebind.h"
+#include "cni/attachment/restore_settings.h"
 #include "cni/attachment/routing.h"
 #include "cni/state/tenants.h"
 #include "netns/base/poll_pause.h"

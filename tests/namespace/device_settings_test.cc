@@ -10,7 +10,7 @@
 #include <cstddef>
 #include <iterator>
 
-#include "cni/attachment/release.h"
+#include "cni/attachment/restore_settings.h"
 #include "netns/base/text.h"
 #include "netns/linux_kernel.h"
 #include "tests/support/netns/stand_in.h"

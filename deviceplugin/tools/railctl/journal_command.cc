@@ -12,6 +12,7 @@
 
 #include "cni/attachment/acquire.h"
 #include "cni/attachment/pod_network.h"
+#include "cni/attachment/recover.h"
 #include "cni/attachment/release.h"
 #include "cni/protocol/plugin.h"
 #include "cni/state/journal.h"

@@ -1,7 +1,7 @@
 // Attachments whose journal entry cannot be read: how railctl journal restore recovers them.
 #include <nlohmann/json.hpp>
 
-#include "cni/attachment/release.h"
+#include "cni/attachment/recover.h"
 #include "tests/support/plugin/rails_fixture.h"
 
 namespace railhead::testing {

@@ -1,0 +1,44 @@
+#include "cni/attachment/first_records.h"
+
+#include <cstdint>
+#include <ctime>
+
+#include "cni/attachment/rdma.h"
+#include "netns/base/node.h"
+
+namespace railhead::attachment {
+Result<JournalEntry> BuildJournalEntry(const Root& root, Kernel& kernel, const PodNetwork& network,
+                                       const CniRequest& request, AttachPlan& plan) {
+  JournalEntry entry;
+  entry.key = {request.network, request.container_id, request.ifname};
+  entry.boot_id = RH_TRY(BootId(root));
+  entry.netns = request.netns;
+  entry.netns_inode = network.pod_ns.inode();
+  entry.since = static_cast<std::int64_t>(std::time(nullptr));
+  entry.ipam_type = plan.ipam_type;
+  for (const IpamRun& run : plan.ipam_runs) entry.ipam_calls.push_back(run.call);
+  entry.cni_path = request.path;
+  entry.cni_args = request.args;
+  entry.device_info_file = plan.config.runtime.device_info_file.value_or("");
+  for (DevicePlan& device : plan.devices) {
+    RH_TRY(AgreeOnRdma(root, kernel, plan, device));
+    entry.devices.push_back(device.record);
+    entry.nccl_config_required = entry.nccl_config_required || device.nccl_config_required;
+  }
+  return entry;
+}
+
+Result<void> RecordTenant(const Root& root, const Tenant& tenant, const AttachPlan& attach) {
+  for (const DevicePlan& plan : attach.devices) {
+    const auto last = RH_TRY(ReadTenant(root, plan.record.device));
+    Tenant now = tenant;
+    // The leftover of a device that was not reset is still there.
+    if (last) now.leftover = last->leftover;
+    if (last == now) continue;
+    RH_TRY_WRAP(WriteTenant(root, plan.record.device, now),
+                "recording who gets device " + plan.record.device);
+  }
+  return {};
+}
+
+}  // namespace railhead::attachment

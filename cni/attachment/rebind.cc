@@ -1,0 +1,69 @@
+#include "cni/attachment/rebind.h"
+
+#include <array>
+#include <chrono>
+#include <string_view>
+#include <thread>
+
+#include "netns/base/poll_pause.h"
+#include "netns/base/text.h"
+
+namespace railhead::attachment {
+namespace {
+
+constexpr auto kRebindLimit = std::chrono::seconds(10);
+
+}  // namespace
+
+bool NeedsRebindForMac(const std::string& driver) {
+  static constexpr std::array<std::string_view, 2> kDrivers = {"igbvf", "ixgbevf"};
+  return Contains(kDrivers, driver);
+}
+
+Result<std::optional<Link>> FindPfOnHost(const Root& root, RouteApi& host, const AttachedDevice& device) {
+  const auto pf_address = PciAddress::Parse(device.pf);
+  const auto name = pf_address ? RH_TRY(UplinkNetdev(root, *pf_address)) : std::nullopt;
+  const auto pf = name ? RH_TRY(host.FindLink(*name)) : std::nullopt;
+  const auto address = PciAddress::Parse(device.device);
+  if (pf || !address || !RH_TRY(FindPciDevice(root, *address))) return pf;
+  return Fail(ErrorCode::kNotFound,
+              "restoring VF " + std::to_string(device.vf) + ": its PF " + device.pf + " is not on the host");
+}
+
+// These drivers take the PF's MAC, which can differ from the interface's earlier MAC. So the PF gives the
+// host's MAC during the rebind.
+Result<Link> RebindKeepingMac(const Root& root, Kernel& kernel, RouteApi& host,
+                              const AttachedDevice& device) {
+  const auto address = PciAddress::Parse(device.device);
+  if (!address) return Fail(ErrorCode::kInvalid, "device " + device.device + " has no PCI address");
+  const AttachedDevice::Before& before = device.before;
+  const MacAddress administrative = before.vf ? MacOf(*before.vf) : MacAddress{};
+  const bool differs = !administrative.IsZero() && administrative != before.mac;
+  const auto pf =
+      differs && NeedsRebindForMac(before.driver) ? RH_TRY(FindPfOnHost(root, host, device)) : std::nullopt;
+  if (pf) RH_TRY(host.SetVf(pf->index, device.vf, {.mac = before.mac}));
+  auto bound = RebindAndAwait(root, kernel, host, *address);
+  if (!pf) return bound;
+  // Also if the driver could not be bound again.
+  const auto restored = host.SetVf(pf->index, device.vf, {.mac = administrative});
+  if (bound && !restored) return Fail(restored.error());
+  return bound;
+}
+
+Result<Link> RebindAndAwait(const Root& root, Kernel& kernel, RouteApi& host, const PciAddress& device) {
+  const std::string bdf = device.ToString();
+  RH_TRY(kernel.RebindDriver(bdf));
+  const auto deadline = std::chrono::steady_clock::now() + kRebindLimit;
+  for (PollPause pause;;) {
+    for (const auto& name : RH_TRY(OwnNetdevsOf(root, device))) {
+      if (auto found = RH_TRY(host.FindLink(name)); found) return *found;
+    }
+    if (std::chrono::steady_clock::now() >= deadline) {
+      return Fail(ErrorCode::kTimeout,
+                  "device " + bdf + " has no interface after its driver was bound again");
+    }
+    std::this_thread::sleep_for(pause.Next());
+  }
+}
+
+}  // namespace railhead::attachment

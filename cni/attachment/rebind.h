@@ -1,0 +1,31 @@
+// Binds a device's driver again. The driver then reads the VF's MAC, and starts with its default settings.
+// This removes interfaces on top of the device in every namespace, XDP and tc programs, and RDMA contexts
+// (hardware drivers disassociate them, ib_uverbs_remove_one). Threads: as Kernel. Errors: kTimeout when the
+// interface does not come back.
+#pragma once
+
+#include <optional>
+#include <string>
+
+#include "cni/state/journal.h"
+#include "netns/base/files.h"
+#include "netns/base/result.h"
+#include "netns/kernel.h"
+#include "netns/sys/pci.h"
+
+namespace railhead::attachment {
+
+// Drivers that take a VF's administrative MAC only when they bind: "Reload the VF
+// driver to make this change effective" (igb_ndo_set_vf_mac, ixgbe_ndo_set_vf_mac).
+bool NeedsRebindForMac(const std::string& driver);
+
+// Returns the device's new interface on the host.
+Result<Link> RebindAndAwait(const Root& root, Kernel& kernel, RouteApi& host, const PciAddress& device);
+
+// The same, and the interface has its former MAC afterwards with drivers that take it from the PF.
+Result<Link> RebindKeepingMac(const Root& root, Kernel& kernel, RouteApi& host, const AttachedDevice& device);
+
+// The PF's interface on the host; nullopt: the PF was removed, and the VF with it.
+Result<std::optional<Link>> FindPfOnHost(const Root& root, RouteApi& host, const AttachedDevice& device);
+
+}  // namespace railhead::attachment
