@@ -5,8 +5,8 @@
 // Errors: kIo when the devices cannot be listed. A missing attribute is skipped.
 #pragma once
 
-#include "netns/base/files.h"
 #include "netns/base/result.h"
+#include "netns/base/root.h"
 
 namespace railhead::bench {
 

@@ -10,8 +10,6 @@
 //   FILE       series are appended to it (samples.h)
 //
 // Exit status: 0; 1 something could not be measured; 2 wrong command line.
-#include "cni/nccl/nccl_config.h"
-
 #include <cstdio>
 #include <cstdlib>
 #include <map>
@@ -20,10 +18,13 @@
 #include <vector>
 
 #include "bench/samples.h"
+#include "cni/nccl/nccl_config_files.h"
 #include "cni/plugin/plugin.h"
-#include "cni/protocol/plugin.h"
+#include "cni/protocol/cni_request.h"
+#include "cni/protocol/read_request.h"
 #include "cni/state/attach_log.h"
 #include "netns/base/files.h"
+#include "netns/base/root.h"
 #include "netns/base/text.h"
 #include "tests/support/fake_kernel/fake_kernel.h"
 

@@ -10,8 +10,8 @@
 #include <vector>
 
 #include "bench/samples.h"
-#include "netns/base/files.h"
 #include "netns/base/result.h"
+#include "netns/base/root.h"
 #include "netns/kernel.h"
 
 namespace railhead::bench {

@@ -22,6 +22,7 @@
 #include "deviceplugin/services/health/watch.h"
 #include "deviceplugin/services/kubelet/proto/deviceplugin_v1beta1.grpc.pb.h"
 #include "netns/base/files.h"
+#include "netns/base/root.h"
 #include "netns/linux_kernel.h"
 
 namespace {

@@ -108,7 +108,7 @@ class RouteApi {
   virtual Result<void> SetNeighbour(const Neighbour& neighbour) = 0;
   virtual Result<bool> DeleteNeighbour(const Neighbour& neighbour) = 0;
   // Makes the kernel resolve the address on the link as if there were traffic. Uses NTF_USE, and for IPv6 a
-  // solicitation of our own (netns/nl/neighbours.h). Does not wait.
+  // solicitation of our own (netns/nl/solicit_neighbour.h). Does not wait.
   virtual Result<void> ResolveNeighbour(int index, const IpAddress& address) = 0;
   // Waits by neighbour events until it is resolved, and asks again every second if ResolveNeighbour has
   // asked. nullopt: not by the deadline.

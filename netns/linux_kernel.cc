@@ -5,14 +5,17 @@
 #include <utility>
 
 #include "netns/base/poll_pause.h"
-#include "netns/nl/neighbours.h"
 #include "netns/nl/netlink_device.h"
 #include "netns/nl/netlink_rdma.h"
 #include "netns/nl/netlink_route.h"
+#include "netns/nl/send_gratuitous_arp.h"
 #include "netns/ns/netns.h"
+#include "netns/ns/processes.h"
+#include "netns/ns/run_in_namespace.h"
 #include "netns/ns/sysctl.h"
 #include "netns/packet/announce.h"
 #include "netns/sys/pci.h"
+#include "netns/sys/pci_address.h"
 
 namespace railhead {
 namespace {

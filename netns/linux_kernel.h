@@ -13,7 +13,7 @@
 #include <utility>
 #include <vector>
 
-#include "netns/base/files.h"
+#include "netns/base/root.h"
 #include "netns/kernel.h"
 
 namespace railhead {

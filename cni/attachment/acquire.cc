@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "cni/attachment/devices.h"
+#include "cni/attachment/host_device.h"
 #include "cni/attachment/release.h"
 #include "netns/base/poll_pause.h"
 

@@ -16,11 +16,11 @@
 #include <vector>
 
 #include "cni/attachment/devices.h"
-#include "cni/protocol/plugin.h"
+#include "cni/protocol/cni_request.h"
 #include "cni/state/journal.h"
 #include "cni/state/paths.h"
-#include "netns/base/files.h"
 #include "netns/base/result.h"
+#include "netns/base/root.h"
 #include "netns/base/state_folder.h"
 #include "netns/kernel.h"
 

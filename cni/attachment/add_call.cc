@@ -2,6 +2,8 @@
 
 #include <utility>
 
+#include "cni/attachment/check_permissions.h"
+
 namespace railhead::attachment {
 Result<AddCall> ReadAddCall(const Root& root, const CniRequest& request) {
   PluginConfig config = RH_TRY(ReadPluginConfig(request));

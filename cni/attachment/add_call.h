@@ -8,9 +8,9 @@
 #include "cni/attachment/plugin_config.h"
 #include "cni/fabric/call_permissions.h"
 #include "cni/fabric/fabric.h"
-#include "cni/protocol/plugin.h"
-#include "netns/base/files.h"
+#include "cni/protocol/cni_request.h"
 #include "netns/base/result.h"
+#include "netns/base/root.h"
 
 namespace railhead::attachment {
 

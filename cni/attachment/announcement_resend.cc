@@ -12,6 +12,7 @@
 
 #include "cni/attachment/acquire.h"
 #include "cni/attachment/release.h"
+#include "netns/base/close_descriptors.h"
 #include "netns/base/unique_fd.h"
 
 namespace railhead::attachment {

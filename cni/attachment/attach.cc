@@ -5,7 +5,7 @@
 #include <utility>
 
 #include "cni/attachment/call_during_reset.h"
-#include "cni/attachment/devices.h"
+#include "cni/attachment/host_device.h"
 #include "cni/attachment/rdma.h"
 #include "cni/attachment/rebind.h"
 #include "cni/state/conflict_log.h"

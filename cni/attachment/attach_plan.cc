@@ -6,13 +6,14 @@
 #include <tuple>
 
 #include "cni/attachment/devices.h"
+#include "cni/attachment/host_device.h"
 #include "cni/attachment/host_state.h"
 #include "cni/attachment/ipam_delegate.h"
 #include "cni/attachment/mac_owners.h"
 #include "cni/attachment/nccl_step.h"
 #include "cni/attachment/rdma.h"
 #include "cni/attachment/require_unused.h"
-#include "cni/protocol/plugin.h"
+#include "cni/protocol/cni_request.h"
 #include "cni/state/displaced_names.h"
 #include "netns/base/text.h"
 

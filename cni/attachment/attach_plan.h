@@ -14,8 +14,8 @@
 #include "cni/fabric/fabric.h"
 #include "cni/state/allocation.h"
 #include "cni/state/journal.h"
-#include "netns/base/files.h"
 #include "netns/base/result.h"
+#include "netns/base/root.h"
 #include "netns/kernel.h"
 #include "netns/sys/pci.h"
 

@@ -15,8 +15,8 @@
 #include <string>
 
 #include "cni/state/journal.h"
-#include "netns/base/files.h"
 #include "netns/base/result.h"
+#include "netns/base/root.h"
 
 namespace railhead::attachment {
 

@@ -3,7 +3,7 @@
 #include <cstdint>
 #include <ctime>
 
-#include "cni/attachment/rdma.h"
+#include "cni/attachment/rdma_mode.h"
 #include "netns/base/node.h"
 
 namespace railhead::attachment {

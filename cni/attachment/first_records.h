@@ -4,11 +4,11 @@
 
 #include "cni/attachment/attach_plan.h"
 #include "cni/attachment/pod_network.h"
-#include "cni/protocol/plugin.h"
+#include "cni/protocol/cni_request.h"
 #include "cni/state/journal.h"
 #include "cni/state/tenants.h"
-#include "netns/base/files.h"
 #include "netns/base/result.h"
+#include "netns/base/root.h"
 #include "netns/kernel.h"
 
 namespace railhead::attachment {

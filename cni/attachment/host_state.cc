@@ -3,6 +3,7 @@
 #include <memory>
 #include <string>
 
+#include "cni/attachment/host_device.h"
 #include "cni/state/displaced_names.h"
 #include "netns/base/text.h"
 

@@ -4,8 +4,8 @@
 
 #include "cni/attachment/attach_plan.h"
 #include "cni/attachment/pod_network.h"
-#include "netns/base/files.h"
 #include "netns/base/result.h"
+#include "netns/base/root.h"
 #include "netns/kernel.h"
 
 namespace railhead::attachment {

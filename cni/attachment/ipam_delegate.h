@@ -11,11 +11,11 @@
 
 #include "cni/attachment/attach_plan.h"
 #include "cni/attachment/plugin_config.h"
+#include "cni/protocol/cni_request.h"
 #include "cni/protocol/cni_result.h"
-#include "cni/protocol/plugin.h"
 #include "cni/state/journal.h"
-#include "netns/base/files.h"
 #include "netns/base/result.h"
+#include "netns/base/root.h"
 
 namespace railhead::attachment {
 

@@ -10,7 +10,9 @@
 #include <utility>
 #include <vector>
 
+#include "cni/fabric/probe_endpoint_mac.h"
 #include "cni/state/paths.h"
+#include "netns/base/files.h"
 #include "netns/base/node.h"
 #include "netns/sys/netdev_sysfs.h"
 #include "netns/sys/pci.h"

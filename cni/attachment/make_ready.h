@@ -9,11 +9,11 @@
 #pragma once
 
 #include "cni/attachment/attach_plan.h"
-#include "cni/fabric/fabric.h"
+#include "cni/fabric/network_policy.h"
 #include "cni/state/journal.h"
 #include "cni/state/tenants.h"
-#include "netns/base/files.h"
 #include "netns/base/result.h"
+#include "netns/base/root.h"
 #include "netns/kernel.h"
 
 namespace railhead::attachment {

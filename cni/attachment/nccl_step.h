@@ -4,14 +4,12 @@
 
 #include <chrono>
 #include <string>
-#include <vector>
 
 #include "cni/attachment/attach_plan.h"
 #include "cni/attachment/pod_network.h"
-#include "cni/nccl/nccl_config.h"
 #include "cni/state/journal.h"
-#include "netns/base/files.h"
 #include "netns/base/result.h"
+#include "netns/base/root.h"
 #include "netns/base/state_folder.h"
 #include "netns/kernel.h"
 
@@ -32,18 +30,5 @@ Result<void> FinishWithNcclConfig(const Root& root, const Journal& journal, Kern
 // Removes the CDI specs of the entry's devices and, with the last attachment of the sandbox, its NCCL
 // configuration. Call it before the entry is removed: DEL is repeated while there is an entry.
 Result<void> RemoveNcclConfigOf(const Root& root, const Journal& journal, const JournalEntry& entry);
-
-// The NCCL configuration of a sandbox: files and variables of its containers.
-// Threads: as Kernel; reads only.
-
-struct NcclConfigContent {
-  std::vector<nccl::NcclConfigFile> files;  // nccl.conf first
-  std::vector<std::string> env;             // "NAME=value"
-};
-
-// `devices`: all of the sandbox's. Empty when no device is for NCCL and has a GID: then the image keeps its
-// own files.
-Result<NcclConfigContent> BuildNcclConfig(const Root& root, Kernel& kernel, PodNetwork& network,
-                                          const AttachPlan& plan, std::vector<AttachedDevice> devices);
 
 }  // namespace railhead::attachment

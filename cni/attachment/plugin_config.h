@@ -8,17 +8,13 @@
 #include <cstdint>
 #include <optional>
 #include <string>
-#include <utility>
 #include <vector>
 
-#include "cni/fabric/call_permissions.h"
 #include "cni/fabric/fabric.h"
-#include "cni/protocol/plugin.h"
+#include "cni/protocol/cni_request.h"
 #include "cni/state/journal.h"
 #include "netns/base/addresses.h"
 #include "netns/base/result.h"
-#include "netns/json/record.h"
-#include "netns/nl/link.h"
 
 namespace railhead::attachment {
 
@@ -70,12 +66,5 @@ struct PluginConfig {
 };
 
 Result<PluginConfig> ReadPluginConfig(const CniRequest& request);
-
-// Checks that the network and its pod may set the keys of the configuration. Permissions that depend on the
-// device are checked where it is known: devices in devices.h, rail and MAC in attach_plan.h. Errors:
-// kPermission, with the key and how root can allow it. Threads: pure.
-
-Result<void> CheckPermissions(const CallPermissions& may, const CniRequest& request,
-                              const PluginConfig& config);
 
 }  // namespace railhead::attachment

@@ -8,7 +8,7 @@
 #include <optional>
 #include <string>
 
-#include "cni/protocol/plugin.h"
+#include "cni/protocol/cni_request.h"
 #include "cni/state/journal.h"
 #include "netns/base/result.h"
 #include "netns/kernel.h"

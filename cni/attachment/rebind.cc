@@ -7,6 +7,7 @@
 
 #include "netns/base/poll_pause.h"
 #include "netns/base/text.h"
+#include "netns/sys/pci.h"
 
 namespace railhead::attachment {
 namespace {

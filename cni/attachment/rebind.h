@@ -8,10 +8,10 @@
 #include <string>
 
 #include "cni/state/journal.h"
-#include "netns/base/files.h"
 #include "netns/base/result.h"
+#include "netns/base/root.h"
 #include "netns/kernel.h"
-#include "netns/sys/pci.h"
+#include "netns/sys/pci_address.h"
 
 namespace railhead::attachment {
 

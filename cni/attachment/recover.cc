@@ -8,10 +8,11 @@
 #include "cni/attachment/nccl_step.h"
 #include "cni/attachment/pod_network.h"
 #include "cni/attachment/restore.h"
-#include "cni/protocol/plugin.h"
+#include "cni/protocol/cni_request.h"
 #include "cni/state/attach_log.h"
 #include "cni/state/tenants.h"
 #include "netns/sys/pci.h"
+#include "netns/sys/pci_address.h"
 
 namespace railhead::attachment {
 namespace {

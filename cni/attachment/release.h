@@ -12,10 +12,10 @@
 #include <vector>
 
 #include "cni/attachment/acquire.h"
-#include "cni/protocol/plugin.h"
+#include "cni/protocol/cni_request.h"
 #include "cni/state/journal.h"
-#include "netns/base/files.h"
 #include "netns/base/result.h"
+#include "netns/base/root.h"
 #include "netns/kernel.h"
 
 namespace railhead::attachment {

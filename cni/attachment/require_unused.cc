@@ -3,6 +3,7 @@
 #include <set>
 #include <utility>
 
+#include "netns/base/files.h"
 #include "netns/base/text.h"
 #include "netns/sys/device_nodes.h"
 #include "netns/sys/rdma_sysfs.h"

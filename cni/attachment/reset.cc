@@ -7,7 +7,7 @@
 #include <utility>
 
 #include "cni/attachment/attach_plan.h"
-#include "cni/attachment/devices.h"
+#include "cni/attachment/host_device.h"
 #include "cni/attachment/host_state.h"
 #include "cni/attachment/require_unused.h"
 #include "cni/attachment/restore.h"
@@ -16,6 +16,7 @@
 #include "netns/base/node.h"
 #include "netns/base/poll_pause.h"
 #include "netns/sys/pci.h"
+#include "netns/sys/pci_address.h"
 #include "netns/sys/rdma_sysfs.h"
 
 namespace railhead::attachment {

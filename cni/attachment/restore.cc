@@ -4,7 +4,7 @@
 #include <thread>
 
 #include "cni/attachment/call_during_reset.h"
-#include "cni/attachment/devices.h"
+#include "cni/attachment/host_names.h"
 #include "cni/attachment/rdma.h"
 #include "cni/attachment/rebind.h"
 #include "cni/attachment/restore_settings.h"
@@ -13,6 +13,7 @@
 #include "netns/base/poll_pause.h"
 #include "netns/base/text.h"
 #include "netns/sys/pci.h"
+#include "netns/sys/pci_address.h"
 
 namespace railhead::attachment {
 namespace {

@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <string_view>
 
-#include "cni/protocol/plugin.h"
+#include "cni/protocol/cni_request.h"
 
 namespace railhead {
 namespace {

@@ -13,9 +13,10 @@
 #include <string>
 
 #include "cni/fabric/fabric.h"
-#include "cni/protocol/plugin.h"
-#include "netns/base/files.h"
+#include "cni/fabric/network_policy.h"
+#include "cni/protocol/cni_args.h"
 #include "netns/base/result.h"
+#include "netns/base/root.h"
 
 namespace railhead {
 

@@ -1,14 +1,9 @@
 #include "cni/fabric/fabric.h"
 
-#include <fnmatch.h>
-
 #include <algorithm>
-#include <array>
-#include <cstdint>
 
 #include "netns/base/files.h"
 #include "netns/base/text.h"
-#include "netns/nl/vf_settings.h"
 
 namespace railhead {
 namespace {
@@ -101,17 +96,6 @@ Result<std::optional<Fabric>> ReadFabric(const Root& root, const std::string& pa
   return RH_TRY(ParseFabric(*text, path));
 }
 
-MacAddress ProbeEndpointMac(const std::string& node, const std::string& rail) {
-  std::uint64_t hash = Fnv1a64(node + "\n" + rail);
-  MacAddress mac;
-  for (auto& byte : mac.bytes) {
-    byte = static_cast<std::uint8_t>(hash & 0xffU);
-    hash >>= 8U;
-  }
-  mac.bytes[0] = static_cast<std::uint8_t>((mac.bytes[0] & 0xfcU) | 0x02U);
-  return mac;
-}
-
 namespace {
 
 using Lines = std::vector<std::pair<std::string, std::string>>;
@@ -146,42 +130,6 @@ std::vector<std::pair<std::string, std::string>> NcclConfigOptions::Lines() cons
   auto lines = nccl.Lines();
   lines.insert(lines.end(), env.begin(), env.end());
   return lines;
-}
-
-namespace {
-
-bool Matches(const std::vector<std::string>& patterns, const std::string& text) {
-  return patterns.empty() || std::ranges::any_of(patterns, [&](const std::string& pattern) {
-           return ::fnmatch(pattern.c_str(), text.c_str(), 0) == 0;
-         });
-}
-
-}  // namespace
-
-// A VF's rate has two keys.
-std::set<std::string> RestrictedKeys() {
-  std::set<std::string> keys = {"vlanQoS", "vlanProto",       "min_tx_rate", "max_tx_rate", "gateway",
-                                "rail",    "conflictProbeMs", "ips",         "addresses"};
-  ForEachVfSetting([&](const std::string& key, auto /*setting*/) {
-    if (key != "rate") keys.insert(key);
-  });
-  return keys;
-}
-
-NetworkPermissions PermissionsFor(const NetworkPolicy& policy, const std::string& network,
-                                  const std::string& pod_namespace) {
-  NetworkPermissions may;
-  for (const NetworkRule& rule : policy.rules) {
-    if (!Matches(rule.networks, network) || !Matches(rule.namespaces, pod_namespace)) continue;
-    may.any_device = may.any_device || rule.any_device;
-    if (rule.keys.contains("*")) may.keys.merge(RestrictedKeys());
-    may.keys.insert(rule.keys.begin(), rule.keys.end());
-    may.ipam_types.insert(rule.ipam_types.begin(), rule.ipam_types.end());
-    may.sysctls.insert(rule.sysctls.begin(), rule.sysctls.end());
-    may.fabric_paths.insert(rule.fabric_paths.begin(), rule.fabric_paths.end());
-    may.resolv_confs.insert(rule.resolv_confs.begin(), rule.resolv_confs.end());
-  }
-  return may;
 }
 
 }  // namespace railhead

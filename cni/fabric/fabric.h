@@ -12,80 +12,16 @@
 #include <optional>
 #include <set>
 #include <string>
-#include <string_view>
 #include <utility>
 #include <vector>
 
+#include "cni/fabric/network_policy.h"
 #include "netns/base/addresses.h"
-#include "netns/base/files.h"
 #include "netns/base/result.h"
-#include "netns/json/json_reader.h"
+#include "netns/base/root.h"
 #include "netns/json/record.h"
 
 namespace railhead {
-
-// What network configurations may do on a node: fabric.json's `policy`, which root owns.
-//
-// The author of a network (a NetworkAttachmentDefinition, a pod's annotation) is not trusted. Without a rule
-// for the network and its namespace, the network may set no key of RestrictedKeys(), such as VLAN, MAC or
-// address. It may name only devices that kubelet allocated to the pod, and railhead-ipam as its only IPAM
-// plugin. Authors choose the names of their networks. So a rule for some people must name namespaces, or the
-// cluster's admission must refuse the name to others (manifests/components/admission). Threads: immutable
-// value once read.
-
-// Keys of a network configuration that affect more than the pod. "ips": a fixed address that a runtime or a
-// pod requests. "addresses": every key of railhead-ipam that sets the addresses and how soon they are reused.
-std::set<std::string> RestrictedKeys();
-
-// The IPAM plugin that every network may name.
-inline constexpr const char* kOwnIpam = "railhead-ipam";
-
-// One rule. A network may do what any of its rules allows.
-struct NetworkRule {
-  // Patterns as fnmatch(3) has them; empty: any.
-  std::vector<std::string> networks;
-  std::vector<std::string> namespaces;
-  std::set<std::string> keys;  // of RestrictedKeys(); "*": all of them
-  bool any_device = false;     // also a VF that kubelet did not allocate to the pod
-  std::set<std::string> ipam_types;
-  std::set<std::string> sysctls;       // besides those of interfaces: "net.core.somaxconn"
-  std::set<std::string> fabric_paths;  // that the network may name instead of the node's fabric
-  std::set<std::string> resolv_confs;  // that railhead-ipam may read for it
-
-  bool operator==(const NetworkRule&) const = default;
-};
-
-// When a device is reset between two pods.
-enum class ResetPolicy : std::uint8_t {
-  kTenant,  // for a pod of another namespace, or when something of the last pod may be left
-  kAlways,
-  kNever,
-};
-
-struct NetworkPolicy {
-  std::vector<NetworkRule> rules;
-  ResetPolicy reset = ResetPolicy::kTenant;
-
-  bool operator==(const NetworkPolicy&) const = default;
-};
-
-// What one call may do.
-struct NetworkPermissions {
-  // Root itself calls (podman, cnitool), or the node has no fabric and so no policy.
-  bool any_key = false;
-  std::set<std::string> keys;
-  bool any_device = false;
-  std::set<std::string> ipam_types;
-  std::set<std::string> sysctls;
-  std::set<std::string> fabric_paths;
-  std::set<std::string> resolv_confs;
-
-  [[nodiscard]] bool Allows(std::string_view key) const { return any_key || keys.contains(std::string(key)); }
-};
-
-// For a network of a pod of that namespace.
-NetworkPermissions PermissionsFor(const NetworkPolicy& policy, const std::string& network,
-                                  const std::string& pod_namespace);
 
 inline constexpr const char* kFabricPath = "/etc/railhead/fabric.json";
 inline constexpr const char* kDefaultResource = "railhead.io/roce";
@@ -176,13 +112,6 @@ struct NcclConfigOptions {
   bool operator==(const NcclConfigOptions&) const = default;
 };
 enum class DeviceNodeMode : std::uint8_t { kCdi, kMount };
-
-template <>
-struct Names<ResetPolicy> {
-  static constexpr std::array kAll = {std::pair{"tenant", ResetPolicy::kTenant},
-                                      std::pair{"always", ResetPolicy::kAlways},
-                                      std::pair{"never", ResetPolicy::kNever}};
-};
 
 template <>
 struct Names<NcclConfigPolicy> {
@@ -286,12 +215,5 @@ Result<Fabric> ParseFabric(const std::string& text, const std::string& what,
                            std::vector<Error>* all = nullptr);
 // nullopt when the file does not exist. `path` is taken below `root`.
 Result<std::optional<Fabric>> ReadFabric(const Root& root, const std::string& path = kFabricPath);
-
-// The MAC address of a node's probe endpoint on a rail (deviceplugin/services/reachability/probe_endpoint.h).
-// It follows from the names of node and rail. So it stays the same over restarts, and every node can compute
-// the MACs of all others. Threads: pure.
-
-// Locally administered.
-MacAddress ProbeEndpointMac(const std::string& node, const std::string& rail);
 
 }  // namespace railhead

@@ -11,6 +11,7 @@
 #include <string_view>
 
 #include "cni/fabric/fabric.h"
+#include "cni/fabric/network_policy.h"
 #include "netns/json/json_reader.h"
 #include "netns/json/record.h"
 #include "netns/json/record_forms.h"

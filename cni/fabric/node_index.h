@@ -24,8 +24,8 @@
 #include <vector>
 
 #include "cni/fabric/fabric.h"
-#include "netns/base/files.h"
 #include "netns/base/result.h"
+#include "netns/base/root.h"
 #include "netns/json/record.h"
 #include "netns/json/state_file.h"
 

@@ -1,3 +1,5 @@
+#include "cni/nccl/hardware.h"
+
 #include <fcntl.h>
 #include <unistd.h>
 
@@ -8,8 +10,10 @@
 #include <map>
 #include <string_view>
 
+#include "cni/nccl/hardware.h"
 #include "cni/nccl/topology_file.h"
 #include "netns/base/files.h"
+#include "netns/base/root.h"
 #include "netns/base/text.h"
 #include "netns/base/unique_fd.h"
 

@@ -6,6 +6,7 @@
 #include <tuple>
 
 #include "netns/sys/pci.h"
+#include "netns/sys/pci_address.h"
 #include "netns/sys/pci_path.h"
 
 namespace railhead::nccl {

@@ -24,9 +24,9 @@
 #include <utility>
 #include <vector>
 
-#include "netns/base/files.h"
 #include "netns/base/result.h"
-#include "netns/sys/pci.h"
+#include "netns/base/root.h"
+#include "netns/sys/pci_address.h"
 
 namespace railhead::nccl {
 

@@ -6,6 +6,7 @@
 #include "cni/attachment/device_info.h"
 #include "cni/attachment/devices.h"
 #include "cni/attachment/first_records.h"
+#include "cni/attachment/host_device.h"
 #include "cni/attachment/host_state.h"
 #include "cni/attachment/ipam_delegate.h"
 #include "cni/attachment/make_ready.h"

@@ -8,7 +8,7 @@
 #include "cni/attachment/devices.h"
 #include "cni/attachment/ipam_delegate.h"
 #include "cni/attachment/pod_network.h"
-#include "cni/attachment/rdma.h"
+#include "cni/attachment/rdma_mode.h"
 #include "cni/attachment/verify.h"
 #include "cni/plugin/plugin.h"
 #include "cni/protocol/cni_result.h"

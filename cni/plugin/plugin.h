@@ -20,7 +20,7 @@
 #include "cni/protocol/plugin.h"
 #include "cni/state/attach_log.h"
 #include "cni/state/journal.h"
-#include "netns/base/files.h"
+#include "netns/base/root.h"
 #include "netns/base/state_folder.h"
 #include "netns/kernel.h"
 

@@ -11,7 +11,7 @@
 #include <string>
 #include <vector>
 
-#include "cni/protocol/plugin.h"
+#include "cni/protocol/cni_request.h"
 #include "netns/base/result.h"
 
 namespace railhead {

@@ -12,8 +12,8 @@
 #include <vector>
 
 #include "cni/fabric/fabric.h"
-#include "netns/base/files.h"
 #include "netns/base/result.h"
+#include "netns/base/root.h"
 #include "netns/json/record.h"
 
 namespace railhead {

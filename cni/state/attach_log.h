@@ -19,8 +19,8 @@
 #include <vector>
 
 #include "cni/state/journal_shape.h"
-#include "netns/base/files.h"
 #include "netns/base/result.h"
+#include "netns/base/root.h"
 #include "netns/json/record.h"
 
 namespace railhead {
@@ -99,27 +99,6 @@ class PhaseClock {
  private:
   std::chrono::steady_clock::time_point since_ = std::chrono::steady_clock::now();
   std::vector<std::pair<std::string, std::chrono::microseconds>> phases_;
-};
-
-// Reads the lines that were added to the log of attach timings since the last call.
-//
-// Starts at the log's end. Goes on when the log becomes attach.log.1 and a new one begins. The lines of a log
-// that is renamed twice between two calls are lost (at 256 KiB each, some thousand ADDs). Threads: one.
-// Errors: kIo.
-
-class AttachLogTail {
- public:
-  explicit AttachLogTail(const Root& root);
-
-  Result<std::vector<AttachTiming>> Next();
-
- private:
-  // Reads the complete lines of one file from `place_` on.
-  Result<void> ReadOn(const std::string& path, std::vector<AttachTiming>* timings);
-
-  const std::string path_;
-  ino_t file_ = 0;  // 0: there was none
-  std::int64_t place_ = 0;
 };
 
 }  // namespace railhead

@@ -16,7 +16,7 @@
 #include "cni/state/paths.h"
 #include "netns/base/unique_fd.h"
 #include "netns/json/record_io.h"
-#include "netns/sys/pci.h"
+#include "netns/sys/pci_address.h"
 
 namespace railhead {
 bool IsPeerTrusted(int connection) {

@@ -6,8 +6,9 @@
 #include "cni/state/bind_protocol.h"
 #include "cni/state/paths.h"
 #include "netns/base/files.h"
+#include "netns/base/root.h"
 #include "netns/base/state_folder.h"
-#include "netns/sys/pci.h"
+#include "netns/sys/pci_address.h"
 
 namespace railhead {
 

@@ -14,8 +14,8 @@
 #include <string>
 #include <vector>
 
-#include "netns/base/files.h"
 #include "netns/base/result.h"
+#include "netns/base/root.h"
 
 namespace railhead {
 

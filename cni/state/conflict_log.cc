@@ -6,7 +6,7 @@
 #include <set>
 #include <utility>
 
-#include "cni/protocol/plugin.h"
+#include "cni/protocol/cni_args.h"
 #include "cni/state/attach_log.h"
 #include "cni/state/paths.h"
 #include "netns/base/text.h"

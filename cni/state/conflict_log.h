@@ -13,8 +13,8 @@
 
 #include "cni/state/journal.h"
 #include "netns/base/addresses.h"
-#include "netns/base/files.h"
 #include "netns/base/result.h"
+#include "netns/base/root.h"
 #include "netns/json/record.h"
 #include "netns/packet/conflict.h"
 

@@ -4,6 +4,7 @@
 
 #include "cni/state/paths.h"
 #include "netns/base/files.h"
+#include "netns/base/root.h"
 #include "netns/base/state_folder.h"
 #include "netns/json/record_io.h"
 

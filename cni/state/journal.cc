@@ -11,9 +11,10 @@
 
 #include "cni/state/paths.h"
 #include "netns/base/files.h"
+#include "netns/base/fnv.h"
 #include "netns/base/node.h"
+#include "netns/base/root.h"
 #include "netns/base/state_folder.h"
-#include "netns/base/text.h"
 #include "netns/base/unique_fd.h"
 #include "netns/json/json_reader.h"
 

@@ -25,8 +25,8 @@
 #include <vector>
 
 #include "netns/base/addresses.h"
-#include "netns/base/files.h"
 #include "netns/base/result.h"
+#include "netns/base/root.h"
 #include "netns/nl/device_state.h"
 #include "netns/nl/link.h"
 #include "netns/nl/route.h"

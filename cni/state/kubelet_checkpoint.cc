@@ -16,9 +16,10 @@
 
 #include "cni/state/bind_protocol.h"
 #include "cni/state/paths.h"
+#include "netns/base/files.h"
 #include "netns/base/root_file.h"
 #include "netns/json/json_reader.h"
-#include "netns/sys/pci.h"
+#include "netns/sys/pci_address.h"
 
 namespace railhead {
 namespace {

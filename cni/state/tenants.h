@@ -13,9 +13,9 @@
 #include <string>
 #include <vector>
 
-#include "cni/protocol/plugin.h"
-#include "netns/base/files.h"
+#include "cni/protocol/cni_args.h"
 #include "netns/base/result.h"
+#include "netns/base/root.h"
 #include "netns/json/record.h"
 
 namespace railhead {

@@ -54,8 +54,8 @@
 #include "deviceplugin/support/service/probe_workers.h"
 #include "deviceplugin/support/service/published.h"
 #include "deviceplugin/support/worker/worker.h"
-#include "netns/base/files.h"
 #include "netns/base/result.h"
+#include "netns/base/root.h"
 #include "netns/kernel.h"
 
 namespace railhead::daemon {

@@ -10,13 +10,14 @@
 #include <string>
 
 #include "cni/state/attach_log.h"
+#include "cni/state/attach_log_tail.h"
 #include "deviceplugin/daemon/node_watcher.h"
 #include "deviceplugin/node/resources/advertised.h"
 #include "deviceplugin/services/kubelet/registrar.h"
 #include "deviceplugin/services/reconcile/reconciler.h"
 #include "deviceplugin/support/log/log.h"
 #include "deviceplugin/support/metrics/exposition.h"
-#include "netns/base/files.h"
+#include "netns/base/root.h"
 
 namespace railhead::daemon {
 

@@ -13,7 +13,7 @@
 #include "deviceplugin/node/inventory/inventory.h"
 #include "deviceplugin/node/resources/allocate.h"
 #include "deviceplugin/services/health/watch.h"
-#include "netns/base/files.h"
+#include "netns/base/root.h"
 #include "netns/base/state_folder.h"
 
 namespace railhead::daemon {

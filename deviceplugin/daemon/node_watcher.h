@@ -33,8 +33,8 @@
 #include "deviceplugin/services/late_binding/binder.h"
 #include "deviceplugin/support/service/probe_workers.h"
 #include "deviceplugin/support/worker/worker.h"
-#include "netns/base/files.h"
 #include "netns/base/result.h"
+#include "netns/base/root.h"
 #include "netns/kernel.h"
 
 namespace railhead::daemon {

@@ -32,9 +32,11 @@
 #include "deviceplugin/support/http/http_client.h"
 #include "deviceplugin/support/log/log.h"
 #include "netns/base/files.h"
+#include "netns/base/root.h"
 #include "netns/base/text.h"
 #include "netns/json/record_io.h"
 #include "netns/linux_kernel.h"
+#include "netns/ns/mount_propagation.h"
 #include "netns/ns/netns.h"
 
 namespace railhead::daemon {

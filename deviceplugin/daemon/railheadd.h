@@ -18,8 +18,8 @@
 #include "deviceplugin/support/keys/shared_keys.h"
 #include "deviceplugin/support/log/log.h"
 #include "netns/base/exit_status.h"
-#include "netns/base/files.h"
 #include "netns/base/result.h"
+#include "netns/base/root.h"
 #include "netns/kernel.h"
 
 namespace railhead::daemon {

@@ -4,7 +4,8 @@
 #include <utility>
 
 #include "cni/fabric/fabric.h"
-#include "cni/protocol/plugin.h"
+#include "cni/protocol/cni_args.h"
+#include "cni/protocol/cni_request.h"
 #include "ipam/plugin/fields_shape.h"
 #include "netns/base/text.h"
 #include "netns/json/record_io.h"

@@ -12,8 +12,7 @@
 #include <vector>
 
 #include "cni/protocol/cni_result.h"
-#include "ipam/plugin/ipam_plugin.h"
-#include "ipam/store/range.h"
+#include "ipam/plugin/fixed_addresses.h"
 #include "netns/base/addresses.h"
 #include "netns/base/result.h"
 

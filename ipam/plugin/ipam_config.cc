@@ -4,19 +4,16 @@
 #include <chrono>
 #include <cstdint>
 #include <iterator>
-#include <nlohmann/json.hpp>
 #include <set>
-#include <string_view>
 #include <utility>
-#include <vector>
 
 #include "cni/fabric/add_refusals.h"
 #include "cni/fabric/fabric.h"
 #include "cni/fabric/node_index.h"
+#include "ipam/plugin/fabric_source.h"
 #include "ipam/plugin/fields.h"
+#include "ipam/plugin/resolv_conf.h"
 #include "ipam/store/rail_part.h"
-#include "netns/base/files.h"
-#include "netns/base/node.h"
 #include "netns/base/text.h"
 
 namespace railhead::ipam {
@@ -237,113 +234,6 @@ Result<IpamPlan> ResolvePools(const std::string& config, const CniArgs& args, co
   return Fail(ErrorCode::kInvalid,
               "network configuration: /ipam: has none of 'rail', 'subnet', 'ranges' and 'links'",
               "name a rail of the fabric, or give a subnet; below railhead the rail is known");
-}
-
-namespace {
-
-std::vector<std::string> Words(std::string_view line) {
-  constexpr std::string_view kBlank = " \t\r\v\f";
-  std::vector<std::string> words;
-  for (auto at = line.find_first_not_of(kBlank); at != std::string_view::npos;) {
-    const auto end = std::min(line.find_first_of(kBlank, at), line.size());
-    words.emplace_back(line.substr(at, end - at));
-    at = line.find_first_not_of(kBlank, end);
-  }
-  return words;
-}
-
-void Append(nlohmann::json& dns, const char* key, const std::vector<std::string>& words) {
-  for (std::size_t i = 1; i < words.size(); ++i) dns[key].push_back(words[i]);
-}
-
-}  // namespace
-
-Result<std::string> DnsOfResolvConf(const Root& root, const std::string& path) {
-  const auto text = RH_TRY(ReadRootFile(root.Path(path)));
-  if (!text) {
-    return Fail(ErrorCode::kNotFound, "resolvConf: " + path + " does not exist",
-                "name the file whose name servers containers shall have, or remove resolvConf");
-  }
-  nlohmann::json dns = nlohmann::json::object();
-  for (const std::string& line : Split(*text, '\n')) {
-    const auto words = Words(line);
-    // Comments begin with '#' or ';': not a keyword.
-    if (words.size() < 2) continue;
-    if (words[0] == "nameserver") dns["nameservers"].push_back(words[1]);
-    if (words[0] == "domain") dns["domain"] = words[1];
-    if (words[0] == "search") Append(dns, "search", words);
-    if (words[0] == "options") Append(dns, "options", words);
-  }
-  return dns.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
-}
-
-namespace {
-
-// This node's index; nullopt when nothing says that other nodes exist.
-Result<std::optional<int>> IndexAmongNodes(const RangeFields& range, bool required, FabricSource& source) {
-  const Fabric* fabric = RH_TRY(source.IfThere());
-  if (!required && (fabric == nullptr || fabric->nodes.size() < 2)) return std::nullopt;
-  const std::string node = RH_TRY(source.Node());
-  const auto index = RH_TRY_WRAP(source.Index(), range.where);
-  if (index) return index;
-  return Fail(ErrorCode::kInvalid,
-              range.where + ": node '" + node + "' has no index, which says what of " +
-                  range.subnet.ToString() + " is its own",
-              "list the node in 'nodes' of " + source.path());
-}
-
-// The slice number `index`; empty when the subnet has none.
-std::vector<IpRange> Slice(const IpPrefix& subnet, int length, int index) {
-  if (length < subnet.length || length > subnet.address.Bits()) return {};
-  Rail rail;
-  rail.subnet = subnet;
-  rail.node_block = length;
-  return rail.RangesOf({}, index);
-}
-
-}  // namespace
-
-Result<const Fabric*> FabricSource::IfThere() {
-  if (!fabric_) fabric_ = RH_TRY(ReadFabric(root_, path_));
-  return fabric_ ? &*fabric_ : nullptr;
-}
-
-Result<const Fabric*> FabricSource::For(const PoolFields& fields) {
-  if (const Fabric* fabric = RH_TRY(IfThere()); fabric != nullptr) return fabric;
-  return Fail(ErrorCode::kInvalid,
-              fields.where + "/rail: '" + *fields.rail + "' needs the fabric file " + path_ +
-                  ", which does not exist",
-              "write it, or give subnet and range in the configuration");
-}
-
-Result<std::string> FabricSource::Node() {
-  if (node_.empty()) node_ = RH_TRY(NodeName(root_));
-  return node_;
-}
-
-Result<std::optional<int>> FabricSource::Index() {
-  const Fabric* fabric = RH_TRY(IfThere());
-  if (fabric == nullptr) return std::nullopt;
-  return IndexOfThisNode(root_, *fabric, RH_TRY(Node()));
-}
-
-Result<IpRange> WithinSlice(const RangeFields& range, const IpRange& given, const std::optional<int>& length,
-                            FabricSource& source) {
-  const auto index = RH_TRY(IndexAmongNodes(range, length.has_value(), source));
-  if (!index) return given;
-  if (!length) {
-    return Fail(ErrorCode::kInvalid,
-                range.where + ": all nodes would give the same addresses of " + range.subnet.ToString(),
-                "give node_slice_size, or make it a rail of the fabric with nodeBlock or nodeRanges");
-  }
-  for (const IpRange& own : Slice(range.subnet, *length, *index)) {
-    const IpRange both{std::max(given.first, own.first), std::min(given.last, own.last)};
-    if (both.first <= both.last) return both;
-  }
-  return Fail(ErrorCode::kInvalid,
-              range.where + ": " + given.ToString() + " has no address in the slice of /" +
-                  std::to_string(*length) + " that is this node's, number " + std::to_string(*index),
-              "widen the range, or give node_slice_size a greater number");
 }
 
 }  // namespace railhead::ipam

@@ -13,17 +13,13 @@
 // Threads: single-threaded.
 #pragma once
 
-#include <map>
-#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "cni/protocol/plugin.h"
-#include "netns/base/addresses.h"
-#include "netns/base/files.h"
 #include "netns/base/result.h"
-#include "netns/json/json_reader.h"
+#include "netns/base/root.h"
 
 namespace railhead::ipam {
 
@@ -43,30 +39,5 @@ class IpamPlugin : public CniPlugin {
 
   Root root_;
 };
-
-// Fixed addresses that an ADD asks for: by the capability "ips" (runtimeConfig.ips), in the configuration
-// (args.cni.ips), or in the environment (CNI_ARGS IP=A,B). The first of these that names any is the one that
-// counts.
-//
-// Each is "10.0.0.5" or "10.0.0.5/24". It goes to the first requested address with a pool that contains it.
-// With several links, that is the link with the matching subnet.
-// Errors: kInvalid, naming where the address stands, or which addresses may be asked for.
-// Threads: pure functions.
-
-struct AddressPlan;
-
-// CNI_ARGS
-using CniArgs = std::map<std::string, std::string>;
-
-struct FixedAddress {
-  IpAddress address;
-  std::optional<int> length;  // of the prefix that it was written with
-};
-
-// `root` is the whole network configuration; errors stick to it.
-std::vector<FixedAddress> ReadFixedAddresses(JsonReader& root, const CniArgs& args);
-
-// Puts every request into the plan that can meet it.
-Result<void> AssignFixedAddresses(const std::vector<FixedAddress>& requests, std::vector<AddressPlan>& plans);
 
 }  // namespace railhead::ipam

@@ -29,7 +29,6 @@
 #include <string>
 #include <string_view>
 
-#include "ipam/store/range.h"
 #include "netns/base/addresses.h"
 #include "netns/base/result.h"
 

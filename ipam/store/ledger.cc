@@ -4,9 +4,11 @@
 #include <deque>
 #include <utility>
 
-#include "ipam/store/allocate.h"
-#include "ipam/store/range.h"
+#include "ipam/store/aligned.h"
+#include "ipam/store/held_addresses.h"
+#include "ipam/store/runs.h"
 #include "ipam/store/store.h"
+#include "ipam/store/store_errors.h"
 #include "netns/base/bytes.h"
 
 namespace railhead::ipam {

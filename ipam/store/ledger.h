@@ -18,7 +18,7 @@
 #include "ipam/store/address_record.h"
 #include "ipam/store/events.h"
 #include "ipam/store/lmdb.h"
-#include "ipam/store/range.h"
+#include "ipam/store/runs.h"
 #include "netns/base/result.h"
 
 namespace railhead::ipam {

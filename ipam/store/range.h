@@ -14,7 +14,6 @@
 #include <cstdint>
 #include <optional>
 #include <string>
-#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -62,69 +61,5 @@ class RangeSet {
   IpPrefix subnet_;
   std::vector<IpRange> intervals_;
 };
-
-// Which address comes next, and which addresses are taken.
-//
-// Order: the address after the last one handed out, wrapping at the end; never lowest-first. So an address
-// that was just released is the last to come back. The caches of switches and peers then have the longest
-// time to forget its former owner.
-//
-// Taken addresses are kept as maximal runs of consecutive addresses, whether held or cooling down. The
-// address after a run is free by definition. So the next free address costs one look-up per interval of the
-// pool's ranges, however many addresses are taken. Taking and freeing an address costs a constant number of
-// look-ups. Runs know nothing of ranges and exclusions: those may change with every configuration.
-// Errors: those of the RunMap, passed through; kInternal when the runs contradict the call (a damaged store).
-// Threads: none of its own; as the RunMap.
-
-// The ordered map first -> last that keeps the runs of one pool.
-class RunMap {
- public:
-  RunMap() = default;
-  RunMap(const RunMap&) = delete;
-  RunMap& operator=(const RunMap&) = delete;
-  virtual ~RunMap() = default;
-
-  // The run with the highest first address <= `address`.
-  [[nodiscard]] virtual Result<std::optional<IpRange>> AtOrBefore(const IpAddress& address) = 0;
-  // Adds a run or replaces the one with the same first address.
-  virtual Result<void> Put(const IpRange& run) = 0;
-  virtual Result<void> Erase(const IpAddress& first) = 0;
-};
-
-// The run that `address` is in.
-Result<std::optional<IpRange>> RunOf(RunMap& runs, const IpAddress& address);
-
-// Marks a free address as taken, or a taken one as free.
-Result<void> Take(RunMap& runs, const IpAddress& address);
-Result<void> Free(RunMap& runs, const IpAddress& address);
-
-// The lowest free address of `ranges` that is not below `from`; nullopt when all are taken.
-Result<std::optional<IpAddress>> FirstFreeFrom(const RangeSet& ranges, RunMap& runs, const IpAddress& from);
-
-// The first free address of `ranges` above `last_allocated`, else from the start;
-// nullopt when all are taken. Without `last_allocated`: from the start.
-Result<std::optional<IpAddress>> NextFree(const RangeSet& ranges, RunMap& runs,
-                                          const std::optional<IpAddress>& last_allocated);
-
-// Addresses of several pools with the same host part: a pod's rails read 10.100.0.17, 10.101.0.17,
-// 10.102.0.17.
-//
-// The search starts above the last host part that any of the pools has allocated, and wraps. The result is
-// the first host part that is free in all of them. So each pool goes on in its own order and passes over the
-// addresses that another one lacks. Without such a host part, and if the pools have equally many addresses,
-// the search compares indices. Ranges that differ from rail to rail then keep step.
-// Cost: a bounded number of look-ups in the runs for each pool, whatever the number of addresses, free or
-// taken. Past the bound the answer is "none".
-// Errors: those of the RunMaps. Threads: none of its own; as the RunMaps.
-
-struct AlignedPool {
-  const RangeSet* ranges = nullptr;
-  RunMap* runs = nullptr;
-  std::optional<IpAddress> last_allocated;
-};
-
-// One address of each pool, all free; nullopt when none are alike. Pools of one family, each a
-// subnet of its own.
-Result<std::optional<std::vector<IpAddress>>> NextAligned(const std::vector<AlignedPool>& pools);
 
 }  // namespace railhead::ipam

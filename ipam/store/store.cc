@@ -11,11 +11,14 @@
 #include <utility>
 
 #include "ipam/store/allocate.h"
+#include "ipam/store/held_addresses.h"
 #include "ipam/store/ledger.h"
 #include "ipam/store/rail_part.h"
+#include "ipam/store/store_errors.h"
 #include "netns/base/bytes.h"
 #include "netns/base/files.h"
 #include "netns/base/node.h"
+#include "netns/base/root.h"
 #include "netns/base/state_folder.h"
 #include "netns/base/unique_fd.h"
 

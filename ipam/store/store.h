@@ -26,8 +26,8 @@
 #include "ipam/store/events.h"
 #include "ipam/store/lmdb.h"
 #include "ipam/store/range.h"
-#include "netns/base/files.h"
 #include "netns/base/result.h"
+#include "netns/base/root.h"
 #include "netns/base/state_folder.h"
 
 namespace railhead::ipam {

@@ -5,6 +5,7 @@
 #include <cerrno>
 
 #include "netns/base/files.h"
+#include "netns/base/root.h"
 
 namespace railhead {
 namespace {

@@ -5,8 +5,8 @@
 #include <string>
 
 #include "netns/base/addresses.h"
-#include "netns/base/files.h"
 #include "netns/base/result.h"
+#include "netns/base/root.h"
 
 namespace railhead {
 

@@ -14,6 +14,7 @@
 #include <string_view>
 
 #include "netns/base/files.h"
+#include "netns/base/root.h"
 
 namespace railhead {
 namespace {

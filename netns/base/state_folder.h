@@ -22,6 +22,7 @@
 
 #include "netns/base/files.h"
 #include "netns/base/result.h"
+#include "netns/base/root.h"
 #include "netns/base/unique_fd.h"
 
 namespace railhead {

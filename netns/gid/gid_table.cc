@@ -11,6 +11,7 @@
 #include <utility>
 
 #include "netns/base/files.h"
+#include "netns/base/root.h"
 #include "netns/base/text.h"
 #include "netns/base/unique_fd.h"
 

@@ -20,6 +20,7 @@
 
 #include "netns/base/files.h"
 #include "netns/base/result.h"
+#include "netns/base/root.h"
 #include "netns/base/state_folder.h"
 #include "netns/json/json_reader.h"
 #include "netns/json/record_read.h"

@@ -15,6 +15,7 @@
 
 #include "netns/base/files.h"
 #include "netns/base/result.h"
+#include "netns/base/root.h"
 
 namespace railhead {
 

@@ -4,7 +4,7 @@
 // takes as long as the firmware does. During that time the kernel holds its lock of network settings (RTNL).
 // RdmaCounters: one message per device. In exclusive mode a device is seen in its own namespace only; in
 // shared mode from everywhere.
-// Counters of a driver (pause, per priority): netns/sys/netdev_sysfs.h.
+// Counters of a driver (pause, per priority): netns/sys/ethtool_stats.h.
 // Source: include/uapi/linux/if_link.h (rtnl_link_stats64, IFLA_VF_STATS), net/core/rtnetlink.c
 // (rtnl_fill_vfinfo); include/uapi/rdma/rdma_netlink.h, drivers/infiniband/core/nldev.c
 // (stat_get_doit_default_counter).
@@ -20,7 +20,6 @@
 #include <vector>
 
 #include "netns/base/result.h"
-#include "netns/nl/socket.h"
 #include "netns/ns/netns.h"
 
 namespace railhead {
@@ -98,17 +97,3 @@ class RdmaCounters {
 };
 
 }  // namespace railhead
-
-namespace railhead::nl {
-
-// Counters: bytes only. Internal to netns/nl. Sources: netns/nl/counters.h.
-// Threads: pure functions. Parsers take any bytes.
-
-Message GetTrafficMessage(const std::string& netdev, bool with_vfs);
-// nullopt when it is not an RTM_NEWLINK with counters.
-std::optional<PfTraffic> ParseTraffic(const Received& received);
-
-Message GetRdmaCountersMessage(std::uint32_t device_index, std::uint32_t port);
-NamedCounters ParseRdmaCounters(const Received& received);
-
-}  // namespace railhead::nl

@@ -6,13 +6,13 @@
 #pragma once
 
 #include <array>
+#include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <string>
 #include <vector>
 
 #include "netns/base/result.h"
-#include "netns/nl/socket.h"
 
 namespace railhead {
 
@@ -49,15 +49,3 @@ struct DcbState {
 Result<std::optional<DcbState>> ReadDcb(const std::string& netdev);
 
 }  // namespace railhead
-
-namespace railhead::nl {
-
-// DCB netlink messages: bytes only. Internal to netns/nl.
-// Source: include/uapi/linux/dcbnl.h, net/dcb/dcbnl.c (dcbnl_ieee_fill).
-// Threads: pure functions. Parsers take any bytes.
-
-Message GetDcbMessage(const std::string& netdev);
-// nullopt: not an answer to it.
-std::optional<DcbState> ParseDcb(const Received& received);
-
-}  // namespace railhead::nl

@@ -12,7 +12,7 @@
 #include <limits>
 
 #include "netns/base/text.h"
-#include "netns/nl/device_messages.h"
+#include "netns/nl/device_attributes.h"
 
 namespace railhead {
 namespace {

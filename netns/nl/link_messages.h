@@ -8,7 +8,7 @@
 #include <string>
 
 #include "netns/nl/link.h"
-#include "netns/nl/socket.h"
+#include "netns/nl/message.h"
 
 namespace railhead::nl {
 

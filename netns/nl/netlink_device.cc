@@ -15,9 +15,12 @@
 #include <vector>
 
 #include "netns/base/text.h"
-#include "netns/nl/dcb.h"
+#include "netns/nl/dcb_messages.h"
+#include "netns/nl/device_attributes.h"
 #include "netns/nl/device_messages.h"
-#include "netns/nl/ethtool.h"
+#include "netns/nl/ethtool_ioctl.h"
+#include "netns/nl/ethtool_messages.h"
+#include "netns/nl/message.h"
 #include "netns/nl/socket.h"
 
 namespace railhead {

@@ -8,6 +8,8 @@
 #include <map>
 #include <utility>
 
+#include "netns/nl/attributes.h"
+#include "netns/nl/message.h"
 #include "netns/nl/socket.h"
 
 namespace railhead {

@@ -11,8 +11,8 @@
 
 #include "netns/base/result.h"
 #include "netns/kernel.h"
+#include "netns/nl/message.h"
 #include "netns/nl/rdma.h"
-#include "netns/nl/socket.h"
 #include "netns/ns/netns.h"
 
 namespace railhead {

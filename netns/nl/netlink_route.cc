@@ -11,12 +11,16 @@
 #include <utility>
 
 #include "netns/base/text.h"
-#include "netns/nl/ethtool.h"
+#include "netns/nl/address_messages.h"
+#include "netns/nl/ethtool_ioctl.h"
+#include "netns/nl/event_waits.h"
 #include "netns/nl/link_messages.h"
-#include "netns/nl/neighbours.h"
+#include "netns/nl/message.h"
+#include "netns/nl/neighbour_messages.h"
 #include "netns/nl/route_messages.h"
+#include "netns/nl/rule_messages.h"
 #include "netns/nl/socket.h"
-#include "netns/nl/uevents.h"
+#include "netns/nl/solicit_neighbour.h"
 #include "netns/nl/upper_links.h"
 #include "netns/nl/vf_messages.h"
 

@@ -1,14 +1,14 @@
 #include "netns/nl/socket.h"
 
 #include <linux/netlink.h>
-#include <netlink/attr.h>
-#include <netlink/msg.h>
 #include <poll.h>
 #include <sys/socket.h>
 
 #include <algorithm>
 #include <cerrno>
+#include <cstring>
 #include <limits>
+#include <string>
 
 namespace railhead::nl {
 namespace {
@@ -244,76 +244,6 @@ Result<Socket::Wait> Socket::WaitEvents(std::chrono::steady_clock::time_point de
   if (!datagram) return Fail(std::move(datagram.error()));
   ForEachMessage(*datagram, visit);
   return Wait::kEvents;
-}
-
-void Message::Free::operator()(nl_msg* message) const {
-  nlmsg_free(message);
-}
-
-Message::Message(std::uint16_t type, std::uint16_t flags)
-    : message_(nlmsg_alloc_simple(type, NLM_F_REQUEST | flags)), overflow_(message_ == nullptr) {}
-
-void Message::Append(const void* data, std::size_t size) {
-  // libnl copies from the pointer; its parameter only lacks the const.
-  overflow_ = overflow_ || nlmsg_append(message_.get(), const_cast<void*>(data), size, NLMSG_ALIGNTO) < 0;
-}
-
-void Message::Put(int type, BytesView payload) {
-  overflow_ =
-      overflow_ || nla_put(message_.get(), type, static_cast<int>(payload.size()), payload.data()) < 0;
-}
-
-void Message::PutU8(int type, std::uint8_t value) {
-  PutStruct(type, value);
-}
-
-void Message::PutU32(int type, std::uint32_t value) {
-  PutStruct(type, value);
-}
-
-void Message::PutString(int type, const std::string& value) {
-  Put(type, {reinterpret_cast<const std::uint8_t*>(value.c_str()), value.size() + 1});
-}
-
-Message::Nest::Nest(Message& message, int type)
-    : message_(message), start_(message.overflow_ ? nullptr : nla_nest_start(message.message_.get(), type)) {
-  message_.overflow_ = start_ == nullptr;
-}
-
-Message::Nest::~Nest() {
-  if (start_ != nullptr) nla_nest_end(message_.message_.get(), start_);
-}
-
-Result<std::span<std::uint8_t>> Message::Bytes() {
-  if (overflow_) return Fail(ErrorCode::kInternal, "building a netlink request: larger than 4 KiB");
-  auto* header = nlmsg_hdr(message_.get());
-  return std::span<std::uint8_t>(reinterpret_cast<std::uint8_t*>(header), header->nlmsg_len);
-}
-
-void ForEachAttribute(BytesView bytes, const std::function<void(int, BytesView)>& visit) {
-  // libnl counts in int; no netlink message comes near that.
-  int remaining = static_cast<int>(std::min<std::size_t>(bytes.size(), 1U << 30U));
-  const auto* attribute = reinterpret_cast<const nlattr*>(bytes.data());
-  while (nla_ok(attribute, remaining) != 0) {
-    visit(nla_type(attribute), {static_cast<const std::uint8_t*>(nla_data(attribute)),
-                                static_cast<std::size_t>(nla_len(attribute))});
-    attribute = nla_next(attribute, &remaining);
-  }
-}
-
-std::string ReadString(BytesView payload) {
-  return {payload.begin(), std::ranges::find(payload, std::uint8_t{0})};
-}
-
-std::optional<MacAddress> ReadMac(BytesView payload) {
-  MacAddress mac;
-  if (payload.size() != mac.bytes.size()) return std::nullopt;
-  std::copy(payload.begin(), payload.end(), mac.bytes.begin());
-  return mac;
-}
-
-std::optional<IpAddress> ReadAddress(BytesView payload) {
-  return IpAddress::FromBytes(payload.data(), payload.size());
 }
 
 }  // namespace railhead::nl

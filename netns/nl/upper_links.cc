@@ -10,6 +10,7 @@
 #include <cerrno>
 #include <cstdint>
 
+#include "netns/nl/message.h"
 #include "netns/nl/netlink_route.h"
 #include "netns/nl/socket.h"
 

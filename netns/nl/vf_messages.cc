@@ -2,15 +2,16 @@
 
 #include <arpa/inet.h>
 #include <linux/if_link.h>
-#include <linux/netlink.h>
 #include <linux/rtnetlink.h>
-#include <net/if.h>
+#include <sys/socket.h>
 
 #include <algorithm>
-#include <cerrno>
 #include <cstdint>
+#include <optional>
+#include <utility>
 
-#include "netns/nl/socket.h"
+#include "netns/base/addresses.h"
+#include "netns/nl/attributes.h"
 
 namespace railhead::nl {
 namespace {
@@ -160,18 +161,3 @@ std::vector<VfStep> SetVfMessages(int pf_index, int vf_number, const VfSettings&
 }
 
 }  // namespace railhead::nl
-
-namespace railhead {
-
-Result<std::map<int, VfSettings>> ListVfs(const std::string& pf) {
-  const std::string what = "asking " + pf + " for its VFs";
-  const unsigned index = ::if_nametoindex(pf.c_str());
-  if (index == 0) return FailSys(errno, what);
-  nl::Socket socket = RH_TRY_WRAP(nl::Socket::Open(NETLINK_ROUTE), what);
-  nl::Message message = nl::GetVfsMessage(static_cast<int>(index));
-  std::map<int, VfSettings> vfs;
-  RH_TRY_WRAP(socket.Get(message, [&](const nl::Received& received) { vfs = nl::ParseVfs(received); }), what);
-  return vfs;
-}
-
-}  // namespace railhead

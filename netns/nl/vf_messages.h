@@ -5,14 +5,10 @@
 #pragma once
 
 #include <map>
-#include <optional>
 #include <string>
 #include <vector>
 
-#include "netns/base/addresses.h"
-#include "netns/base/result.h"
-#include "netns/nl/route.h"
-#include "netns/nl/socket.h"
+#include "netns/nl/message.h"
 #include "netns/nl/vf_settings.h"
 
 namespace railhead::nl {
@@ -32,16 +28,3 @@ struct VfStep {
 std::vector<VfStep> SetVfMessages(int pf_index, int vf, const VfSettings& change);
 
 }  // namespace railhead::nl
-
-namespace railhead {
-
-// The settings of all VFs of a PF, in one message.
-//
-// Source: net/core/rtnetlink.c (rtnl_fill_vfinfo), without statistics. If a driver asks its firmware for each
-// VF, the answer takes as long as the firmware does.
-// Threads: thread-safe. In the calling thread's network namespace. Needs no privilege.
-
-// By index. kNotFound: the PF does not exist.
-Result<std::map<int, VfSettings>> ListVfs(const std::string& pf);
-
-}  // namespace railhead

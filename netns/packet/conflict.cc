@@ -15,7 +15,8 @@
 
 #include "netns/base/text.h"
 #include "netns/base/unique_fd.h"
-#include "netns/packet/announce.h"
+#include "netns/packet/frames.h"
+#include "netns/packet/received_frames.h"
 
 namespace railhead {
 namespace {

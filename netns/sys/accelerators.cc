@@ -5,8 +5,10 @@
 #include <utility>
 
 #include "netns/base/files.h"
+#include "netns/base/root.h"
 #include "netns/base/text.h"
 #include "netns/sys/pci.h"
+#include "netns/sys/pci_address.h"
 
 namespace railhead {
 namespace {

@@ -14,9 +14,9 @@
 #include <string>
 #include <vector>
 
-#include "netns/base/files.h"
 #include "netns/base/result.h"
-#include "netns/sys/pci.h"
+#include "netns/base/root.h"
+#include "netns/sys/pci_address.h"
 
 namespace railhead {
 

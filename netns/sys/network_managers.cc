@@ -3,6 +3,7 @@
 #include <array>
 #include <string_view>
 
+#include "netns/base/files.h"
 #include "netns/base/text.h"
 
 namespace railhead {

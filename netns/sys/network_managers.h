@@ -11,7 +11,7 @@
 #include <string>
 #include <vector>
 
-#include "netns/base/files.h"
+#include "netns/base/root.h"
 
 namespace railhead {
 

@@ -6,39 +6,17 @@
 // Threads: thread-safe.
 #pragma once
 
-#include <compare>
 #include <cstdint>
 #include <map>
 #include <optional>
 #include <string>
-#include <string_view>
 #include <vector>
 
-#include "netns/base/files.h"
 #include "netns/base/result.h"
+#include "netns/base/root.h"
+#include "netns/sys/pci_address.h"
 
 namespace railhead {
-
-// The address of a PCI function: DDDD:BB:DD.F, as sysfs spells it.
-//
-// This is also the device id that kubelet, Multus and the CNI plugin exchange.
-// Domains may have more than four digits (those that Intel VMD and Hyper-V make up).
-// Threads: value.
-
-struct PciAddress {
-  std::uint32_t domain = 0;
-  std::uint8_t bus = 0;
-  std::uint8_t device = 0;    // 0..31
-  std::uint8_t function = 0;  // 0..7
-
-  // The full form only: 4 to 8 digits, 2 digits, 2 digits, 1 digit; hexadecimal
-  // of either case. nullopt for anything else.
-  static std::optional<PciAddress> Parse(std::string_view text);
-  // Lower case, the domain with at least four digits.
-  [[nodiscard]] std::string ToString() const;
-
-  auto operator<=>(const PciAddress&) const = default;
-};
 
 struct PciDevice {
   PciAddress address;
@@ -114,19 +92,5 @@ Result<void> BindDriver(const Root& root, const PciAddress& address, const std::
 // Resets the function itself: a program's settings on it are gone, its configuration space is as before.
 // Error kUnsupported: the kernel knows no way to do it (no attribute `reset`).
 Result<void> ResetFunction(const Root& root, const PciAddress& address);
-
-// Extended capabilities in the configuration space of PCI functions.
-//
-// Four bytes are read at a time: each is a request to the hardware. Source: PCI Express Base
-// Specification, 7.6.3 (header of an extended capability), pci_create_attr in drivers/pci/pci-sysfs.c.
-// Threads: thread-safe. Errors: kPermission where only CAP_SYS_ADMIN sees more than the first 64 bytes.
-
-inline constexpr std::uint16_t kCapabilityAcs = 0x000d;
-inline constexpr std::uint16_t kCapabilitySriov = 0x0010;
-
-// The 16 bits at `offset` (even) of the function's extended capability `id`; nullopt: it has no such
-// capability. kNotFound: the function does not exist.
-Result<std::optional<std::uint16_t>> ReadExtendedCapability(const Root& root, const PciAddress& address,
-                                                            std::uint16_t id, int offset);
 
 }  // namespace railhead

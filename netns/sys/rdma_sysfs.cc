@@ -1,6 +1,7 @@
 #include "netns/sys/rdma_sysfs.h"
 
 #include "netns/base/files.h"
+#include "netns/base/root.h"
 #include "netns/base/text.h"
 
 namespace railhead {

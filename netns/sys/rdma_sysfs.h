@@ -12,9 +12,9 @@
 #include <string_view>
 #include <vector>
 
-#include "netns/base/files.h"
 #include "netns/base/result.h"
-#include "netns/sys/pci.h"
+#include "netns/base/root.h"
+#include "netns/sys/pci_address.h"
 
 namespace railhead {
 

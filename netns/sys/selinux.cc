@@ -7,6 +7,7 @@
 #include <cstring>
 #include <optional>
 
+#include "netns/base/files.h"
 #include "netns/base/text.h"
 
 namespace railhead {

@@ -10,8 +10,8 @@
 
 #include <string>
 
-#include "netns/base/files.h"
 #include "netns/base/result.h"
+#include "netns/base/root.h"
 
 namespace railhead {
 

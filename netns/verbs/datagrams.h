@@ -25,6 +25,7 @@
 #include "netns/base/addresses.h"
 #include "netns/base/result.h"
 #include "netns/verbs/device.h"
+#include "netns/verbs/mapped_buffer.h"
 
 struct ibv_ah;
 struct ibv_comp_channel;

@@ -2,7 +2,6 @@
 
 #include <infiniband/verbs.h>
 #include <net/if.h>
-#include <sys/mman.h>
 
 #include <algorithm>
 #include <cerrno>
@@ -110,19 +109,6 @@ Result<GidEntry> VerbsDevice::Gid(int index) const {
       ErrorCode::kNotFound,
       "port 1 of RDMA device " + name_ + " has no GID at index " + std::to_string(index),
       gids.empty() ? "its table is empty: has its interface an address?" : "it has " + Describe(gids));
-}
-
-void MappedBuffer::Unmapper::operator()(void* memory) const {
-  (void)munmap(memory, bytes);
-}
-
-Result<MappedBuffer> MappedBuffer::Make(std::size_t bytes) {
-  void* const memory =
-      mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_POPULATE, -1, 0);
-  if (memory == MAP_FAILED) return FailSys(errno, "making a buffer of " + std::to_string(bytes) + " bytes");
-  MappedBuffer buffer;
-  buffer.memory_ = {memory, Unmapper{bytes}};
-  return buffer;
 }
 
 }  // namespace railhead

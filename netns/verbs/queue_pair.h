@@ -17,6 +17,7 @@
 #include "netns/base/addresses.h"
 #include "netns/base/result.h"
 #include "netns/verbs/device.h"
+#include "netns/verbs/mapped_buffer.h"
 
 struct ibv_cq;
 struct ibv_mr;

@@ -15,6 +15,7 @@
 #include "deviceplugin/services/health/state_file.h"
 #include "deviceplugin/services/provision/pf_plan.h"
 #include "netns/base/files.h"
+#include "netns/base/root.h"
 #include "tests/fuzz/fuzz.h"
 
 namespace railhead::fuzz {

@@ -1,6 +1,7 @@
 // A kubeconfig file: YAML or JSON that another program or a person has written.
 #include "deviceplugin/support/kubernetes/kube_api.h"
 #include "netns/base/files.h"
+#include "netns/base/root.h"
 #include "tests/fuzz/fuzz.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {

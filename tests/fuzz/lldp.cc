@@ -1,11 +1,10 @@
 // LLDP frames that any host may have sent, and the report that railheadd makes of them.
-#include "netns/packet/lldp.h"
-
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
 #include "deviceplugin/services/lldp/lldp_report.h"
 #include "netns/json/record_io.h"
+#include "netns/packet/lldp_neighbor.h"
 #include "tests/fuzz/fuzz.h"
 
 namespace {

@@ -1,6 +1,6 @@
 // Ethernet frames that any host may have sent: ARP and neighbour discovery.
-#include "netns/packet/announce.h"
 #include "netns/packet/conflict.h"
+#include "netns/packet/received_frames.h"
 #include "tests/fuzz/fuzz.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {

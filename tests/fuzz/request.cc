@@ -2,7 +2,7 @@
 #include <map>
 
 #include "cni/attachment/plugin_config.h"
-#include "cni/protocol/plugin.h"
+#include "cni/protocol/read_request.h"
 #include "netns/base/text.h"
 #include "tests/fuzz/fuzz.h"
 

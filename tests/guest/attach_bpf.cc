@@ -16,6 +16,7 @@
 
 #include "netns/base/unique_fd.h"
 #include "netns/nl/device_messages.h"
+#include "netns/nl/message.h"
 #include "netns/nl/socket.h"
 
 namespace railhead {

@@ -6,8 +6,10 @@
 
 #include "deviceplugin/services/health/watch.h"
 #include "netns/base/files.h"
-#include "netns/nl/devlink.h"
+#include "netns/base/root.h"
+#include "netns/nl/devlink_health.h"
 #include "netns/sys/pci.h"
+#include "netns/sys/pci_address.h"
 #include "tests/support/eventually.h"
 #include "tests/support/netns/guest_fixture.h"
 

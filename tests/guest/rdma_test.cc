@@ -5,8 +5,10 @@
 #include <cerrno>
 
 #include "netns/base/files.h"
+#include "netns/base/root.h"
 #include "netns/nl/counters.h"
 #include "netns/ns/netns.h"
+#include "netns/ns/run_in_namespace.h"
 #include "tests/support/eventually.h"
 #include "tests/support/netns/guest_fixture.h"
 

@@ -3,7 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "netns/nl/upper_links.h"
-#include "netns/packet/lldp.h"
+#include "netns/packet/lldp_listener.h"
 #include "tests/namespace/reachability/nodes.h"
 #include "tests/support/netns/lldp_frame.h"
 #include "tests/support/netns/stand_in.h"

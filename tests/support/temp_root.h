@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "netns/base/files.h"
+#include "netns/base/root.h"
 
 namespace railhead::testing {
 

@@ -10,16 +10,18 @@
 #include "deviceplugin/node/inventory/subfunctions.h"
 #include "netns/base/files.h"
 #include "netns/base/node.h"
+#include "netns/base/root.h"
 #include "netns/base/state_folder.h"
 #include "netns/base/text.h"
 #include "netns/json/record_io.h"
 #include "netns/kernel.h"
 #include "netns/nl/host_use.h"
-#include "netns/sys/device_nodes.h"
 #include "netns/sys/netdev_sysfs.h"
 #include "netns/sys/network_managers.h"
 #include "netns/sys/pci.h"
+#include "netns/sys/pci_address.h"
 #include "netns/sys/rdma_sysfs.h"
+#include "netns/sys/user_space.h"
 
 namespace railhead::inventory {
 namespace {

@@ -10,6 +10,7 @@
 #include "cni/state/paths.h"
 #include "deviceplugin/node/inventory/inventory.h"
 #include "netns/base/files.h"
+#include "netns/base/root.h"
 #include "netns/base/text.h"
 
 namespace railhead::inventory {

@@ -12,8 +12,8 @@
 #include <vector>
 
 #include "deviceplugin/node/inventory/inventory.h"
-#include "netns/base/files.h"
 #include "netns/base/result.h"
+#include "netns/base/root.h"
 
 namespace railhead::inventory {
 

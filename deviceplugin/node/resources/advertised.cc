@@ -7,9 +7,10 @@
 #include "cni/fabric/fabric.h"
 #include "deviceplugin/node/resources/sriovdp_config.h"
 #include "netns/base/files.h"
+#include "netns/base/root.h"
 #include "netns/base/root_file.h"
 #include "netns/base/text.h"
-#include "netns/nl/devlink.h"
+#include "netns/nl/devlink_versions.h"
 
 namespace railhead::resources {
 namespace {

@@ -16,8 +16,8 @@
 #include "cni/fabric/fabric.h"
 #include "deviceplugin/node/inventory/inventory.h"
 #include "deviceplugin/node/resources/resource_pool.h"
-#include "netns/base/files.h"
 #include "netns/base/result.h"
+#include "netns/base/root.h"
 #include "netns/json/record.h"
 
 namespace railhead::resources {

@@ -8,17 +8,19 @@
 #include <string_view>
 #include <utility>
 
-#include "cni/nccl/nccl_config.h"
+#include "cni/nccl/nccl_config_files.h"
 #include "cni/state/allocation.h"
 #include "cni/state/cdi_spec.h"
 #include "cni/state/kubelet_checkpoint.h"
 #include "cni/state/paths.h"
 #include "deviceplugin/node/inventory/subfunctions.h"
 #include "netns/base/files.h"
+#include "netns/base/root.h"
 #include "netns/base/state_folder.h"
 #include "netns/base/text.h"
 #include "netns/sys/device_nodes.h"
 #include "netns/sys/rdma_sysfs.h"
+#include "netns/sys/user_space.h"
 
 namespace railhead::resources {
 namespace {

@@ -21,8 +21,8 @@
 #include <vector>
 
 #include "deviceplugin/node/resources/resource_pool.h"
-#include "netns/base/files.h"
 #include "netns/base/result.h"
+#include "netns/base/root.h"
 
 namespace railhead::resources {
 

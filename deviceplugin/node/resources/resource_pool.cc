@@ -12,9 +12,10 @@
 #include "cni/state/bind_protocol.h"
 #include "cni/state/journal.h"
 #include "deviceplugin/node/inventory/subfunctions.h"
-#include "netns/base/files.h"
+#include "netns/base/fnv.h"
+#include "netns/base/root.h"
 #include "netns/base/text.h"
-#include "netns/sys/device_nodes.h"
+#include "netns/sys/user_space.h"
 
 namespace railhead::resources {
 namespace {

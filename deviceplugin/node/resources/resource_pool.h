@@ -21,8 +21,8 @@
 
 #include "cni/fabric/fabric.h"
 #include "deviceplugin/node/inventory/inventory.h"
-#include "netns/base/files.h"
 #include "netns/base/result.h"
+#include "netns/base/root.h"
 
 namespace railhead::resources {
 

@@ -9,6 +9,7 @@
 
 #include "deviceplugin/node/inventory/subfunctions.h"
 #include "netns/base/files.h"
+#include "netns/base/root.h"
 #include "netns/base/text.h"
 #include "netns/json/json_reader.h"
 

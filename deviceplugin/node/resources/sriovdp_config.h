@@ -20,8 +20,8 @@
 
 #include "deviceplugin/node/resources/advertised.h"
 #include "deviceplugin/node/resources/resource_pool.h"
-#include "netns/base/files.h"
 #include "netns/base/result.h"
+#include "netns/base/root.h"
 #include "netns/json/json_reader.h"
 
 namespace railhead::resources {

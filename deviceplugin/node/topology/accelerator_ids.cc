@@ -10,8 +10,10 @@
 
 #include "deviceplugin/support/program/program.h"
 #include "netns/base/files.h"
+#include "netns/base/root.h"
 #include "netns/base/text.h"
 #include "netns/sys/pci.h"
+#include "netns/sys/pci_address.h"
 
 namespace railhead::topology {
 namespace {

@@ -27,9 +27,9 @@
 #include <string_view>
 #include <vector>
 
-#include "netns/base/files.h"
+#include "netns/base/root.h"
 #include "netns/sys/accelerators.h"
-#include "netns/sys/pci.h"
+#include "netns/sys/pci_address.h"
 
 namespace railhead::topology {
 

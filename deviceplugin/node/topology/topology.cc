@@ -10,8 +10,10 @@
 #include "deviceplugin/node/topology/accelerator_ids.h"
 #include "deviceplugin/node/topology/topology_shape.h"
 #include "netns/base/files.h"
+#include "netns/base/root.h"
 #include "netns/json/record_io.h"
 #include "netns/sys/pci.h"
+#include "netns/sys/pci_address.h"
 
 namespace railhead::topology {
 namespace {

@@ -15,10 +15,10 @@
 
 #include "deviceplugin/node/inventory/inventory.h"
 #include "deviceplugin/node/topology/accelerator_ids.h"
-#include "netns/base/files.h"
 #include "netns/base/result.h"
+#include "netns/base/root.h"
 #include "netns/sys/accelerators.h"
-#include "netns/sys/pci.h"
+#include "netns/sys/pci_address.h"
 #include "netns/sys/pci_path.h"
 
 namespace railhead::topology {

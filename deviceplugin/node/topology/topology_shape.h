@@ -11,7 +11,7 @@
 
 #include "netns/json/record.h"
 #include "netns/sys/accelerators.h"
-#include "netns/sys/pci.h"
+#include "netns/sys/pci_address.h"
 #include "netns/sys/pci_path.h"
 
 namespace railhead::topology {

@@ -6,7 +6,7 @@
 #include <utility>
 
 #include "cni/fabric/fabric_shape.h"
-#include "cni/protocol/plugin.h"
+#include "cni/protocol/cni_args.h"
 #include "netns/base/text.h"
 #include "netns/json/record_io.h"
 

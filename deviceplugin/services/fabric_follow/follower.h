@@ -25,8 +25,8 @@
 #include "deviceplugin/support/log/log.h"
 #include "deviceplugin/support/metrics/exposition.h"
 #include "deviceplugin/support/worker/worker.h"
-#include "netns/base/files.h"
 #include "netns/base/result.h"
+#include "netns/base/root.h"
 #include "netns/json/record.h"
 #include "netns/json/state_file.h"
 

@@ -7,7 +7,9 @@
 #include "cni/state/journal.h"
 #include "deviceplugin/node/topology/topology.h"
 #include "deviceplugin/services/fabric_follow/fabric_errors.h"
+#include "netns/base/files.h"
 #include "netns/sys/pci.h"
+#include "netns/sys/pci_address.h"
 
 namespace railhead::fabric_follow {
 namespace {

@@ -13,8 +13,8 @@
 
 #include "deviceplugin/services/fabric_follow/compose.h"
 #include "deviceplugin/support/install/install_directory.h"
-#include "netns/base/files.h"
 #include "netns/base/result.h"
+#include "netns/base/root.h"
 
 namespace railhead::fabric_follow {
 

@@ -8,6 +8,7 @@
 #include "cni/state/journal.h"
 #include "cni/state/paths.h"
 #include "netns/base/files.h"
+#include "netns/base/root.h"
 #include "netns/base/state_folder.h"
 #include "netns/json/record_io.h"
 

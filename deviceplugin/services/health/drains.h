@@ -19,8 +19,8 @@
 
 #include "cni/state/journal_cache.h"
 #include "deviceplugin/node/inventory/inventory.h"
-#include "netns/base/files.h"
 #include "netns/base/result.h"
+#include "netns/base/root.h"
 #include "netns/json/record.h"
 #include "netns/json/state_file.h"
 

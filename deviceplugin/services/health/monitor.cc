@@ -5,7 +5,7 @@
 #include <limits>
 
 #include "netns/base/text.h"
-#include "netns/sys/pci.h"
+#include "netns/sys/pci_address.h"
 
 namespace railhead::health {
 namespace {

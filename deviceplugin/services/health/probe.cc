@@ -9,9 +9,10 @@
 
 #include "netns/base/files.h"
 #include "netns/base/text.h"
-#include "netns/nl/devlink.h"
-#include "netns/sys/netdev_sysfs.h"
+#include "netns/nl/devlink_health.h"
+#include "netns/sys/ethtool_stats.h"
 #include "netns/sys/pci.h"
+#include "netns/sys/pci_address.h"
 
 namespace railhead::health {
 namespace {

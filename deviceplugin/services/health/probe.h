@@ -19,8 +19,8 @@
 
 #include "deviceplugin/services/health/observation.h"
 #include "deviceplugin/services/health/rules.h"
-#include "netns/base/files.h"
 #include "netns/base/result.h"
+#include "netns/base/root.h"
 #include "netns/sys/pci.h"
 
 namespace railhead::health {

@@ -10,6 +10,7 @@
 #include "deviceplugin/services/health/rules.h"
 #include "deviceplugin/services/health/state_file.h"
 #include "netns/base/files.h"
+#include "netns/base/root.h"
 #include "netns/base/text.h"
 #include "netns/json/record_io.h"
 

@@ -22,8 +22,8 @@
 #include "deviceplugin/services/health/monitor.h"
 #include "deviceplugin/services/health/observation.h"
 #include "deviceplugin/services/health/rules.h"
-#include "netns/base/files.h"
 #include "netns/base/result.h"
+#include "netns/base/root.h"
 #include "netns/json/json_reader.h"
 
 namespace railhead::health {

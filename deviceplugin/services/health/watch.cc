@@ -6,6 +6,7 @@
 #include <string>
 
 #include "netns/base/files.h"
+#include "netns/base/root.h"
 
 namespace railhead::health {
 namespace {

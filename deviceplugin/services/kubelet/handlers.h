@@ -21,8 +21,8 @@
 #include "deviceplugin/node/resources/preferred.h"
 #include "deviceplugin/node/resources/resource_pool.h"
 #include "deviceplugin/services/kubelet/proto/deviceplugin_v1beta1.pb.h"
-#include "netns/base/files.h"
 #include "netns/base/result.h"
+#include "netns/base/root.h"
 
 namespace railhead::kubelet {
 

@@ -11,6 +11,7 @@
 #include "deviceplugin/services/kubelet/proto/deviceplugin_v1beta1.grpc.pb.h"
 #include "deviceplugin/services/kubelet/proto/podresources_v1.grpc.pb.h"
 #include "netns/base/files.h"
+#include "netns/base/root.h"
 
 namespace railhead::kubelet {
 namespace {

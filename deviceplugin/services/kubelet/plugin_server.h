@@ -20,9 +20,9 @@
 #include "deviceplugin/node/resources/allocate.h"
 #include "deviceplugin/node/resources/resource_pool.h"
 #include "deviceplugin/services/kubelet/advertisement.h"
-#include "netns/base/files.h"
 #include "netns/base/result.h"
-#include "netns/sys/pci.h"
+#include "netns/base/root.h"
+#include "netns/sys/pci_address.h"
 #include "netns/sys/pci_path.h"
 
 namespace railhead::kubelet {

@@ -18,7 +18,7 @@
 
 #include "deviceplugin/services/kubelet/registrar.h"
 #include "netns/base/files.h"
-#include "netns/base/text.h"
+#include "netns/base/fnv.h"
 #include "netns/base/unique_fd.h"
 
 namespace railhead::kubelet {

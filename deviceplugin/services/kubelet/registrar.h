@@ -41,8 +41,8 @@
 #include "deviceplugin/services/kubelet/advertisement.h"
 #include "deviceplugin/services/kubelet/plugin_server.h"
 #include "deviceplugin/services/kubelet/plugin_sockets.h"
-#include "netns/base/files.h"
 #include "netns/base/result.h"
+#include "netns/base/root.h"
 
 namespace railhead::kubelet {
 

@@ -22,7 +22,7 @@
 #include <vector>
 
 #include "cni/state/paths.h"
-#include "netns/base/files.h"
+#include "netns/base/root.h"
 #include "netns/base/state_folder.h"
 
 namespace railhead::late_binding {

@@ -27,8 +27,8 @@
 
 #include "cni/state/bind_protocol.h"
 #include "deviceplugin/services/kubelet/kubelet_client.h"
-#include "netns/base/files.h"
 #include "netns/base/result.h"
+#include "netns/base/root.h"
 #include "netns/base/unique_fd.h"
 
 namespace railhead::late_binding {

@@ -34,9 +34,9 @@
 #include "deviceplugin/node/topology/topology.h"
 #include "deviceplugin/services/kubelet/kubelet_client.h"
 #include "deviceplugin/services/late_binding/bind_server.h"
-#include "netns/base/files.h"
 #include "netns/base/result.h"
-#include "netns/sys/pci.h"
+#include "netns/base/root.h"
+#include "netns/sys/pci_address.h"
 #include "netns/sys/pci_path.h"
 
 namespace railhead::late_binding {

@@ -20,7 +20,7 @@
 #include "netns/base/result.h"
 #include "netns/json/record.h"
 #include "netns/json/state_file.h"
-#include "netns/packet/lldp.h"
+#include "netns/packet/lldp_neighbor.h"
 
 namespace railhead::lldp {
 

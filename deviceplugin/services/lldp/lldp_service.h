@@ -19,16 +19,16 @@
 #include "deviceplugin/services/lldp/node_labels.h"
 #include "deviceplugin/support/log/log.h"
 #include "deviceplugin/support/metrics/exposition.h"
-#include "netns/base/files.h"
 #include "netns/base/result.h"
+#include "netns/base/root.h"
 #include "netns/base/unique_fd.h"
 #include "netns/kernel.h"
-#include "netns/packet/lldp.h"
+#include "netns/packet/lldp_listener.h"
 
 namespace railhead::lldp {
 
 // LldpWatch: the thread of railheadd that finds the switch port of each rail from LLDP frames
-// (netns/packet/lldp.h).
+// (netns/packet/lldp_listener.h).
 //
 // It listens on the PF of each rail while that PF is in the host's netns. It follows PFs that appear,
 // disappear, are renamed or move to pods, and judges the cabling. Report() and /run/railhead/lldp.json have

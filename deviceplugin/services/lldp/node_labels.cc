@@ -17,6 +17,8 @@
 #include "deviceplugin/node/resources/advertised.h"
 #include "deviceplugin/node/topology/topology.h"
 #include "netns/base/files.h"
+#include "netns/base/fnv.h"
+#include "netns/base/root.h"
 #include "netns/base/text.h"
 
 namespace railhead::lldp {

@@ -24,8 +24,8 @@
 #include "deviceplugin/node/topology/topology.h"
 #include "deviceplugin/services/lldp/lldp_report.h"
 #include "deviceplugin/support/log/log.h"
-#include "netns/base/files.h"
 #include "netns/base/result.h"
+#include "netns/base/root.h"
 
 namespace railhead::lldp {
 

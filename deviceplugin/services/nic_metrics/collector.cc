@@ -7,9 +7,11 @@
 #include <string_view>
 
 #include "cni/attachment/pod_network.h"
-#include "cni/protocol/plugin.h"
+#include "cni/protocol/cni_args.h"
 #include "netns/base/files.h"
+#include "netns/base/root.h"
 #include "netns/base/text.h"
+#include "netns/sys/ethtool_stats.h"
 #include "netns/sys/netdev_sysfs.h"
 #include "netns/sys/pci.h"
 

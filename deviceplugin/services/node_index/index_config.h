@@ -16,8 +16,8 @@
 #include "cni/fabric/fabric.h"
 #include "deviceplugin/services/node_index/index_store.h"
 #include "deviceplugin/support/kubernetes/kube_api.h"
-#include "netns/base/files.h"
 #include "netns/base/result.h"
+#include "netns/base/root.h"
 #include "netns/json/record.h"
 
 namespace railhead::node_index {

@@ -8,7 +8,7 @@
 #include "deviceplugin/services/node_index/index_config.h"
 #include "deviceplugin/services/node_index/kube_index_store.h"
 #include "deviceplugin/services/node_index/node_addresses.h"
-#include "ipam/store/allocate.h"
+#include "ipam/store/held_addresses.h"
 #include "ipam/store/store.h"
 #include "netns/base/node.h"
 #include "netns/base/text.h"

@@ -25,8 +25,8 @@
 #include "deviceplugin/support/metrics/exposition.h"
 #include "deviceplugin/support/service/published.h"
 #include "deviceplugin/support/worker/worker.h"
-#include "netns/base/files.h"
 #include "netns/base/result.h"
+#include "netns/base/root.h"
 #include "netns/base/state_folder.h"
 
 namespace railhead::node_index {

@@ -3,7 +3,7 @@
 #include <random>
 #include <utility>
 
-#include "cni/protocol/plugin.h"
+#include "cni/protocol/cni_args.h"
 #include "deviceplugin/node/resources/advertised.h"
 #include "netns/base/node.h"
 

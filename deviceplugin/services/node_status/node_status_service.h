@@ -22,8 +22,8 @@
 #include "deviceplugin/support/kubernetes/kube_api.h"
 #include "deviceplugin/support/log/log.h"
 #include "deviceplugin/support/metrics/exposition.h"
-#include "netns/base/files.h"
 #include "netns/base/result.h"
+#include "netns/base/root.h"
 
 namespace railhead::node_status {
 

@@ -5,8 +5,9 @@
 #include <optional>
 #include <utility>
 
-#include "netns/sys/device_nodes.h"
 #include "netns/sys/pci.h"
+#include "netns/sys/pci_address.h"
+#include "netns/sys/user_space.h"
 
 namespace railhead::provision {
 namespace {

@@ -28,8 +28,8 @@
 #include "deviceplugin/services/provision/pf_plan.h"
 #include "deviceplugin/services/provision/pf_state.h"
 #include "deviceplugin/services/provision/provisioner.h"
-#include "netns/base/files.h"
 #include "netns/base/result.h"
+#include "netns/base/root.h"
 #include "netns/base/undo_stack.h"
 #include "netns/kernel.h"
 

@@ -9,7 +9,7 @@
 #include "netns/base/text.h"
 #include "netns/json/record_io.h"
 #include "netns/json/record_schema.h"
-#include "netns/sys/device_nodes.h"
+#include "netns/sys/user_space.h"
 
 namespace railhead::provision {
 namespace {

@@ -8,15 +8,18 @@
 #include <map>
 #include <utility>
 
-#include "cni/attachment/devices.h"
-#include "cni/protocol/plugin.h"
+#include "cni/attachment/host_device.h"
+#include "cni/protocol/cni_args.h"
 #include "cni/state/journal.h"
 #include "cni/state/kubelet_checkpoint.h"
 #include "cni/state/paths.h"
 #include "netns/base/files.h"
+#include "netns/base/fnv.h"
+#include "netns/base/root.h"
 #include "netns/base/state_folder.h"
 #include "netns/base/text.h"
 #include "netns/sys/device_nodes.h"
+#include "netns/sys/user_space.h"
 
 namespace railhead::provision {
 namespace {

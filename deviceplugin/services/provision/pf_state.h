@@ -13,12 +13,13 @@
 #include <vector>
 
 #include "netns/base/addresses.h"
-#include "netns/base/files.h"
 #include "netns/base/result.h"
+#include "netns/base/root.h"
 #include "netns/kernel.h"
 #include "netns/nl/link.h"
 #include "netns/nl/uevents.h"
 #include "netns/sys/pci.h"
+#include "netns/sys/pci_address.h"
 
 namespace railhead::provision {
 

@@ -9,6 +9,7 @@
 #include "deviceplugin/services/provision/pf_change.h"
 #include "deviceplugin/services/provision/pf_state.h"
 #include "netns/base/files.h"
+#include "netns/base/root.h"
 #include "netns/base/state_folder.h"
 #include "netns/base/text.h"
 

@@ -18,8 +18,8 @@
 #include "cni/fabric/fabric.h"
 #include "deviceplugin/services/provision/pf_plan.h"
 #include "deviceplugin/services/provision/pf_state.h"
-#include "netns/base/files.h"
 #include "netns/base/result.h"
+#include "netns/base/root.h"
 #include "netns/kernel.h"
 
 namespace railhead::provision {

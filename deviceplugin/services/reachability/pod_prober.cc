@@ -7,7 +7,7 @@
 #include <tuple>
 
 #include "cni/attachment/pod_network.h"
-#include "cni/protocol/plugin.h"
+#include "cni/protocol/cni_args.h"
 #include "deviceplugin/services/reachability/echo_server.h"
 #include "deviceplugin/services/reachability/udp_socket.h"
 #include "netns/base/text.h"

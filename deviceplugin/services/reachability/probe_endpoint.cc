@@ -6,9 +6,9 @@
 #include <iterator>
 #include <utility>
 
-#include "cni/fabric/fabric.h"
+#include "cni/fabric/probe_endpoint_mac.h"
 #include "netns/base/text.h"
-#include "netns/nl/neighbours.h"
+#include "netns/nl/neighbour_queue.h"
 #include "netns/nl/netlink_route.h"
 #include "netns/nl/upper_links.h"
 

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "cni/fabric/fabric.h"
+#include "cni/fabric/probe_endpoint_mac.h"
 #include "deviceplugin/services/reachability/probe_endpoint.h"
 #include "netns/base/text.h"
 

@@ -15,8 +15,8 @@
 
 #include "cni/state/paths.h"
 #include "netns/base/addresses.h"
-#include "netns/base/files.h"
 #include "netns/base/result.h"
+#include "netns/base/root.h"
 #include "netns/json/record.h"
 #include "netns/json/state_file.h"
 

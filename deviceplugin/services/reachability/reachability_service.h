@@ -14,8 +14,8 @@
 #include "deviceplugin/services/reachability/reachability_watch.h"
 #include "deviceplugin/support/log/log.h"
 #include "deviceplugin/support/metrics/exposition.h"
-#include "netns/base/files.h"
 #include "netns/base/result.h"
+#include "netns/base/root.h"
 #include "netns/kernel.h"
 
 namespace railhead::reachability {

@@ -8,6 +8,7 @@
 #include "deviceplugin/node/resources/advertised.h"
 #include "netns/base/files.h"
 #include "netns/base/node.h"
+#include "netns/base/root.h"
 #include "netns/base/text.h"
 #include "netns/sys/pci.h"
 

@@ -30,8 +30,8 @@
 #include "deviceplugin/services/reachability/reachability_report.h"
 #include "deviceplugin/services/reachability/reachability_settings.h"
 #include "deviceplugin/support/service/published.h"
-#include "netns/base/files.h"
 #include "netns/base/result.h"
+#include "netns/base/root.h"
 #include "netns/kernel.h"
 
 namespace railhead::reachability {

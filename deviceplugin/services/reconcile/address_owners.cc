@@ -7,9 +7,10 @@
 
 #include "cni/state/paths.h"
 #include "deviceplugin/services/reconcile/reconciler.h"
-#include "ipam/store/allocate.h"
+#include "ipam/store/held_addresses.h"
 #include "ipam/store/store.h"
 #include "netns/base/files.h"
+#include "netns/base/root.h"
 #include "netns/base/text.h"
 
 namespace railhead::reconcile {

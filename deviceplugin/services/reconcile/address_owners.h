@@ -13,8 +13,8 @@
 #include "cni/state/journal.h"
 #include "ipam/store/address_record.h"
 #include "ipam/store/events.h"
-#include "netns/base/files.h"
 #include "netns/base/result.h"
+#include "netns/base/root.h"
 
 namespace railhead::reconcile {
 

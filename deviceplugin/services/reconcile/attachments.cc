@@ -5,20 +5,24 @@
 #include <string_view>
 #include <utility>
 
-#include "cni/attachment/devices.h"
+#include "cni/attachment/host_names.h"
 #include "cni/attachment/ipam_delegate.h"
 #include "cni/attachment/pod_network.h"
 #include "cni/attachment/release.h"
 #include "cni/attachment/reset.h"
 #include "cni/fabric/fabric.h"
-#include "cni/protocol/plugin.h"
+#include "cni/fabric/network_policy.h"
+#include "cni/protocol/cni_request.h"
 #include "cni/state/displaced_names.h"
 #include "cni/state/kubelet_checkpoint.h"
 #include "deviceplugin/services/reconcile/reconciler.h"
 #include "netns/base/files.h"
+#include "netns/base/root.h"
 #include "netns/base/text.h"
+#include "netns/ns/mount_propagation.h"
 #include "netns/ns/netns.h"
 #include "netns/sys/pci.h"
+#include "netns/sys/pci_address.h"
 #include "netns/sys/rdma_sysfs.h"
 
 namespace railhead::reconcile {

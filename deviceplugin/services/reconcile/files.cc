@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "cni/attachment/nccl_step.h"
-#include "cni/nccl/nccl_config.h"
+#include "cni/nccl/nccl_config_files.h"
 #include "cni/state/bind_protocol.h"
 #include "cni/state/cdi_spec.h"
 #include "cni/state/paths.h"

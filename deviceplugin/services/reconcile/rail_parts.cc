@@ -7,7 +7,6 @@
 #include "cni/fabric/node_index.h"
 #include "deviceplugin/services/reconcile/reconciler.h"
 #include "ipam/store/rail_part.h"
-#include "ipam/store/range.h"
 #include "ipam/store/store.h"
 #include "netns/base/node.h"
 

@@ -5,6 +5,7 @@
 #include <optional>
 
 #include "cni/attachment/acquire.h"
+#include "cni/attachment/differences.h"
 #include "cni/attachment/pod_network.h"
 #include "cni/attachment/release.h"
 #include "cni/attachment/verify.h"

@@ -43,8 +43,8 @@
 #include "cni/state/journal.h"
 #include "cni/state/tenants.h"
 #include "deviceplugin/services/reconcile/address_owners.h"
-#include "netns/base/files.h"
 #include "netns/base/result.h"
+#include "netns/base/root.h"
 #include "netns/json/record.h"
 #include "netns/kernel.h"
 

@@ -13,6 +13,7 @@
 
 #include "deviceplugin/support/http/http_message.h"
 #include "netns/base/files.h"
+#include "netns/base/root.h"
 #include "netns/base/root_file.h"
 #include "netns/base/text.h"
 

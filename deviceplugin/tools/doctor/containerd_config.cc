@@ -11,6 +11,7 @@
 
 #include "deviceplugin/tools/doctor/facts.h"
 #include "netns/base/files.h"
+#include "netns/base/root.h"
 #include "netns/base/text.h"
 
 namespace railhead::doctor {

@@ -2,20 +2,21 @@
 
 #include <chrono>
 
-#include "cni/protocol/plugin.h"
+#include "cni/protocol/cni_args.h"
 #include "cni/state/cdi_spec.h"
 #include "cni/state/displaced_names.h"
 #include "cni/state/journal.h"
 #include "deviceplugin/node/resources/advertised.h"
 #include "deviceplugin/services/health/drains.h"
 #include "deviceplugin/services/reachability/reachability_report.h"
-#include "ipam/store/allocate.h"
+#include "ipam/store/held_addresses.h"
 #include "netns/base/files.h"
 #include "netns/base/node.h"
+#include "netns/base/root.h"
 #include "netns/base/text.h"
-#include "netns/nl/devlink.h"
-#include "netns/nl/rdma.h"
-#include "netns/nl/vf_messages.h"
+#include "netns/nl/devlink_versions.h"
+#include "netns/nl/rdma_device_order.h"
+#include "netns/nl/vf_list.h"
 
 namespace railhead::doctor {
 

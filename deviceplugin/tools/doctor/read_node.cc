@@ -15,10 +15,11 @@
 #include "deviceplugin/node/topology/topology.h"
 #include "deviceplugin/tools/doctor/facts.h"
 #include "netns/base/files.h"
+#include "netns/base/root.h"
 #include "netns/base/root_file.h"
 #include "netns/base/text.h"
 #include "netns/json/json_reader.h"
-#include "netns/ns/netns.h"
+#include "netns/ns/mount_propagation.h"
 #include "netns/sys/selinux.h"
 
 namespace railhead::doctor {

@@ -9,11 +9,14 @@
 #include "deviceplugin/node/topology/topology.h"
 #include "deviceplugin/tools/doctor/facts.h"
 #include "netns/base/files.h"
+#include "netns/base/root.h"
 #include "netns/base/text.h"
 #include "netns/sys/accelerators.h"
 #include "netns/sys/netdev_sysfs.h"
 #include "netns/sys/network_managers.h"
 #include "netns/sys/pci.h"
+#include "netns/sys/pci_address.h"
+#include "netns/sys/pci_capabilities.h"
 #include "netns/sys/pci_path.h"
 
 namespace railhead::doctor {

@@ -10,6 +10,7 @@
 #include "deviceplugin/tools/fabric_suggest/rail_fields.h"
 #include "ipam/store/range.h"
 #include "netns/base/text.h"
+#include "netns/sys/pci.h"
 
 namespace railhead::fabric_suggest {
 namespace {

@@ -14,10 +14,13 @@
 #include "deviceplugin/node/topology/topology.h"
 #include "netns/base/files.h"
 #include "netns/base/node.h"
+#include "netns/base/root.h"
 #include "netns/base/text.h"
 #include "netns/nl/host_use.h"
+#include "netns/packet/lldp_listener.h"
 #include "netns/sys/netdev_sysfs.h"
 #include "netns/sys/pci.h"
+#include "netns/sys/pci_address.h"
 #include "netns/sys/pci_path.h"
 #include "netns/sys/rdma_sysfs.h"
 

@@ -18,11 +18,11 @@
 
 #include "deviceplugin/services/lldp/lldp_report.h"
 #include "netns/base/addresses.h"
-#include "netns/base/files.h"
 #include "netns/base/result.h"
+#include "netns/base/root.h"
 #include "netns/json/record.h"
 #include "netns/kernel.h"
-#include "netns/packet/lldp.h"
+#include "netns/packet/lldp_neighbor.h"
 
 namespace railhead::fabric_suggest {
 

@@ -8,7 +8,7 @@
 
 #include "deviceplugin/services/reachability/reachability_settings.h"
 #include "netns/base/text.h"
-#include "netns/sys/pci.h"
+#include "netns/sys/pci_address.h"
 
 namespace railhead::fabric_suggest {
 namespace {

@@ -4,10 +4,12 @@
 #include <string>
 #include <utility>
 
+#include "cni/attachment/check_permissions.h"
 #include "cni/attachment/plugin_config.h"
 #include "cni/fabric/fabric.h"
+#include "cni/fabric/network_policy.h"
 #include "cni/protocol/cni_result.h"
-#include "cni/protocol/plugin.h"
+#include "cni/protocol/cni_request.h"
 #include "deviceplugin/tools/migrate/documents.h"
 #include "ipam/plugin/fields.h"
 #include "netns/base/text.h"

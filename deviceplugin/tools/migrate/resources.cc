@@ -10,7 +10,7 @@
 #include "cni/fabric/fabric.h"
 #include "deviceplugin/node/resources/sriovdp_config.h"
 #include "netns/base/text.h"
-#include "netns/sys/device_nodes.h"
+#include "netns/sys/user_space.h"
 
 namespace railhead::migrate {
 namespace {

@@ -10,7 +10,8 @@
 #include <utility>
 
 #include "cni/attachment/pod_network.h"
-#include "cni/protocol/plugin.h"
+#include "cni/protocol/cni_args.h"
+#include "cni/protocol/read_request.h"
 #include "cni/state/allocation.h"
 #include "cni/state/kubelet_checkpoint.h"
 #include "cni/state/paths.h"

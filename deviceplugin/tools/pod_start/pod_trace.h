@@ -17,8 +17,8 @@
 #include "cni/state/attach_log.h"
 #include "cni/state/journal.h"
 #include "deviceplugin/services/health/state_file.h"
-#include "netns/base/files.h"
 #include "netns/base/result.h"
+#include "netns/base/root.h"
 #include "netns/json/record.h"
 #include "netns/kernel.h"
 

@@ -5,7 +5,6 @@
 #include <string_view>
 
 #include "cni/protocol/cni_result.h"
-#include "cni/protocol/plugin.h"
 #include "netns/base/text.h"
 
 namespace railhead::pod_start {

@@ -16,8 +16,8 @@
 #include "cni/fabric/fabric.h"
 #include "ipam/store/store.h"
 #include "netns/base/addresses.h"
-#include "netns/base/files.h"
 #include "netns/base/result.h"
+#include "netns/base/root.h"
 #include "netns/json/record.h"
 
 namespace railhead::railctl {

@@ -11,8 +11,8 @@
 
 #include "deviceplugin/tools/railctl/output.h"
 #include "netns/base/exit_status.h"
-#include "netns/base/files.h"
 #include "netns/base/result.h"
+#include "netns/base/root.h"
 
 namespace railhead::preflight {
 struct RailPf;

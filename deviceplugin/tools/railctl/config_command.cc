@@ -20,6 +20,7 @@
 #include "deviceplugin/tools/railctl/config_warnings.h"
 #include "deviceplugin/tools/railctl/output.h"
 #include "netns/base/files.h"
+#include "netns/base/root.h"
 #include "netns/json/record_io.h"
 
 namespace railhead::railctl {

@@ -19,8 +19,8 @@
 #include "cni/state/journal.h"
 #include "deviceplugin/node/resources/advertised.h"
 #include "deviceplugin/tools/railctl/address_report.h"
-#include "netns/base/files.h"
 #include "netns/base/result.h"
+#include "netns/base/root.h"
 #include "netns/json/record.h"
 
 namespace railhead::railctl {

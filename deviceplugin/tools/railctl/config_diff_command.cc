@@ -10,6 +10,7 @@
 #include "deviceplugin/tools/railctl/config_sections.h"
 #include "deviceplugin/tools/railctl/output.h"
 #include "netns/base/files.h"
+#include "netns/base/root.h"
 
 namespace railhead::railctl {
 namespace {

@@ -11,8 +11,8 @@
 #include <vector>
 
 #include "deviceplugin/node/resources/advertised.h"
-#include "netns/base/files.h"
 #include "netns/base/result.h"
+#include "netns/base/root.h"
 
 namespace railhead::railctl {
 

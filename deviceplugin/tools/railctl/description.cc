@@ -5,7 +5,7 @@
 #include <memory>
 #include <utility>
 
-#include "cni/protocol/plugin.h"
+#include "cni/protocol/cni_args.h"
 #include "cni/state/tenants.h"
 #include "deviceplugin/node/topology/topology.h"
 #include "deviceplugin/services/node_index/index_store.h"

@@ -14,8 +14,8 @@
 #include "deviceplugin/tools/railctl/node_records.h"
 #include "deviceplugin/tools/railctl/subject.h"
 #include "netns/base/addresses.h"
-#include "netns/base/files.h"
 #include "netns/base/result.h"
+#include "netns/base/root.h"
 #include "netns/json/record.h"
 
 namespace railhead::railctl {

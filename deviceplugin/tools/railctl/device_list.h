@@ -14,7 +14,7 @@
 
 #include "deviceplugin/node/resources/advertised.h"
 #include "deviceplugin/tools/railctl/node_records.h"
-#include "netns/base/files.h"
+#include "netns/base/root.h"
 #include "netns/json/record.h"
 
 namespace railhead::railctl {

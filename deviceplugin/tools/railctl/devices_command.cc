@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "cni/protocol/plugin.h"
+#include "cni/protocol/cni_args.h"
 #include "deviceplugin/node/resources/resource_pool.h"
 #include "deviceplugin/support/help/help.h"
 #include "deviceplugin/tools/railctl/commands.h"

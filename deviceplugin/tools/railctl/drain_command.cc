@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "cni/fabric/fabric.h"
-#include "cni/protocol/plugin.h"
+#include "cni/protocol/cni_args.h"
 #include "cni/state/journal.h"
 #include "deviceplugin/node/inventory/inventory.h"
 #include "deviceplugin/services/health/drains.h"

@@ -23,6 +23,7 @@
 #include "deviceplugin/tools/railctl/print.h"
 #include "netns/base/addresses.h"
 #include "netns/base/files.h"
+#include "netns/base/root.h"
 #include "netns/base/text.h"
 #include "netns/linux_kernel.h"
 

@@ -12,6 +12,7 @@
 #include "deviceplugin/tools/railctl/commands.h"
 #include "deviceplugin/tools/railctl/output.h"
 #include "netns/base/files.h"
+#include "netns/base/root.h"
 #include "netns/json/json_reader.h"
 
 namespace railhead::railctl {

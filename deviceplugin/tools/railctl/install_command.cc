@@ -21,6 +21,7 @@
 #include "ipam/store/store.h"
 #include "netns/base/addresses.h"
 #include "netns/base/files.h"
+#include "netns/base/root.h"
 #include "netns/base/text.h"
 
 namespace railhead::railctl {

@@ -5,7 +5,6 @@
 #include <memory>
 #include <nlohmann/json.hpp>
 
-#include "cni/protocol/plugin.h"
 #include "deviceplugin/services/health/state_file.h"
 #include "deviceplugin/services/reconcile/address_owners.h"
 #include "deviceplugin/support/help/help.h"

@@ -8,6 +8,7 @@
 #include "deviceplugin/tools/railctl/commands.h"
 #include "ipam/store/import_state.h"
 #include "netns/base/files.h"
+#include "netns/base/root.h"
 
 namespace railhead::railctl {
 namespace {

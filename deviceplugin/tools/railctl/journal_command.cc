@@ -14,7 +14,8 @@
 #include "cni/attachment/pod_network.h"
 #include "cni/attachment/recover.h"
 #include "cni/attachment/release.h"
-#include "cni/protocol/plugin.h"
+#include "cni/protocol/cni_args.h"
+#include "cni/protocol/cni_request.h"
 #include "cni/state/journal.h"
 #include "deviceplugin/support/help/help.h"
 #include "deviceplugin/tools/railctl/commands.h"
@@ -22,6 +23,7 @@
 #include "deviceplugin/tools/railctl/rail_filter.h"
 #include "deviceplugin/tools/railctl/subject.h"
 #include "netns/base/files.h"
+#include "netns/base/root.h"
 #include "netns/base/text.h"
 #include "netns/linux_kernel.h"
 

@@ -12,8 +12,8 @@
 
 #include "cni/attachment/pod_network.h"
 #include "cni/attachment/verify.h"
-#include "cni/nccl/nccl_config.h"
-#include "cni/protocol/plugin.h"
+#include "cni/nccl/nccl_config_files.h"
+#include "cni/protocol/cni_args.h"
 #include "cni/state/cdi_spec.h"
 #include "deviceplugin/support/help/help.h"
 #include "deviceplugin/tools/railctl/commands.h"
@@ -22,9 +22,11 @@
 #include "deviceplugin/tools/railctl/rail_filter.h"
 #include "deviceplugin/tools/railctl/subject.h"
 #include "netns/base/files.h"
+#include "netns/base/root.h"
 #include "netns/base/text.h"
 #include "netns/linux_kernel.h"
 #include "netns/ns/netns.h"
+#include "netns/ns/processes.h"
 
 namespace railhead::railctl {
 namespace {

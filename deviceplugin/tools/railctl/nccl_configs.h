@@ -14,8 +14,8 @@
 #include <vector>
 
 #include "cni/state/journal.h"
-#include "netns/base/files.h"
 #include "netns/base/result.h"
+#include "netns/base/root.h"
 #include "netns/json/record.h"
 #include "netns/kernel.h"
 #include "netns/ns/netns.h"

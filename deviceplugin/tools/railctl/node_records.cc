@@ -4,7 +4,7 @@
 #include <utility>
 
 #include "cni/fabric/node_index.h"
-#include "cni/protocol/plugin.h"
+#include "cni/protocol/cni_args.h"
 #include "deviceplugin/node/resources/advertised.h"
 #include "netns/base/node.h"
 

@@ -20,8 +20,8 @@
 #include "deviceplugin/services/health/state_file.h"
 #include "deviceplugin/services/lldp/lldp_report.h"
 #include "deviceplugin/tools/railctl/address_report.h"
-#include "netns/base/files.h"
 #include "netns/base/result.h"
+#include "netns/base/root.h"
 
 namespace railhead::railctl {
 

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "cni/protocol/plugin.h"
+#include "cni/protocol/cni_args.h"
 #include "deviceplugin/node/resources/advertised.h"
 #include "deviceplugin/services/fabric_follow/fabric_errors.h"
 #include "deviceplugin/services/fabric_follow/follower.h"

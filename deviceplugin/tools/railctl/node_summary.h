@@ -20,8 +20,8 @@
 #include "deviceplugin/services/lldp/lldp_report.h"
 #include "deviceplugin/support/http/http_client.h"
 #include "deviceplugin/tools/railctl/address_report.h"
-#include "netns/base/files.h"
 #include "netns/base/result.h"
+#include "netns/base/root.h"
 #include "netns/json/record.h"
 
 namespace railhead::railctl {

@@ -21,6 +21,7 @@
 #include "deviceplugin/tools/rdma_test/test_runner.h"
 #include "netns/base/files.h"
 #include "netns/base/node.h"
+#include "netns/base/root.h"
 #include "netns/base/text.h"
 
 namespace railhead::railctl {

@@ -16,8 +16,8 @@
 #include <vector>
 
 #include "cni/fabric/fabric.h"
-#include "netns/base/files.h"
 #include "netns/base/result.h"
+#include "netns/base/root.h"
 
 namespace railhead::railctl {
 

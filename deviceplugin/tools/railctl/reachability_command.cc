@@ -22,7 +22,7 @@
 #include "deviceplugin/tools/railctl/rail_filter.h"
 #include "deviceplugin/tools/reachability_view/reachability_faults.h"
 #include "deviceplugin/tools/reachability_view/reachability_matrix.h"
-#include "netns/base/files.h"
+#include "netns/base/root.h"
 #include "netns/base/text.h"
 
 namespace railhead::railctl {

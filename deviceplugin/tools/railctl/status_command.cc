@@ -9,7 +9,6 @@
 #include <utility>
 #include <vector>
 
-#include "cni/protocol/plugin.h"
 #include "deviceplugin/services/reconcile/address_owners.h"
 #include "deviceplugin/support/help/help.h"
 #include "deviceplugin/tools/preflight/preflight_checks.h"

@@ -4,9 +4,10 @@
 #include <iterator>
 #include <set>
 
-#include "cni/protocol/plugin.h"
+#include "cni/protocol/cni_args.h"
 #include "netns/base/text.h"
 #include "netns/sys/pci.h"
+#include "netns/sys/pci_address.h"
 
 namespace railhead::railctl {
 namespace {

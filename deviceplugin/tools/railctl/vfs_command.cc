@@ -10,6 +10,7 @@
 #include "deviceplugin/tools/railctl/output.h"
 #include "deviceplugin/tools/railctl/rail_filter.h"
 #include "netns/base/files.h"
+#include "netns/base/root.h"
 #include "netns/linux_kernel.h"
 
 namespace railhead::railctl {

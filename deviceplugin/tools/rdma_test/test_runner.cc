@@ -21,6 +21,7 @@
 #include "deviceplugin/tools/rdma_test/session.h"
 #include "netns/base/bytes.h"
 #include "netns/ns/netns.h"
+#include "netns/ns/run_in_namespace.h"
 
 namespace railhead::rdma_test {
 namespace {

@@ -12,8 +12,8 @@
 #include <vector>
 
 #include "deviceplugin/node/topology/topology.h"
-#include "netns/base/files.h"
 #include "netns/base/result.h"
+#include "netns/base/root.h"
 #include "netns/json/record.h"
 
 namespace railhead::topology_view {

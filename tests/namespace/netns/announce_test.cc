@@ -4,7 +4,8 @@
 #include <gtest/gtest.h>
 
 #include "netns/linux_kernel.h"
-#include "netns/nl/neighbours.h"
+#include "netns/nl/send_gratuitous_arp.h"
+#include "netns/packet/frames.h"
 #include "tests/support/netns/stand_in.h"
 
 namespace railhead::testing {

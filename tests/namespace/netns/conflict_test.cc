@@ -12,6 +12,7 @@
 
 #include "netns/linux_kernel.h"
 #include "netns/packet/announce.h"
+#include "netns/packet/frames.h"
 #include "tests/support/netns/stand_in.h"
 
 namespace railhead::testing {

@@ -7,6 +7,7 @@
 #include <rdma/rdma_netlink.h>
 #include <sys/socket.h>
 
+#include "netns/nl/counter_messages.h"
 #include "tests/support/netns/stand_in.h"
 
 namespace railhead::testing {

@@ -1,11 +1,12 @@
 // LLDP: frames as bytes, whole and damaged, and heard on the wire.
-#include "netns/packet/lldp.h"
 
 #include <gtest/gtest.h>
 
 #include <algorithm>
 #include <random>
 
+#include "netns/packet/lldp_listener.h"
+#include "netns/packet/lldp_neighbor.h"
 #include "tests/support/netns/lldp_frame.h"
 #include "tests/support/netns/stand_in.h"
 

@@ -1,5 +1,4 @@
 // Resolving neighbours and waiting for them, between two namespaces.
-#include "netns/nl/neighbours.h"
 
 #include <gtest/gtest.h>
 #include <linux/neighbour.h>
@@ -12,7 +11,8 @@
 #include <cstring>
 #include <thread>
 
-#include "netns/nl/route_messages.h"
+#include "netns/nl/neighbour_messages.h"
+#include "netns/nl/neighbour_queue.h"
 #include "netns/ns/sysctl.h"
 #include "tests/support/netns/stand_in.h"
 

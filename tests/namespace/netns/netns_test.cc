@@ -24,8 +24,11 @@
 #include <vector>
 
 #include "netns/base/files.h"
+#include "netns/base/root.h"
 #include "netns/base/state_folder.h"
 #include "netns/linux_kernel.h"
+#include "netns/ns/mount_propagation.h"
+#include "netns/ns/run_in_namespace.h"
 #include "tests/support/netns/stand_in.h"
 
 namespace railhead::testing {

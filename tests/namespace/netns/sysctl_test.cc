@@ -11,6 +11,7 @@
 
 #include "netns/linux_kernel.h"
 #include "netns/ns/netns.h"
+#include "netns/ns/processes.h"
 #include "tests/support/netns/stand_in.h"
 
 namespace railhead::testing {

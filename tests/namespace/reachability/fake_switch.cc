@@ -11,7 +11,7 @@
 #include <cerrno>
 #include <cstring>
 
-#include "netns/packet/announce.h"
+#include "netns/packet/received_frames.h"
 
 namespace railhead::testing {
 namespace {

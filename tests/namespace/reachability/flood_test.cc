@@ -23,11 +23,11 @@
 #include <ostream>
 #include <thread>
 
-#include "cni/fabric/fabric.h"
+#include "cni/fabric/probe_endpoint_mac.h"
 #include "deviceplugin/services/reachability/rail_prober.h"
 #include "deviceplugin/services/reachability/udp_socket.h"
 #include "netns/linux_kernel.h"
-#include "netns/nl/socket.h"
+#include "netns/nl/message.h"
 #include "tests/support/netns/stand_in.h"
 #include "tests/support/netns/wires.h"
 

@@ -6,6 +6,7 @@
 
 #include "cni/fabric/fabric.h"
 #include "cni/fabric/node_index.h"
+#include "cni/fabric/probe_endpoint_mac.h"
 #include "cni/state/journal.h"
 #include "deviceplugin/services/reachability/reachability_watch.h"
 #include "netns/base/files.h"

@@ -10,9 +10,8 @@
 #include <utility>
 #include <vector>
 
-#include "ipam/store/range.h"
 #include "ipam/store/store.h"
-#include "netns/base/files.h"
+#include "netns/base/root.h"
 
 namespace railhead::testing {
 

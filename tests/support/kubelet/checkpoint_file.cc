@@ -5,7 +5,7 @@
 #include <utility>
 
 #include "netns/base/files.h"
-#include "netns/base/text.h"
+#include "netns/base/fnv.h"
 
 namespace railhead::testing {
 namespace {

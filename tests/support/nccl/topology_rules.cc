@@ -6,6 +6,7 @@
 #include <optional>
 #include <set>
 
+#include "cni/nccl/topology_file.h"
 #include "netns/base/text.h"
 #include "tests/support/nccl/topology_parser.h"
 

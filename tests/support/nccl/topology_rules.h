@@ -12,8 +12,6 @@
 #include <string_view>
 #include <vector>
 
-#include "cni/nccl/topology_file.h"
-
 namespace railhead {
 
 // NCCL fills ten of 16 slots itself.

@@ -5,6 +5,7 @@
 #include <thread>
 
 #include "netns/base/files.h"
+#include "netns/base/root.h"
 #include "tests/support/eventually.h"
 
 namespace railhead::testing {

@@ -9,7 +9,7 @@
 #include <optional>
 
 #include "netns/base/text.h"
-#include "netns/sys/pci.h"
+#include "netns/sys/pci_address.h"
 
 namespace railhead::testing {
 namespace fs = std::filesystem;

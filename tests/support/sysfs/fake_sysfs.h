@@ -17,7 +17,7 @@
 #include <string_view>
 #include <vector>
 
-#include "netns/base/files.h"
+#include "netns/base/root.h"
 
 namespace railhead::testing {
 

@@ -8,8 +8,8 @@
 #include <functional>
 #include <thread>
 
+#include "netns/nl/message.h"
 #include "netns/nl/netlink_route.h"
-#include "netns/nl/socket.h"
 #include "tests/support/netns/stand_in.h"
 
 namespace railhead::conformance {

@@ -19,8 +19,8 @@
 #include <thread>
 #include <vector>
 
-#include "netns/base/files.h"
 #include "netns/base/result.h"
+#include "netns/base/root.h"
 #include "tests/support/kubelet/device_manager.h"
 #include "tests/system/crash/cni_calls.h"
 #include "tests/system/crash/tracer.h"

@@ -8,7 +8,7 @@
 #include <cerrno>
 #include <thread>
 
-#include "netns/base/files.h"
+#include "netns/base/root.h"
 #include "netns/base/unique_fd.h"
 #include "netns/linux_kernel.h"
 

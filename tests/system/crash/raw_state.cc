@@ -13,6 +13,8 @@
 #include <string>
 #include <vector>
 
+#include "netns/nl/attributes.h"
+#include "netns/nl/message.h"
 #include "netns/nl/socket.h"
 
 namespace railhead::crash {

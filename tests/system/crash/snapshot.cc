@@ -12,6 +12,7 @@
 #include "ipam/store/store.h"
 #include "netns/base/files.h"
 #include "netns/base/result.h"
+#include "netns/base/root.h"
 #include "netns/linux_kernel.h"
 #include "tests/system/crash/raw_state.h"
 

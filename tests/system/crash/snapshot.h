@@ -11,8 +11,8 @@
 #include <utility>
 #include <vector>
 
-#include "netns/base/files.h"
 #include "netns/base/result.h"
+#include "netns/base/root.h"
 
 namespace railhead::crash {
 

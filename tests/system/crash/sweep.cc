@@ -14,6 +14,7 @@
 
 #include "cni/state/paths.h"
 #include "netns/base/files.h"
+#include "netns/base/root.h"
 #include "tests/system/crash/pod_netns.h"
 
 namespace railhead::crash {

@@ -20,7 +20,7 @@
 #include <vector>
 
 #include "netns/base/files.h"
-#include "netns/nl/socket.h"
+#include "netns/nl/attributes.h"
 #include "tests/system/crash/tracer.h"
 
 namespace railhead::crash {

@@ -16,7 +16,7 @@
 #include "deviceplugin/services/provision/pf_state.h"
 #include "deviceplugin/services/reconcile/reconciler.h"
 #include "ipam/store/store.h"
-#include "netns/base/files.h"
+#include "netns/base/root.h"
 #include "netns/base/text.h"
 #include "netns/json/record_io.h"
 #include "tests/support/plugin/plugin_fixture.h"

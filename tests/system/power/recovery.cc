@@ -14,6 +14,7 @@
 #include "cni/protocol/delegate.h"
 #include "ipam/store/store.h"
 #include "netns/base/files.h"
+#include "netns/base/root.h"
 #include "netns/base/unique_fd.h"
 #include "tests/support/eventually.h"
 

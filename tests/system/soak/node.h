@@ -22,7 +22,7 @@
 #include <thread>
 #include <vector>
 
-#include "netns/base/files.h"
+#include "netns/base/root.h"
 #include "tests/support/process.h"
 #include "tests/system/crash/cni_calls.h"
 

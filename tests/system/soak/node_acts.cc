@@ -12,6 +12,7 @@
 #include "cni/state/journal.h"
 #include "cni/state/paths.h"
 #include "netns/base/files.h"
+#include "netns/base/root.h"
 #include "netns/base/unique_fd.h"
 
 namespace railhead::soak {

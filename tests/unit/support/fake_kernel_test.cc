@@ -9,6 +9,7 @@
 #include <thread>
 
 #include "netns/sys/pci.h"
+#include "netns/sys/pci_address.h"
 #include "netns/sys/rdma_sysfs.h"
 
 namespace railhead::testing {

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "cni/fabric/fabric.h"
+#include "cni/fabric/network_policy.h"
 
 namespace railhead {
 namespace {

@@ -6,6 +6,10 @@
 #include <map>
 #include <string>
 
+#include "cni/nccl/gid_selection.h"
+#include "cni/nccl/nccl_conf.h"
+#include "cni/nccl/nic_config.h"
+
 namespace railhead::nccl {
 namespace {
 

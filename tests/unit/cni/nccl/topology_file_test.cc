@@ -11,6 +11,7 @@
 #include <memory>
 
 #include "netns/sys/pci.h"
+#include "netns/sys/pci_address.h"
 #include "netns/sys/pci_path.h"
 #include "tests/support/nccl/nccl_model.h"
 #include "tests/support/nccl/node.h"

@@ -8,6 +8,7 @@
 
 #include "cni/nccl/topology_file.h"
 #include "netns/sys/pci.h"
+#include "netns/sys/pci_address.h"
 #include "netns/sys/pci_path.h"
 #include "tests/support/nccl/nccl_model.h"
 #include "tests/support/nccl/node.h"

@@ -19,6 +19,7 @@
 #include "cni/state/journal.h"
 #include "cni/state/paths.h"
 #include "netns/base/files.h"
+#include "netns/base/root.h"
 #include "netns/base/text.h"
 #include "netns/base/unique_fd.h"
 #include "tests/support/plugin/rails_fixture.h"

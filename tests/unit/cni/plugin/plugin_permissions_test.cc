@@ -7,6 +7,8 @@
 #include <set>
 
 #include "cni/fabric/fabric.h"
+#include "cni/fabric/network_policy.h"
+#include "cni/fabric/probe_endpoint_mac.h"
 #include "cni/protocol/cni_result.h"
 #include "cni/state/allocation.h"
 #include "netns/base/text.h"

@@ -8,6 +8,7 @@
 #include <nlohmann/json.hpp>
 #include <thread>
 
+#include "cni/state/attach_log_tail.h"
 #include "netns/base/text.h"
 #include "tests/support/temp_root.h"
 

@@ -7,7 +7,7 @@
 #include <nlohmann/json.hpp>
 #include <set>
 
-#include "cni/nccl/nccl_config.h"
+#include "cni/nccl/nccl_config_files.h"
 #include "cni/state/allocation.h"
 #include "cni/state/cdi_spec.h"
 #include "netns/base/unique_fd.h"

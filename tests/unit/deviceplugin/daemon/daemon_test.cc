@@ -223,6 +223,8 @@ TEST_F(ObservedTest, TellsUnhealthyDevicesByRule) {
 TEST_F(ObservedTest, TellsOfAddresses) {
   const auto daemon = RunObserved({"--reconcile-interval", "1"});
   const std::string address = AddressOf(*daemon);
+  // It logs what has come since its first look.
+  ASSERT_TRUE(Eventually([&] { return Metrics(address).Value("railhead_reconcile_passes_total", {}) >= 1; }));
   const std::string subnet = "10.1.0.0/30";
   const ipam::AddressPool pool{subnet, *ipam::RangeSet::Make({*IpPrefix::Parse(subnet), {}, {}, {}}),
                                std::chrono::hours(1)};

@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "ipam/store/allocate.h"
+#include "ipam/store/held_addresses.h"
 #include "tests/support/ipam/run_ipam.h"
 #include "tests/support/ipam/support.h"
 #include "tests/unit/ipam/plugin/bad_config.h"

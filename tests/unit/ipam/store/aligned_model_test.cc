@@ -11,7 +11,8 @@
 #include <utility>
 #include <vector>
 
-#include "ipam/store/range.h"
+#include "ipam/store/aligned.h"
+#include "ipam/store/runs.h"
 #include "ipam/store/store.h"
 #include "tests/support/ipam/support.h"
 #include "tests/support/rapidcheck.h"

@@ -1,13 +1,13 @@
 // What the reconciler may release.
-#include "ipam/store/allocate.h"
-
 #include <gtest/gtest.h>
 
 #include <filesystem>
 #include <string>
 #include <vector>
 
+#include "ipam/store/held_addresses.h"
 #include "ipam/store/store.h"
+#include "ipam/store/store_errors.h"
 #include "tests/support/ipam/support.h"
 
 namespace railhead::ipam {

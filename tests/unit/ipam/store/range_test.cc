@@ -12,6 +12,7 @@
 #include <string>
 #include <vector>
 
+#include "ipam/store/runs.h"
 #include "tests/support/ipam/support.h"
 #include "tests/support/seed.h"
 

@@ -8,6 +8,7 @@
 #include <thread>
 
 #include "netns/base/files.h"
+#include "netns/base/root.h"
 #include "netns/linux_kernel.h"
 
 namespace railhead {

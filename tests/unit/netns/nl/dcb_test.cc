@@ -11,6 +11,9 @@
 #include <random>
 #include <vector>
 
+#include "netns/nl/dcb_messages.h"
+#include "netns/nl/socket.h"
+
 namespace railhead::testing {
 namespace {
 

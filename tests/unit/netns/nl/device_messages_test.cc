@@ -12,7 +12,8 @@
 #include <cstring>
 
 #include "netns/base/text.h"
-#include "netns/nl/ethtool.h"
+#include "netns/nl/device_attributes.h"
+#include "netns/nl/ethtool_messages.h"
 #include "tests/support/fake_kernel/random_settings.h"
 
 namespace railhead::testing {

@@ -10,9 +10,13 @@
 #include <algorithm>
 #include <random>
 
+#include "netns/nl/address_messages.h"
 #include "netns/nl/link_messages.h"
+#include "netns/nl/neighbour_messages.h"
 #include "netns/nl/netlink_rdma.h"
 #include "netns/nl/route_messages.h"
+#include "netns/nl/rule_messages.h"
+#include "netns/nl/socket.h"
 #include "netns/nl/vf_messages.h"
 
 namespace railhead::nl {

@@ -6,8 +6,9 @@
 #include <functional>
 #include <vector>
 
-#include "netns/packet/announce.h"
 #include "netns/packet/conflict.h"
+#include "netns/packet/frames.h"
+#include "netns/packet/received_frames.h"
 
 namespace railhead {
 namespace {

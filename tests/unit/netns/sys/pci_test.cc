@@ -3,7 +3,9 @@
 #include <gtest/gtest.h>
 
 #include "netns/base/files.h"
+#include "netns/base/root.h"
 #include "netns/sys/netdev_sysfs.h"
+#include "netns/sys/pci_address.h"
 #include "tests/support/sysfs/fake_sysfs.h"
 
 namespace railhead {

@@ -4,7 +4,7 @@
 
 #include <nlohmann/json.hpp>
 
-#include "cni/nccl/nccl_config.h"
+#include "cni/nccl/nccl_config_files.h"
 #include "cni/state/allocation.h"
 #include "deviceplugin/node/resources/sriovdp_config.h"
 #include "netns/base/files.h"

@@ -5,8 +5,10 @@
 #include <net/if.h>
 
 #include "deviceplugin/services/health/probe.h"
-#include "netns/nl/devlink.h"
-#include "netns/sys/netdev_sysfs.h"
+#include "netns/nl/devlink_health.h"
+#include "netns/nl/devlink_messages.h"
+#include "netns/nl/devlink_versions.h"
+#include "netns/sys/ethtool_stats.h"
 #include "tests/support/netns/stand_in.h"
 
 namespace railhead::testing {

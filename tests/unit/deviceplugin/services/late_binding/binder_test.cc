@@ -24,6 +24,7 @@
 #include "deviceplugin/services/late_binding/bind_server.h"
 #include "netns/base/files.h"
 #include "netns/base/node.h"
+#include "netns/base/root.h"
 #include "tests/support/sysfs/machines.h"
 
 namespace railhead::testing {

@@ -8,6 +8,7 @@
 #include "cni/state/journal.h"
 #include "netns/base/files.h"
 #include "netns/sys/pci.h"
+#include "netns/sys/pci_address.h"
 
 namespace railhead::testing {
 namespace {

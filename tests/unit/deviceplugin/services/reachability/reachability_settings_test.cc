@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "cni/fabric/fabric.h"
+#include "cni/fabric/probe_endpoint_mac.h"
 
 namespace railhead::testing {
 namespace {

@@ -5,9 +5,10 @@
 #include <optional>
 
 #include "cni/state/conflict_log.h"
-#include "ipam/store/allocate.h"
+#include "ipam/store/held_addresses.h"
 #include "ipam/store/ledger.h"
 #include "ipam/store/store.h"
+#include "ipam/store/store_errors.h"
 #include "tests/support/daemon/reconciler_fixture.h"
 
 namespace railhead::testing {

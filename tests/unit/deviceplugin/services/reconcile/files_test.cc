@@ -11,7 +11,7 @@
 #include <thread>
 
 #include "cni/attachment/nccl_step.h"
-#include "cni/nccl/nccl_config.h"
+#include "cni/nccl/nccl_config_files.h"
 #include "cni/state/displaced_names.h"
 #include "cni/state/journal.h"
 #include "cni/state/paths.h"

@@ -2,7 +2,8 @@
 #include <algorithm>
 
 #include "deviceplugin/tools/doctor/facts.h"
-#include "netns/sys/pci.h"
+#include "netns/sys/pci_address.h"
+#include "netns/sys/pci_capabilities.h"
 #include "tests/support/sysfs/fake_sysfs.h"
 #include "tests/unit/deviceplugin/tools/doctor/support.h"
 

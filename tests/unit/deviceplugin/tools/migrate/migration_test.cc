@@ -1,6 +1,7 @@
 // A whole suite: what it becomes, that it can be read, and that each key is reported once.
 #include "deviceplugin/tools/migrate/migration.h"
 
+#include "cni/attachment/check_permissions.h"
 #include "cni/attachment/plugin_config.h"
 #include "cni/fabric/fabric.h"
 #include "tests/unit/deviceplugin/tools/migrate/suite.h"

@@ -22,6 +22,7 @@
 #include "deviceplugin/tools/railctl/commands.h"
 #include "netns/base/files.h"
 #include "netns/base/node.h"
+#include "netns/base/root.h"
 #include "netns/base/text.h"
 #include "tests/support/daemon/two_rails.h"
 #include "tests/support/eventually.h"
