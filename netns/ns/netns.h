@@ -2,8 +2,8 @@
 //
 // Holds an open descriptor, so the namespace lives as long as the handle; keep it for one operation only. No
 // code of ours runs in another namespace, with two exceptions: socket(2), and short-lived forked helpers. For
-// socket(2) the calling thread switches its namespace, and back before it returns (see SocketFactory below).
-// Threads: a handle is a value; OpenSocketIn may be used from any thread.
+// socket(2) the calling thread switches its namespace, and back before it returns (OpenSocketsIn()).
+// Threads: a handle is a value; OpenSocketsIn() may be used from any thread.
 #pragma once
 
 #include <functional>

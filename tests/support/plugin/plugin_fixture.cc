@@ -6,8 +6,8 @@
 #include <iterator>
 #include <nlohmann/json.hpp>
 
-#include "cni/protocol/read_request.h"
 #include "cni/protocol/cni_request.h"
+#include "cni/protocol/read_request.h"
 #include "cni/state/allocation.h"
 #include "netns/base/text.h"
 

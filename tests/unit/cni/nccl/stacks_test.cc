@@ -1,11 +1,10 @@
 // The configuration of stacks other than NCCL.
-#include "cni/nccl/ucx_conf.h"
-
 #include <gtest/gtest.h>
 
 #include <map>
 
 #include "cni/nccl/stack_variables.h"
+#include "cni/nccl/ucx_conf.h"
 #include "tests/support/process.h"
 #include "tests/support/temp_root.h"
 

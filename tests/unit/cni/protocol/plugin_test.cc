@@ -1,13 +1,12 @@
-#include "cni/protocol/cni_request.h"
-
 #include <gtest/gtest.h>
 
 #include <map>
 #include <nlohmann/json.hpp>
 
 #include "cni/protocol/cni_args.h"
-#include "cni/protocol/read_request.h"
+#include "cni/protocol/cni_request.h"
 #include "cni/protocol/cni_result.h"
+#include "cni/protocol/read_request.h"
 #include "tests/support/process.h"
 
 namespace railhead::testing {
