@@ -11,7 +11,7 @@ ROOMS = ["cni", "ipam", "deviceplugin"]
 DEFAULTS = {
     ("fabric.md", "`rails[]`", "table"): ("cni/fabric/fabric.h", r"kFirstRailTable = (\d+)"),
     ("fabric.md", "`addresses`", "reuseDelaySeconds"): ("cni/fabric/fabric.h", r"kDefaultReuseDelaySeconds = (\d+)"),
-    ("cni.md", "`railhead`", "ipam"): ("cni/fabric/fabric.h", r'kOwnIpam = "([^"]+)"'),
+    ("cni.md", "`railhead`", "ipam"): ("cni/fabric/network_policy.h", r'kOwnIpam = "([^"]+)"'),
     ("cni.md", "`railhead-ipam`", "reuseDelaySeconds"): ("cni/fabric/fabric.h", r"kDefaultReuseDelaySeconds = (\d+)"),
     ("cni.md", "`railhead-ipam`", "minReuseDelaySeconds"): ("cni/fabric/fabric.h", r"kDefaultMinReuseDelaySeconds = (\d+)"),
 }
