@@ -59,8 +59,8 @@ TEST_F(PodRunTest, SandboxAndContainerHaveOneUserNamespaceOfTheirOwn) {
   pod.host_users = false;
   const auto sandbox = client_.RunPodSandbox(pod);
   ASSERT_TRUE(sandbox && client_.CreateContainer(*sandbox, pod, Container()));
-  const auto& of_pod = runtime_.LastPod().linux().security_context().namespace_options().userns_options();
-  const auto& of_container =
+  const auto of_pod = runtime_.LastPod().linux().security_context().namespace_options().userns_options();
+  const auto of_container =
       runtime_.LastContainer().config().linux().security_context().namespace_options().userns_options();
   EXPECT_EQ(of_pod.SerializeAsString(), of_container.SerializeAsString());
   EXPECT_EQ(of_pod.mode(), runtime::v1::POD);
