@@ -148,6 +148,7 @@ void PrintVerdict(const NcclConfigReport& report) {
   }
   if (const auto& unread = verdict.overrides.unread; !unread.empty()) {
     std::vector<std::string> pids;
+    pids.reserve(unread.size());
     for (const pid_t pid : unread) pids.push_back(std::to_string(pid));
     std::printf("  the variables of process %s were not compared: run railctl on the host, as root\n",
                 Join(pids, ", ").c_str());
