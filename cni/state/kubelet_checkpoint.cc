@@ -29,7 +29,7 @@ using Source = std::function<Result<std::size_t>(char* to, std::size_t size)>;
 
 // JSON text in pieces, with the end of each long string left out. A plugin's answer ("AllocResp") can have
 // megabytes, and the parser holds a string whole. No name and no id of ours is as long as what is kept.
-// Not a std::streambuf: with it each ADD would load the C++ library's locales, an eighth of the plugin.
+// Not a std::streambuf: with it each ADD would load the C++ library's locales, a seventh of the plugin.
 class ShortStrings {
  public:
   // Of begin() and end() only; all copies are at the same place.
