@@ -1,8 +1,8 @@
 // Activity: the counters of the daemon, and its present advertisement.
 //
 // The parts count into it, through the callbacks that daemon.cc passes to them; metrics_page.cc
-// and pages.h read it. No call of kubelet uses it: advertisement.h of deviceplugin/services/kubelet counts
-// those.
+// and pages.h read it. No call of kubelet uses it: resource_activity.h of deviceplugin/services/kubelet
+// counts those.
 // Threads: thread-safe.
 #pragma once
 

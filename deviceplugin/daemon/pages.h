@@ -18,7 +18,7 @@
 #include <vector>
 
 #include "deviceplugin/daemon/activity.h"
-#include "deviceplugin/services/kubelet/advertisement.h"
+#include "deviceplugin/services/kubelet/resource_activity.h"
 #include "deviceplugin/support/http/http_message.h"
 #include "deviceplugin/support/http/http_server.h"
 #include "deviceplugin/support/log/log.h"

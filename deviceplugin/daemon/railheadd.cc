@@ -23,6 +23,7 @@
 #include "deviceplugin/daemon/systemd.h"
 #include "deviceplugin/node/resources/allocate.h"
 #include "deviceplugin/services/fabric_follow/follower.h"
+#include "deviceplugin/services/kubelet/stale_sockets.h"
 #include "deviceplugin/services/node_index/index_config.h"
 #include "deviceplugin/services/node_status/rail_states.h"
 #include "deviceplugin/services/provision/provisioner.h"

@@ -1,8 +1,8 @@
+#include "deviceplugin/services/kubelet/endpoints.h"
+
 #include <set>
 #include <string>
 #include <utility>
-
-#include "deviceplugin/services/kubelet/registrar.h"
 
 namespace railhead::kubelet {
 

@@ -1,24 +1,13 @@
 #include "deviceplugin/services/kubelet/handlers.h"
 
-#include <poll.h>
-#include <sys/inotify.h>
-#include <unistd.h>
-
 #include <algorithm>
-#include <array>
-#include <cerrno>
-#include <chrono>
-#include <cstdint>
 #include <set>
 #include <string_view>
 #include <utility>
 
-#include "cni/state/allocation.h"
-#include "cni/state/cdi_spec.h"
-#include "cni/state/journal.h"
-#include "cni/state/paths.h"
-#include "netns/base/state_folder.h"
-#include "netns/base/unique_fd.h"
+#include "deviceplugin/services/kubelet/cdi_reader.h"
+#include "deviceplugin/services/kubelet/cdi_repair.h"
+#include "deviceplugin/services/kubelet/check_attached.h"
 
 namespace railhead::kubelet {
 namespace {
@@ -211,158 +200,6 @@ Result<void> AnswerPreStart(const Root& root, const resources::ResourcePool& poo
   report(call);
   if (call.error) return tl::unexpected(*std::move(call.error));
   return {};
-}
-
-namespace {
-
-tl::unexpected<Error> NotAttached(const resources::ResourcePool& pool, const std::string& id,
-                                  std::size_t count, const std::string& why) {
-  const std::string networks = count == 1 ? "one network" : std::to_string(count) + " networks";
-  return Fail(ErrorCode::kConflict, "device " + id + " of " + pool.spec.resource + " " + why,
-              "the pod was given " + std::to_string(count) + " of " + pool.spec.resource +
-                  ", so its annotation " + "k8s.v1.cni.cncf.io/networks must name " + networks +
-                  " of type railhead that are annotated " + "k8s.v1.cni.cncf.io/resourceName: " +
-                  pool.spec.resource + " (or the cluster network must be chained with railhead)" +
-                  (pool.spec.late ? "; a pod with hostNetwork gets no device of a pool with late binding, "
-                                    "since no CNI plugin runs for it"
-                                  : ""));
-}
-
-// All devices of the container requests that `ids` belong to.
-Result<std::set<std::string>> WithSiblings(const Root& root, const resources::ResourcePool& pool,
-                                           const std::vector<std::string>& ids) {
-  std::set<std::string> all(ids.begin(), ids.end());
-  for (const std::string& id : ids) {
-    const auto record = RH_TRY_WRAP(ReadAllocation(root, id), "reading the allocation record of " + id);
-    // A record of another resource means that the device has changed its pool since. Its siblings of that
-    // time do not count now.
-    if (record && record->resource == pool.spec.resource) {
-      all.insert(record->siblings.begin(), record->siblings.end());
-    }
-  }
-  return all;
-}
-
-}  // namespace
-
-Result<void> CheckAttached(const Root& root, const resources::ResourcePool& pool,
-                           const std::vector<std::string>& ids) {
-  if (pool.spec.nccl_config != NcclConfigPolicy::kRequired) return {};
-  if (ids.empty()) return Fail(ErrorCode::kInvalid, "PreStartContainer without device ids");
-  const auto devices = RH_TRY(WithSiblings(root, pool, ids));
-  const Journal journal(root);
-  std::string sandbox;
-  std::string sandbox_of;
-  for (const std::string& id : devices) {
-    const auto entry = RH_TRY_WRAP(journal.FindByDevice(id), "looking for the attachment of " + id);
-    if (!entry) return NotAttached(pool, id, devices.size(), "is attached to no pod");
-    if (entry->phase != Phase::kDone) {
-      return NotAttached(pool, id, devices.size(),
-                         "has an attachment that is not finished (sandbox " + entry->key.container_id + ")");
-    }
-    if (sandbox.empty()) {
-      sandbox = entry->key.container_id;
-      sandbox_of = id;
-    } else if (entry->key.container_id != sandbox) {
-      std::string why = "is attached to sandbox ";
-      why.append(entry->key.container_id).append(", but ").append(sandbox_of);
-      why.append(" of the same container to ").append(sandbox);
-      return NotAttached(pool, id, devices.size(), why);
-    }
-  }
-  return {};
-}
-
-Result<std::vector<std::string>> RepairCdiSpecs(const Root& root, const std::vector<std::string>& ids) {
-  std::vector<std::string> repaired;
-  for (const std::string& id : ids) {
-    const std::string path = paths::CdiSpec(root, id);
-    const std::string name = path.substr(path.rfind('/') + 1);
-    if (DeviceOfCdiSpec(name) != id || RH_TRY(IsCdiSpecIntact(root, name))) continue;
-    const auto lock = FileLock::Acquire(paths::Lock(root, id), std::chrono::milliseconds(0));
-    if (!lock && lock.error().code == ErrorCode::kTimeout) continue;
-    if (!lock) return Fail(lock.error());
-    if (RH_TRY_WRAP(RepairCdiSpec(root, name), "writing " + path + " again")) repaired.push_back(id);
-  }
-  return repaired;
-}
-
-namespace {
-
-using Clock = std::chrono::steady_clock;
-using std::chrono::milliseconds;
-
-// The events of one file of a directory from now on.
-class FileEvents {
- public:
-  static Result<FileEvents> Watch(const std::string& directory, std::string name) {
-    UniqueFd inotify(::inotify_init1(IN_CLOEXEC | IN_NONBLOCK));
-    if (!inotify.valid()) return FailSys(errno, "making an inotify descriptor");
-    if (::inotify_add_watch(inotify.get(), directory.c_str(), IN_OPEN | IN_MOVED_TO | IN_ONLYDIR) < 0)
-      return FailSys(errno, "watching " + directory);
-    return FileEvents(std::move(inotify), std::move(name));
-  }
-
-  // Whether the file was opened after it was put in place.
-  Result<bool> AwaitOpened(Clock::time_point deadline) {
-    while (!opened_) {
-      const auto left = std::chrono::ceil<milliseconds>(deadline - Clock::now());
-      pollfd ready{inotify_.get(), POLLIN, 0};
-      const int count = ::poll(&ready, 1, static_cast<int>(std::max(left, milliseconds(0)).count()));
-      if (count < 0 && errno != EINTR) return FailSys(errno, "waiting for a reader of " + name_);
-      if (count == 0) return false;
-      Read();
-    }
-    return true;
-  }
-
- private:
-  FileEvents(UniqueFd inotify, std::string name) : inotify_(std::move(inotify)), name_(std::move(name)) {}
-
-  void Read() {
-    alignas(inotify_event) std::array<char, 4096> buffer;
-    for (ssize_t size = 0; (size = ::read(inotify_.get(), buffer.data(), buffer.size())) > 0;) {
-      for (const char* at = buffer.data(); at < buffer.data() + size;) {
-        const auto* event = reinterpret_cast<const inotify_event*>(at);
-        at += sizeof(inotify_event) + event->len;
-        // Padded with zeros.
-        if (event->len == 0 || name_ != std::string_view(event->name)) continue;
-        if ((event->mask & IN_MOVED_TO) != 0) placed_ = true;
-        if ((event->mask & IN_OPEN) != 0 && placed_) opened_ = true;
-      }
-    }
-  }
-
-  UniqueFd inotify_;
-  std::string name_;
-  bool placed_ = false;
-  bool opened_ = false;
-};
-
-// false: an ADD or DEL is at work on the device, or it has no spec.
-Result<bool> Publish(const Root& root, const std::string& id, const std::string& name) {
-  const auto lock = FileLock::Acquire(paths::Lock(root, id), milliseconds(0));
-  if (!lock && lock.error().code == ErrorCode::kTimeout) return false;
-  if (!lock) return Fail(lock.error());
-  return PublishCdiSpec(root, name);
-}
-
-}  // namespace
-
-Result<bool> AwaitCdiReader(const Root& root, const std::vector<std::string>& ids, milliseconds limit) {
-  for (const std::string& id : ids) {
-    const std::string path = paths::CdiSpec(root, id);
-    const std::string name = path.substr(path.rfind('/') + 1);
-    if (DeviceOfCdiSpec(name) != id) continue;
-    auto events = FileEvents::Watch(paths::CdiDirectory(root), name);
-    if (!events && events.error().code == ErrorCode::kNotFound) return true;  // no directory, no specs
-    if (RH_TRY_WRAP(Publish(root, id, name), "writing " + path + " again")) {
-      // Without inotify nobody knows, as after the limit: most runtimes have read it by then.
-      if (!events) return false;
-      return events->AwaitOpened(Clock::now() + limit);
-    }
-  }
-  return true;
 }
 
 }  // namespace railhead::kubelet

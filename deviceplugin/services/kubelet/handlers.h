@@ -60,36 +60,4 @@ Result<void> AnswerPreStart(const Root& root, const resources::ResourcePool& poo
                             const v1beta1::PreStartContainerRequest& request, const ContainerReport& report,
                             std::chrono::milliseconds reader_limit = kCdiReaderLimit);
 
-// The check before a container starts.
-//
-// kubelet calls PreStartContainer after the sandbox and its networks are up. A pod that asks for N devices
-// but names fewer networks would start without its NICs, or with an incomplete NCCL configuration. NCCL would
-// then quietly use TCP. So in pools that require an NCCL configuration the container starts only when all
-// devices of its request are in one and the same sandbox. The container runtime reads the devices' CDI specs
-// next. A spec that was removed or changed is written again here: without it no container of the pod would
-// ever start.
-// Threads: pure functions over the file system.
-
-// `ids`: the devices of one container, as kubelet names them. Succeeds for pools without a required NCCL
-// configuration. Errors: kConflict with the missing id, kInvalid for ids that the pool does not have.
-Result<void> CheckAttached(const Root& root, const resources::ResourcePool& pool,
-                           const std::vector<std::string>& ids);
-
-// Writes missing and different CDI specs of the devices again, and returns the ids of those. It skips a
-// device that an ADD or DEL has locked.
-Result<std::vector<std::string>> RepairCdiSpecs(const Root& root, const std::vector<std::string>& ids);
-
-// Waits until the container runtime knows a device's CDI spec.
-//
-// A runtime keeps all specs in memory and reads them again when inotify reports a change in /run/cdi.
-// CreateContainer does not read them: it fails for a spec that is newer than the runtime's last reading
-// (cncf-tags/container-device-interface, pkg/cdi/cache.go, versions 0.7.2 to 1.1.0). So PreStartContainer
-// renames the spec over itself, which makes an event, and waits until a process opens it. The runtime does so
-// under the lock of its memory, and keeps that lock until it has read all specs. Threads: thread-safe.
-
-// Uses the first of `ids` that has a spec and that no ADD or DEL has locked. One reading covers all earlier
-// specs, too. false: no process was seen to open it within `limit`, also where inotify has no instance left.
-Result<bool> AwaitCdiReader(const Root& root, const std::vector<std::string>& ids,
-                            std::chrono::milliseconds limit);
-
 }  // namespace railhead::kubelet

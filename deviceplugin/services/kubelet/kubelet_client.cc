@@ -1,24 +1,17 @@
 #include "deviceplugin/services/kubelet/kubelet_client.h"
 
-#include <grpc/grpc.h>
+#include <grpcpp/grpcpp.h>
 
 #include <condition_variable>
-#include <iterator>
 #include <mutex>
 #include <optional>
 #include <utility>
 
+#include "deviceplugin/services/kubelet/dial_unix.h"
 #include "deviceplugin/services/kubelet/proto/deviceplugin_v1beta1.grpc.pb.h"
-#include "deviceplugin/services/kubelet/proto/podresources_v1.grpc.pb.h"
-#include "netns/base/files.h"
-#include "netns/base/root.h"
 
 namespace railhead::kubelet {
 namespace {
-
-// gRPC's default is 4 MiB. kubelet's own clients take 16 MiB (DefaultPodResourcesMaxSize in
-// pkg/kubelet/apis/podresources/constants.go): about 300,000 devices.
-constexpr int kMostOfAnAnswer = 16 << 20;
 
 // How often a pending call checks whether it is still worthwhile.
 constexpr std::chrono::milliseconds kLook{50};
@@ -149,100 +142,6 @@ std::vector<Result<void>> KubeletClient::Register(const std::vector<Registration
 
 void KubeletClient::Cancel() {
   impl_->Cancel();
-}
-
-std::shared_ptr<grpc::Channel> DialUnix(const std::string& socket_path) {
-  grpc::ChannelArguments arguments;
-  // A Go server refuses the encoded socket path that newer gRPC puts there.
-  arguments.SetString(GRPC_ARG_DEFAULT_AUTHORITY, "localhost");
-  // Without a shared pool, a new channel does not inherit the old one's waiting time.
-  arguments.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);
-  arguments.SetInt(GRPC_ARG_ENABLE_HTTP_PROXY, 0);
-  arguments.SetMaxReceiveMessageSize(kMostOfAnAnswer);
-  return grpc::CreateCustomChannel("unix:" + socket_path, grpc::InsecureChannelCredentials(), arguments);
-}
-
-namespace {
-
-// Moves the ids: there can be a hundred thousand.
-void AddContainer(const std::string& pod, v1::ContainerResources& container,
-                  std::vector<AllocatedDevices>* all) {
-  for (auto& devices : *container.mutable_devices()) {
-    auto& ids = *devices.mutable_device_ids();
-    all->push_back({pod,
-                    container.name(),
-                    devices.resource_name(),
-                    {std::make_move_iterator(ids.begin()), std::make_move_iterator(ids.end())}});
-  }
-  for (const auto& dynamic : container.dynamic_resources()) {
-    for (const auto& claim : dynamic.claim_resources()) {
-      if (!claim.device_name().empty())
-        all->push_back({pod, container.name(), claim.driver_name(), {claim.device_name()}});
-    }
-  }
-}
-
-}  // namespace
-
-class PodResources::Impl {
- public:
-  explicit Impl(std::string socket_path) : socket_path_(std::move(socket_path)) {}
-
-  grpc::Status List(std::chrono::milliseconds limit, v1::ListPodResourcesResponse* response) {
-    grpc::ClientContext context;
-    context.set_deadline(std::chrono::system_clock::now() + limit);
-    const auto channel = Channel();
-    grpc::Status status = v1::PodResourcesLister::NewStub(channel)->List(&context, {}, response);
-    // After kubelet went away, a channel waits longer and longer before it dials again.
-    if (!status.ok()) Drop(channel);
-    return status;
-  }
-
-  [[nodiscard]] const std::string& socket_path() const { return socket_path_; }
-
- private:
-  std::shared_ptr<grpc::Channel> Channel() {
-    const std::lock_guard lock(mutex_);
-    if (!channel_) channel_ = DialUnix(socket_path_);
-    return channel_;
-  }
-  void Drop(const std::shared_ptr<grpc::Channel>& channel) {
-    const std::lock_guard lock(mutex_);
-    if (channel_ == channel) channel_.reset();
-  }
-
-  const std::string socket_path_;
-  std::mutex mutex_;
-  std::shared_ptr<grpc::Channel> channel_;
-};
-
-PodResources::PodResources(const Root& root)
-    : impl_(std::make_unique<Impl>(root.Path(kPodResourcesSocket))) {}
-PodResources::~PodResources() = default;
-
-Result<std::vector<AllocatedDevices>> PodResources::List(std::chrono::milliseconds limit) {
-  const std::string attempt = "asking kubelet at " + impl_->socket_path() + " for the pods' devices: ";
-  if (!Exists(impl_->socket_path())) {
-    return Fail(ErrorCode::kNotFound, attempt + "no such socket",
-                "give railheadd kubelet's directory /var/lib/kubelet/pod-resources");
-  }
-  v1::ListPodResourcesResponse response;
-  const grpc::Status status = impl_->List(limit, &response);
-  if (!status.ok()) {
-    const bool late = status.error_code() == grpc::StatusCode::DEADLINE_EXCEEDED;
-    const bool large = status.error_code() == grpc::StatusCode::RESOURCE_EXHAUSTED;
-    return Fail(late ? ErrorCode::kTimeout : ErrorCode::kIo, attempt + status.error_message(),
-                large
-                    ? "a device plugin that counts memory lists a device for each piece: let it count larger "
-                      "pieces, such as GiB"
-                    : "");
-  }
-  std::vector<AllocatedDevices> all;
-  for (auto& pod : *response.mutable_pod_resources()) {
-    const std::string name = pod.namespace_() + "/" + pod.name();
-    for (auto& container : *pod.mutable_containers()) AddContainer(name, container, &all);
-  }
-  return all;
 }
 
 }  // namespace railhead::kubelet

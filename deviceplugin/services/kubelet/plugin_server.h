@@ -19,7 +19,7 @@
 
 #include "deviceplugin/node/resources/allocate.h"
 #include "deviceplugin/node/resources/resource_pool.h"
-#include "deviceplugin/services/kubelet/advertisement.h"
+#include "deviceplugin/services/kubelet/resource_activity.h"
 #include "netns/base/result.h"
 #include "netns/base/root.h"
 #include "netns/sys/pci_address.h"

@@ -5,8 +5,11 @@
 #include <chrono>
 #include <utility>
 
+#include "deviceplugin/services/kubelet/endpoints.h"
 #include "deviceplugin/services/kubelet/kubelet_client.h"
-#include "deviceplugin/services/kubelet/plugin_sockets.h"
+#include "deviceplugin/services/kubelet/socket_identity.h"
+#include "deviceplugin/services/kubelet/socket_name.h"
+#include "deviceplugin/services/kubelet/socket_watch.h"
 #include "netns/base/files.h"
 
 namespace railhead::kubelet {

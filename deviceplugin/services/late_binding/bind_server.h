@@ -26,7 +26,7 @@
 #include <vector>
 
 #include "cni/state/bind_protocol.h"
-#include "deviceplugin/services/kubelet/kubelet_client.h"
+#include "deviceplugin/services/kubelet/pod_resources.h"
 #include "netns/base/result.h"
 #include "netns/base/root.h"
 #include "netns/base/unique_fd.h"

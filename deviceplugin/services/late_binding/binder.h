@@ -32,7 +32,7 @@
 #include "deviceplugin/node/resources/resource_pool.h"
 #include "deviceplugin/node/topology/accelerator_ids.h"
 #include "deviceplugin/node/topology/topology.h"
-#include "deviceplugin/services/kubelet/kubelet_client.h"
+#include "deviceplugin/services/kubelet/pod_resources.h"
 #include "deviceplugin/services/late_binding/bind_server.h"
 #include "netns/base/result.h"
 #include "netns/base/root.h"

@@ -20,6 +20,8 @@
 #include "cni/state/journal.h"
 #include "cni/state/paths.h"
 #include "deviceplugin/node/resources/allocate.h"
+#include "deviceplugin/services/kubelet/cdi_reader.h"
+#include "deviceplugin/services/kubelet/check_attached.h"
 #include "netns/base/files.h"
 #include "netns/base/node.h"
 #include "netns/base/unique_fd.h"

@@ -1,12 +1,11 @@
 // The client of kubelet's pod-resources API against a server that answers, hangs and restarts.
-#include "deviceplugin/services/kubelet/kubelet_client.h"
-
 #include <grpcpp/grpcpp.h>
 #include <gtest/gtest.h>
 
 #include <condition_variable>
 #include <mutex>
 
+#include "deviceplugin/services/kubelet/pod_resources.h"
 #include "deviceplugin/services/kubelet/proto/podresources_v1.grpc.pb.h"
 #include "netns/base/files.h"
 #include "tests/support/temp_root.h"
