@@ -55,9 +55,9 @@ Endpoint& Endpoints::EndpointOf(const std::shared_ptr<const resources::ResourceP
 }
 
 void Endpoints::Replace(Endpoint* endpoint, PluginServer::View view) {
-  if (NeedsPreStart(*endpoint->view.pool) != NeedsPreStart(*view.pool)) endpoint->other_options = true;
   endpoint->view = std::move(view);
-  if (endpoint->server && !endpoint->other_options) endpoint->server->Update(endpoint->view);
+  // With other options the registrar replaces the server.
+  if (endpoint->server && endpoint->HasOptions()) endpoint->server->Update(endpoint->view);
 }
 
 }  // namespace railhead::kubelet

@@ -6,7 +6,6 @@
 // rest from Registrar::Run()'s.
 #pragma once
 
-#include <chrono>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -16,37 +15,26 @@
 #include "deviceplugin/services/kubelet/advertisement.h"
 #include "deviceplugin/services/kubelet/other_instances.h"
 #include "deviceplugin/services/kubelet/plugin_server.h"
+#include "deviceplugin/services/kubelet/registration_machine.h"
 #include "deviceplugin/services/kubelet/resource_activity.h"
-#include "deviceplugin/services/kubelet/socket_identity.h"
 
 namespace railhead::kubelet {
 
-// kubelet refuses pods that it admits in this pause. But kubelet must first finish the stream that ended.
-// Otherwise it takes that end for the end of the new registration.
-inline constexpr std::chrono::milliseconds kFirstPause{20};
-
 // One resource, and its state. Owns its server.
 struct Endpoint {
-  using Clock = std::chrono::steady_clock;
-
   PluginServer::View view;
   std::shared_ptr<ResourceActivity> activity;
-  std::unique_ptr<PluginServer> server;
-  bool other_options = false;  // kubelet asks for them only when the server is registered
+  RegistrationMachine registration;
+  std::unique_ptr<PluginServer> server;  // nullptr: kNotServed
   int servers_so_far = 0;
-  std::optional<SocketIdentity> registered_with;
-  std::optional<SocketIdentity> last_kubelet;  // the last one that took our registration
-  int streams_before = 0;                      // StreamsSoFar() when Register was called
-  Clock::time_point registered_at;
-  Clock::time_point next_attempt;  // of serving or registering
-  std::chrono::milliseconds pause = kFirstPause;
-  std::string last_error;
+  int streams_before = 0;  // StreamsSoFar() when Register was called
   OtherInstances other_instances;
-  bool standby = false;
-  Clock::time_point lost_at;                       // when a stream was lost
-  std::optional<Clock::time_point> reregister_at;  // unless kubelet drops us before
+  std::string last_error;
 
   [[nodiscard]] const std::string& resource() const { return view.pool->spec.resource; }
+  // Whether the options of the server, which is there, are those of the view. kubelet asks for them only when
+  // the server registers.
+  [[nodiscard]] bool HasOptions() const { return server->PreStartRequired() == NeedsPreStart(*view.pool); }
 };
 
 class Endpoints {

@@ -7,6 +7,7 @@
 
 #include "deviceplugin/services/kubelet/endpoints.h"
 #include "deviceplugin/services/kubelet/kubelet_client.h"
+#include "deviceplugin/services/kubelet/registration_machine.h"
 #include "deviceplugin/services/kubelet/socket_identity.h"
 #include "deviceplugin/services/kubelet/socket_name.h"
 #include "deviceplugin/services/kubelet/socket_watch.h"
@@ -18,21 +19,10 @@ namespace {
 using Clock = std::chrono::steady_clock;
 using std::chrono::milliseconds;
 
-constexpr milliseconds kLongestPause{10'000};
 // kubelet answers after it has dialed back, which takes 10 s at most.
 constexpr milliseconds kRegisterLimit{15'000};
-// kubelet opens ListAndWatch right after it has answered.
-constexpr milliseconds kStreamLimit{10'000};
 // How often to check whether other processes still serve: a killed one causes no event.
 constexpr milliseconds kStandbyPause{500};
-// A stream that was open for so long worked: when it ends, pauses start from the shortest again.
-constexpr milliseconds kSteady{1'000};
-// When an older server ends, kubelet drops this one within this time if it confuses the two.
-constexpr milliseconds kLeavePause{500};
-// An older server's streams end at most this long before its socket goes.
-constexpr milliseconds kLeaving{5'000};
-// Within this time the old kubelet finishes what it began, for example the report that it has registered us.
-constexpr std::chrono::seconds kKubeletSettles{60};
 // One step: registering, or ending a server with its streams.
 constexpr std::chrono::seconds kLongestStep{120};
 
@@ -59,13 +49,14 @@ class Registrar::Loop {
     while (!stopping_) {
       endpoints_.TakeUpdate();
       socket_watch_.Watch(options_.kubelet_directory);
-      const auto kubelet = IdentityOf(kubelet_socket_);
-      HandleKubelet(kubelet);
+      ReadKubelet();
       removed_sockets_ = socket_watch_.TakeRemovedSockets();
       std::vector<Endpoint*> due;
       for (Endpoint& endpoint : endpoints_) {
         if (options_.alive) options_.alive(kLongestStep);
-        if (MustRegister(&endpoint, kubelet)) due.push_back(&endpoint);
+        Observe(&endpoint);
+        if (IsIn(endpoint, State::kUnregistered) && IsDue(endpoint, Input::kAttemptTime))
+          due.push_back(&endpoint);
         Publish(endpoint);
       }
       if (options_.alive) options_.alive(kLongestStep);
@@ -91,6 +82,16 @@ class Registrar::Loop {
   std::vector<std::shared_ptr<const ResourceActivity>> Activities() const { return endpoints_.Activities(); }
 
  private:
+  using State = RegistrationState;
+  using Input = RegistrationEvent;
+  using Action = RegistrationAction;
+
+  // What reports say beside the event.
+  struct Facts {
+    std::string detail;
+    std::optional<Error> error;
+  };
+
   [[nodiscard]] Result<void> CheckSocketPaths() const {
     for (const Endpoint& endpoint : endpoints_)
       RH_TRY(CheckSocketPath(options_.kubelet_directory, endpoint.resource(), options_.socket_tag));
@@ -99,8 +100,8 @@ class Registrar::Loop {
 
   void Publish(const Endpoint& endpoint) const {
     endpoint.activity->serving = endpoint.server != nullptr;
-    endpoint.activity->registered = kubelet_ && endpoint.registered_with == kubelet_;
-    endpoint.activity->standby = endpoint.standby;
+    endpoint.activity->registered = endpoint.registration.registered();
+    endpoint.activity->standby = endpoint.registration.standby();
   }
 
   void Emit(EventKind kind, const std::string& resource, std::string detail,
@@ -108,108 +109,133 @@ class Registrar::Loop {
     sink_({kind, resource, std::move(detail), {}, std::move(error)});
   }
 
-  void HandleKubelet(const std::optional<SocketIdentity>& kubelet) {
+  static bool IsIn(const Endpoint& endpoint, const RegistrationStates& states) {
+    return states.Contains(endpoint.registration.state());
+  }
+  static bool IsIn(const Endpoint& endpoint, State state) { return endpoint.registration.state() == state; }
+  static bool IsDue(const Endpoint& endpoint, Input time) {
+    return endpoint.registration.Due(time, Clock::now());
+  }
+
+  // --- what has happened ---
+
+  void ReadKubelet() {
+    auto kubelet = IdentityOf(kubelet_socket_);
     if (kubelet == kubelet_) return;
-    kubelet_ = kubelet;
-    kubelet_changed_at_ = Clock::now();
-    // The old kubelet's failures do not count for a new one.
-    for (Endpoint& endpoint : endpoints_) {
-      endpoint.pause = kFirstPause;
-      endpoint.next_attempt = Clock::now();
-      endpoint.standby = false;
-      endpoint.lost_at = {};  // the old kubelet's end explains it, not another railheadd's
+    kubelet_ = std::move(kubelet);
+    kubelet_since_ = Clock::now();
+  }
+
+  // The order decides which of several reasons counts.
+  void Observe(Endpoint* endpoint) {
+    if (endpoint->registration.kubelet() != kubelet_)
+      Report(endpoint, kubelet_ ? Input::kKubeletCame : Input::kKubeletWent, kubelet_);
+    ObserveServer(endpoint);
+    if (IsIn(*endpoint, State::kOutdated)) ReportIfDue(endpoint, Input::kAttemptTime);
+    if (IsIn(*endpoint, State::kNotServed)) ReportIfDue(endpoint, Input::kAttemptTime);
+    if (!endpoint->server || !kubelet_) return;
+    ObserveOtherInstances(endpoint);
+    ReportIfDue(endpoint, Input::kRejoinTime);
+    if (IsIn(*endpoint, {State::kAwaitingStream, State::kRegistered})) ObserveStreams(endpoint);
+  }
+
+  void ObserveServer(Endpoint* endpoint) {
+    if (!endpoint->server) return;
+    if (!endpoint->HasOptions()) {
+      Report(endpoint, Input::kOptionsChanged);
+    } else if (!Exists(endpoint->server->socket_path())) {
+      Report(endpoint, Input::kSocketRemoved);
     }
   }
 
-  // On standby while a newer process serves the resource. Registers again when one of the others has ended:
-  // kubelet may have taken that end for ours.
-  void HandleOtherInstances(Endpoint* endpoint) const {
-    const auto now = Clock::now();
-    const auto changes = endpoint->other_instances.Update(
+  void ObserveOtherInstances(Endpoint* endpoint) {
+    auto changes = endpoint->other_instances.Update(
         options_.kubelet_directory, BaseName(endpoint->server->socket_path()), removed_sockets_);
-    const bool before = std::exchange(endpoint->standby, changes.newer.has_value());
-    Publish(*endpoint);
-    if (changes.newer && !before) Emit(EventKind::kStandby, endpoint->resource(), *changes.newer);
-    if (changes.newer_left && !endpoint->standby) endpoint->reregister_at = now;
-    if (changes.older_left && now > endpoint->lost_at + kLeaving && !endpoint->reregister_at)
-      endpoint->reregister_at = now + kLeavePause;
-    if (endpoint->standby) endpoint->reregister_at.reset();
-    if (!endpoint->reregister_at || now < *endpoint->reregister_at) return;
-    endpoint->reregister_at.reset();
-    endpoint->next_attempt = now;
-    if (!endpoint->registered_with) return;
-    endpoint->registered_with.reset();
-    Emit(EventKind::kKubeletGone, endpoint->resource(), "another railheadd has left the resource");
-  }
-
-  // Also starts or replaces its server, if necessary.
-  bool MustRegister(Endpoint* endpoint, const std::optional<SocketIdentity>& kubelet) {
-    const auto now = Clock::now();
-    if (endpoint->server && MustServeAnew(endpoint, kubelet)) {
-      // kubelet must process a stream that this side ends, as it must one that it ends itself.
-      if (endpoint->server->NewestStreamIsOpen()) endpoint->next_attempt = now + kFirstPause;
-      endpoint->server.reset();
+    if (changes.newer) {
+      if (endpoint->registration.standby()) return;
+      Report(endpoint, Input::kNewerCame, std::nullopt, {*std::move(changes.newer), std::nullopt});
+    } else if (changes.newer_left) {
+      Report(endpoint, Input::kNewerLeft);
+    } else if (changes.older_left) {
+      Report(endpoint, Input::kOlderLeft);
     }
-    if (!endpoint->server) {
-      endpoint->registered_with.reset();
-      endpoint->other_options = false;
-      if (now < endpoint->next_attempt || !Serve(endpoint)) return false;
+  }
+
+  void ObserveStreams(Endpoint* endpoint) {
+    if (endpoint->server->StreamsSoFar() == endpoint->streams_before) {
+      ReportIfDue(endpoint, Input::kStreamTime);
+    } else {
+      const bool open = endpoint->server->NewestStreamIsOpen();
+      Report(endpoint, open ? Input::kStreamOpened : Input::kStreamEnded);
     }
-    if (!kubelet) return false;
-    HandleOtherInstances(endpoint);
-    if (endpoint->registered_with) HandleLostStream(endpoint, now);
-    if (endpoint->registered_with || Clock::now() < endpoint->next_attempt) return false;
-    return !LeavesToNewer(*endpoint);
   }
 
-  // Whether a newer railheadd gets the resource. Not with a new kubelet: the newer railheadd may never
-  // register with it.
-  [[nodiscard]] bool LeavesToNewer(const Endpoint& endpoint) const {
-    return endpoint.standby && endpoint.last_kubelet == kubelet_;
+  void ReportIfDue(Endpoint* endpoint, Input time) {
+    if (IsDue(*endpoint, time)) Report(endpoint, time);
   }
 
-  bool MustServeAnew(Endpoint* endpoint, const std::optional<SocketIdentity>& kubelet) const {
-    if (endpoint->other_options) return true;
-    if (!Exists(endpoint->server->socket_path())) {
-      Emit(EventKind::kKubeletGone, endpoint->resource(), "our socket has been removed");
-      return true;
+  void Report(Endpoint* endpoint, Input event, const std::optional<SocketIdentity>& kubelet = std::nullopt,
+              const Facts& facts = {}) {
+    const bool stream_open = endpoint->server && endpoint->server->NewestStreamIsOpen();
+    const RegistrationInput input{event, Clock::now(), kubelet, kubelet_since_, stream_open};
+    for (const Action action : endpoint->registration.On(input)) Do(endpoint, action, facts);
+  }
+
+  // --- what the machine wants ---
+
+  void Do(Endpoint* endpoint, Action action, const Facts& facts) {
+    const auto gone = [&](const char* why) { Emit(EventKind::kKubeletGone, endpoint->resource(), why); };
+    switch (action) {
+      case Action::kServe:
+        return Serve(endpoint);
+      case Action::kStopServer:
+        return endpoint->server.reset();
+      case Action::kRegister:
+        endpoint->streams_before = endpoint->server->StreamsSoFar();
+        return calling_.push_back(endpoint);
+      case Action::kReportServing:
+        endpoint->activity->set_problem("");
+        return Emit(EventKind::kServing, endpoint->resource(), endpoint->server->socket_path());
+      case Action::kReportServeFailed:
+        return ReportFailure(endpoint, EventKind::kServeFailed, *facts.error);
+      case Action::kReportRegistered:
+        return ReportRegistered(endpoint);
+      case Action::kReportRegisterFailed:
+        ReportFailure(endpoint, EventKind::kRegisterFailed, *facts.error);
+        return endpoint->activity->registration_failures.Add();
+      case Action::kReportStandby:
+        Publish(*endpoint);
+        return Emit(EventKind::kStandby, endpoint->resource(), facts.detail);
+      case Action::kReportRemoved:
+        return gone("our socket has been removed");
+      case Action::kReportOutdated:
+        return gone("kubelet.sock is another one");
+      case Action::kReportStreamEnded:
+        return gone("kubelet has ended ListAndWatch");
+      case Action::kReportNoStream:
+        return gone("kubelet has not called ListAndWatch");
+      case Action::kReportOtherLeft:
+        return gone("another railheadd has left the resource");
+      default:
+        return;  // the machine has done it
     }
-    // Close the old kubelet's stream before registering with the new one. Otherwise kubelet would take the
-    // late end of the old stream for the end of the new registration.
-    const bool other = kubelet && endpoint->registered_with && *endpoint->registered_with != *kubelet;
-    if (other) Emit(EventKind::kKubeletGone, endpoint->resource(), "kubelet.sock is another one");
-    return other;
   }
 
-  void HandleLostStream(Endpoint* endpoint, Clock::time_point now) const {
-    const bool opened = endpoint->server->StreamsSoFar() > endpoint->streams_before;
-    if (opened ? endpoint->server->NewestStreamIsOpen() : now < endpoint->registered_at + kStreamLimit)
-      return;
-    if (now > endpoint->registered_at + kSteady) endpoint->pause = kFirstPause;
-    endpoint->registered_with.reset();
-    // The old kubelet's stream may end as late as this. That does not mean that another railheadd has ended.
-    if (now > kubelet_changed_at_ + kKubeletSettles) endpoint->lost_at = now;
-    endpoint->reregister_at.reset();
-    ScheduleRetry(endpoint);
-    if (endpoint->standby) return;
-    Emit(EventKind::kKubeletGone, endpoint->resource(),
-         opened ? "kubelet has ended ListAndWatch" : "kubelet has not called ListAndWatch");
-  }
-
-  static void ScheduleRetry(Endpoint* endpoint) {
-    endpoint->next_attempt = Clock::now() + endpoint->pause;
-    endpoint->pause = std::clamp(endpoint->pause * 2, kFirstPause, kLongestPause);
-  }
-
-  void OnFailure(Endpoint* endpoint, EventKind kind, const Error& error) const {
+  void ReportFailure(Endpoint* endpoint, EventKind kind, const Error& error) const {
     if (error.message != endpoint->last_error) Emit(kind, endpoint->resource(), "", error);
     endpoint->last_error = error.message;
     endpoint->activity->set_problem(Describe(error));
-    if (kind == EventKind::kRegisterFailed) endpoint->activity->registration_failures.Add();
-    ScheduleRetry(endpoint);
   }
 
-  bool Serve(Endpoint* endpoint) {
+  void ReportRegistered(Endpoint* endpoint) const {
+    endpoint->last_error.clear();
+    endpoint->activity->registrations.Add();
+    endpoint->activity->set_problem("");
+    Publish(*endpoint);
+    Emit(EventKind::kRegistered, endpoint->resource(), kubelet_socket_);
+  }
+
+  void Serve(Endpoint* endpoint) {
     const std::string& directory = options_.kubelet_directory;
     const std::string name =
         SocketName(directory, endpoint->resource(), options_.socket_tag, endpoint->servers_so_far + 1);
@@ -224,26 +250,22 @@ class Registrar::Loop {
              call.cdi_unread});
     };
     auto server = PluginServer::Start(directory + "/" + name, endpoint->view, std::move(wiring));
-    if (!server) {
-      OnFailure(endpoint, EventKind::kServeFailed, server.error());
-      return false;
-    }
+    if (!server) return Report(endpoint, Input::kServeFailed, std::nullopt, {"", std::move(server.error())});
     endpoint->server = *std::move(server);
     ++endpoint->servers_so_far;
-    endpoint->activity->set_problem("");
-    Emit(EventKind::kServing, endpoint->resource(), endpoint->server->socket_path());
-    return true;
+    Report(endpoint, Input::kServed);
   }
 
-  void Register(const std::vector<Endpoint*>& endpoints) {
+  void Register(const std::vector<Endpoint*>& due) {
     // Reads the identity again: kubelet may have restarted since. A stale identity would make this process
     // serve again for nothing.
     const auto kubelet = IdentityOf(kubelet_socket_);
-    if (!kubelet || endpoints.empty()) return;
+    if (!kubelet || due.empty()) return;
+    for (Endpoint* endpoint : due) Report(endpoint, Input::kAttemptTime);
+    const auto calling = std::exchange(calling_, {});
     std::vector<KubeletClient::Registration> registrations;
-    registrations.reserve(endpoints.size());
-    for (Endpoint* endpoint : endpoints) {
-      endpoint->streams_before = endpoint->server->StreamsSoFar();
+    registrations.reserve(calling.size());
+    for (Endpoint* endpoint : calling) {
       // A kubelet that starts removes our socket, and then dials it in vain until its time limit.
       const std::string& socket = endpoint->server->socket_path();
       registrations.push_back({endpoint->resource(), BaseName(socket), endpoint->server->PreStartRequired(),
@@ -251,40 +273,21 @@ class Registrar::Loop {
     }
     const auto done = client_.Register(registrations, kRegisterLimit);
     if (stopping_) return;
-    for (std::size_t i = 0; i < endpoints.size(); ++i) {
+    for (std::size_t i = 0; i < calling.size(); ++i) {
       if (done[i]) {
-        OnRegistered(endpoints[i], *kubelet);
+        Report(calling[i], Input::kRegisterAnswered, kubelet);
       } else {
-        OnFailure(endpoints[i], EventKind::kRegisterFailed, done[i].error());
+        Report(calling[i], Input::kRegisterFailed, std::nullopt, {"", done[i].error()});
       }
     }
-  }
-
-  void OnRegistered(Endpoint* endpoint, const SocketIdentity& kubelet) const {
-    endpoint->registered_with = kubelet;
-    endpoint->last_kubelet = kubelet;
-    endpoint->reregister_at.reset();
-    endpoint->registered_at = Clock::now();
-    endpoint->last_error.clear();
-    endpoint->activity->registrations.Add();
-    endpoint->activity->set_problem("");
-    Publish(*endpoint);
-    Emit(EventKind::kRegistered, endpoint->resource(), kubelet_socket_);
   }
 
   // Waits until something may have changed.
   void Wait() {
     auto until = Clock::time_point::max();
     for (const Endpoint& endpoint : endpoints_) {
+      until = std::min(until, endpoint.registration.NextTime());
       if (endpoint.other_instances.any()) until = std::min(until, Clock::now() + kStandbyPause);
-      if (kubelet_ && endpoint.server && endpoint.reregister_at)
-        until = std::min(until, *endpoint.reregister_at);
-      if (endpoint.server && endpoint.registered_with) {
-        if (endpoint.server->StreamsSoFar() == endpoint.streams_before)
-          until = std::min(until, endpoint.registered_at + kStreamLimit);
-      } else if (!endpoint.server || (kubelet_ && !LeavesToNewer(endpoint))) {
-        until = std::min(until, endpoint.next_attempt);
-      }
     }
     socket_watch_.WaitUntil(until);
   }
@@ -298,7 +301,8 @@ class Registrar::Loop {
   std::vector<std::string> removed_sockets_;  // sockets that came and went since the last step
   std::atomic<bool> stopping_ = false;
   std::optional<SocketIdentity> kubelet_;  // as of the last step
-  Clock::time_point kubelet_changed_at_;   // the epoch: never
+  Clock::time_point kubelet_since_;        // the epoch: before this process
+  std::vector<Endpoint*> calling_;         // for the next call of Register
   Endpoints endpoints_;
 };
 

@@ -14,6 +14,10 @@
 //     on standby while the newer one serves. Otherwise the two would take the resource from each other again
 //     and again. The older one keeps its stream, so that nothing ends before the newer one has registered.
 //
+// registration_table.h has each resource's states and what leads from one to the next. This class does the
+// I/O: it reads sockets and streams, reports events to each resource's machine, and does what the machine
+// returns.
+//
 // kubelet's socket is identified by inode and creation time, so a late event, after the registration with
 // that very socket, has no effect. Failures are tried again with growing pauses, and at once when
 // kubelet.sock changes. Devices are always sent with their last known health, never as unhealthy in between:
