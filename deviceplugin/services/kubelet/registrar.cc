@@ -120,9 +120,9 @@ class Registrar::Loop {
   // --- what has happened ---
 
   void ReadKubelet() {
-    auto kubelet = IdentityOf(kubelet_socket_);
+    const auto kubelet = IdentityOf(kubelet_socket_);
     if (kubelet == kubelet_) return;
-    kubelet_ = std::move(kubelet);
+    kubelet_ = kubelet;
     kubelet_since_ = Clock::now();
   }
 

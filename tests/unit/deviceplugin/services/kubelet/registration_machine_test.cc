@@ -248,12 +248,27 @@ TEST(RegistrationMachineTest, KubeletRestarts) {
   EXPECT_TRUE(played->registered());
 }
 
+TEST(RegistrationMachineTest, NothingOfAKubeletThatIsGoneCounts) {
+  for (const State state : {State::kNotServed, State::kUnregistered, State::kRegistered, State::kStandby}) {
+    Played played = In(state);
+    if (state == State::kRegistered) played.On(kNewerCame);
+    played.Went();
+    EXPECT_FALSE(played->kubelet());
+    EXPECT_FALSE(played->standby());
+    EXPECT_FALSE(played->registered());
+    EXPECT_EQ(played.Waits(), state == State::kNotServed) << "it serves without kubelet, too";
+  }
+}
+
 TEST(RegistrationMachineTest, KubeletRemovesOurSocketFirst) {
   Played played = In(State::kRegistered);
   played.Came(kSecond);
   EXPECT_EQ(played.On(kSocketRemoved), (Actions{kReportRemoved, kStopServer})) << "one report, of the cause";
   EXPECT_TRUE(played.Due(kAttemptTime)) << "no stream was open";
   EXPECT_EQ(played.On(kAttemptTime), Actions{kServe});
+  played = In(State::kRegistered);
+  EXPECT_EQ(played.On(kSocketRemoved, true), (Actions{kReportRemoved, kStopServer}));
+  EXPECT_EQ(played.Left(), kFirstPause);
 }
 
 TEST(RegistrationMachineTest, TheSameSocketComesBack) {
@@ -300,6 +315,7 @@ TEST(RegistrationMachineTest, AStreamThatDoesNotComeIsLost) {
   played.WaitFor(kStreamTime);
   EXPECT_EQ(played.On(kStreamTime), Actions{kReportNoStream});
   EXPECT_EQ(played->state(), State::kUnregistered);
+  EXPECT_EQ(played.Left(), kFirstPause);
 }
 
 // A loop ran without a pause until kubelet was back.
@@ -323,6 +339,14 @@ TEST(RegistrationMachineTest, TheOlderOneIsOnStandbyAndKeepsItsStream) {
   EXPECT_FALSE(played->standby());
   ASSERT_TRUE(played.Due(kAttemptTime)) << "at once, whatever the pause was";
   EXPECT_EQ(played.On(kAttemptTime), Actions{kRegister});
+}
+
+TEST(RegistrationMachineTest, ANewerOneComesWhenTheStreamIsLost) {
+  Played played = In(State::kRegistered);
+  played.On(kStreamEnded);
+  EXPECT_EQ(played.On(kNewerCame), Actions{kReportStandby});
+  EXPECT_TRUE(played->standby());
+  EXPECT_EQ(played->state(), State::kStandby);
 }
 
 TEST(RegistrationMachineTest, OnStandbyItRegistersWithANewKubelet) {
@@ -369,6 +393,21 @@ TEST(RegistrationMachineTest, ItRegistersAgainWhenAnOlderOneHasLeft) {
   EXPECT_EQ(played.On(kAttemptTime), Actions{kRegister});
 }
 
+TEST(RegistrationMachineTest, ItDoesNotWaitOutAPauseWhenAnOlderOneHasLeft) {
+  Played played = In(State::kUnregistered);
+  while (played.Left() < kLeavePause * 2) {
+    played.WaitFor(kAttemptTime);
+    played.On(kAttemptTime);
+    played.On(kRegisterFailed);
+  }
+  played.On(kOlderLeft);
+  EXPECT_EQ(played.Left(), kLeavePause);
+  played.WaitFor(kRejoinTime);
+  EXPECT_FALSE(played.Due(kAttemptTime));
+  EXPECT_EQ(played.On(kRejoinTime), Actions());
+  EXPECT_TRUE(played.Due(kAttemptTime));
+}
+
 TEST(RegistrationMachineTest, AStreamLostBeforeExplainsThatAnOlderOneHasLeft) {
   for (const bool late : {false, true}) {
     Played played = In(State::kRegistered);
@@ -383,7 +422,25 @@ TEST(RegistrationMachineTest, AStreamLostBeforeExplainsThatAnOlderOneHasLeft) {
   }
 }
 
-// Its own end explains the loss: the end of the older railheadd is still to come.
+TEST(RegistrationMachineTest, SoDoesAStreamLostOnStandby) {
+  for (const bool came : {false, true}) {
+    Played played = In(State::kAwaitingStream);
+    played.On(kNewerCame);
+    if (came) played.On(kStreamOpened);
+    if (!came) played.WaitFor(kStreamTime);
+    EXPECT_EQ(played.On(came ? kStreamEnded : kStreamTime), Actions());
+    played.On(kNewerLeft);
+    played.On(kOlderLeft);
+    EXPECT_FALSE(played.Due(kRejoinTime));
+    played.On(kAttemptTime);
+    played.On(kRegisterAnswered);
+    played.On(kStreamOpened);
+    played.On(kOlderLeft);
+    EXPECT_FALSE(played.Waits()) << "explained";
+  }
+}
+
+// The old kubelet's end explains that loss. The end of the older railheadd is still to be answered.
 TEST(RegistrationMachineTest, AStreamOfTheOldKubeletExplainsNothing) {
   for (const bool settled : {false, true}) {
     Played played = In(State::kUnregistered);
