@@ -9,7 +9,7 @@
 
 #include "bench/node.h"
 #include "cni/state/journal.h"
-#include "deviceplugin/daemon/railheadd.h"
+#include "deviceplugin/services/discovery/plan_node.h"
 #include "deviceplugin/services/nic_metrics/collector.h"
 #include "deviceplugin/services/nic_metrics/nic_page.h"
 #include "netns/base/node.h"
@@ -122,7 +122,7 @@ Result<void> AskPorts(const char* group, const nic_metrics::NicReport& report, c
 }
 
 Result<void> BesideScrapes(const char* group, LinuxKernel& kernel, nic_metrics::NicCollector* collector,
-                           const kubelet::Advertisement& advertisement, int rounds, Samples* samples) {
+                           const Advertisement& advertisement, int rounds, Samples* samples) {
   const auto scrape = [&]() -> Result<void> {
     nic_metrics::NicPageSources sources;
     sources.report = collector->Collect(advertisement);
@@ -155,8 +155,8 @@ Result<void> CheckReal(const nic_metrics::NicReport& report) {
 
 Result<void> MeasureRealNics(const Root& root, int rounds, Samples* samples) {
   LinuxKernel kernel{root};
-  const daemon::NodePlan node = RH_TRY(daemon::PlanNode(root, kernel, resources::ConfigSource{}));
-  const kubelet::Advertisement advertisement{node.plan.pools, nullptr};
+  const discovery::NodePlan node = RH_TRY(discovery::PlanNode(root, kernel, resources::ConfigSource{}));
+  const Advertisement advertisement{node.plan.pools, nullptr};
   nic_metrics::NicCollector collector(root, kernel, nic_metrics::OpenKernelCounters);
   RH_TRY(CheckReal(collector.Collect(advertisement)));
   return BesideScrapes("guest-rtnl", kernel, &collector, advertisement, rounds, samples);
@@ -165,9 +165,9 @@ Result<void> MeasureRealNics(const Root& root, int rounds, Samples* samples) {
 Result<void> MeasureNics(const Root& root, int rounds, Samples* samples) {
   LinuxKernel kernel{root};
   const NetNs host = RH_TRY(kernel.HostNetns());
-  const daemon::NodePlan node = RH_TRY(daemon::PlanNode(root, kernel, resources::ConfigSource{}));
+  const discovery::NodePlan node = RH_TRY(discovery::PlanNode(root, kernel, resources::ConfigSource{}));
   const Pods pods = RH_TRY(MakePods(root, node.plan));
-  const kubelet::Advertisement advertisement{node.plan.pools, nullptr};
+  const Advertisement advertisement{node.plan.pools, nullptr};
   nic_metrics::NicCollector collector(root, kernel, nic_metrics::OpenKernelCounters);
   for (int round = 0; round <= rounds; ++round) {
     const double cpu = CpuMs();

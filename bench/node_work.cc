@@ -15,10 +15,10 @@
 
 #include "bench/bare_discovery.h"
 #include "bench/node.h"
-#include "deviceplugin/daemon/railheadd.h"
 #include "deviceplugin/node/resources/allocate.h"
 #include "deviceplugin/node/resources/preferred.h"
 #include "deviceplugin/node/topology/topology.h"
+#include "deviceplugin/services/discovery/plan_node.h"
 #include "deviceplugin/services/health/watch.h"
 #include "deviceplugin/services/kubelet/proto/deviceplugin_v1beta1.grpc.pb.h"
 #include "netns/base/files.h"
@@ -57,9 +57,9 @@ class Stopwatch {
 };
 
 // Taking turns, the first round unmeasured.
-Result<daemon::NodePlan> MeasureDiscovery(const Root& root, int rounds, Samples* samples) {
+Result<discovery::NodePlan> MeasureDiscovery(const Root& root, int rounds, Samples* samples) {
   LinuxKernel kernel(root);
-  daemon::NodePlan last;
+  discovery::NodePlan last;
   for (int round = 0; round <= rounds; ++round) {
     const Stopwatch bare;
     const BareDiscovery read = RH_TRY(ReadBare(root));
@@ -70,7 +70,7 @@ Result<daemon::NodePlan> MeasureDiscovery(const Root& root, int rounds, Samples*
     RH_TRY(inventory::ReadHostNetwork(root, *route));
     const double network_ms = network.Ms();
     const Stopwatch plan;
-    last = RH_TRY(daemon::PlanNode(root, kernel, {}, resources::DdpOfKernel(root)));
+    last = RH_TRY(discovery::PlanNode(root, kernel, {}, resources::DdpOfKernel(root)));
     const double plan_ms = plan.Ms();
     const Stopwatch topology;
     const topology::TopologyConfig config = RH_TRY(topology::ReadTopologyConfig(root));
@@ -206,7 +206,7 @@ void MeasureHealth(const Root& root, const inventory::Inventory& inventory, Samp
 
 Result<void> MeasureNodeWork(const Root& root, const std::string& disk, const NodeRounds& rounds,
                              Samples* samples) {
-  const daemon::NodePlan node = RH_TRY(MeasureDiscovery(root, rounds.discovery, samples));
+  const discovery::NodePlan node = RH_TRY(MeasureDiscovery(root, rounds.discovery, samples));
   if (node.plan.pools.size() != 1 || node.plan.pools.front()->members.empty())
     return Fail(ErrorCode::kConflict, "the node below " + root.prefix() + " has no pool with VFs");
   const resources::ResourcePool& pool = *node.plan.pools.front();

@@ -3,21 +3,37 @@
 #include <unistd.h>
 
 #include <array>
+#include <cstdint>
 #include <cstdio>
 #include <cstring>
-#include <set>
-#include <string>
-#include <thread>
 #include <utility>
 
-#include "deviceplugin/daemon/pages.h"
-#include "deviceplugin/node/resources/allocate.h"
-#include "deviceplugin/services/health/drains.h"
+#include "deviceplugin/daemon/readiness.h"
+#include "deviceplugin/services/kubelet/resource_metrics.h"
+#include "deviceplugin/services/late_binding/bind_service.h"
+#include "deviceplugin/services/late_binding/hints_service.h"
+#include "deviceplugin/services/lldp/lldp_service.h"
+#include "deviceplugin/services/node_index/index_service.h"
+#include "deviceplugin/services/node_status/node_status_service.h"
+#include "deviceplugin/services/reachability/echo_server.h"
 #include "deviceplugin/services/reachability/reachability_service.h"
+#include "deviceplugin/services/reconcile/reconcile_service.h"
+#include "netns/base/exit_status.h"
+#include "netns/base/files.h"
 #include "netns/base/text.h"
 
 namespace railhead::daemon {
 namespace {
+
+using Start = Supervisor::Start;
+
+constexpr const char* kAloneLock = "/run/railhead/locks/railheadd.lock";
+// The NICs' counters: a driver may take long to read them.
+constexpr const char* kNicsPath = "/metrics/nics";
+constexpr const char* kNoSuchPage = "there are /metrics, /healthz and /readyz\n";
+// Between two looks for stuck services, and for the end of another railheadd.
+constexpr std::chrono::seconds kCalm{30};
+constexpr std::chrono::seconds kWhileStarting{1};
 
 // In containers every process is number 1, so the time is part of the name.
 std::string SocketTag() {
@@ -28,282 +44,245 @@ std::string SocketTag() {
   return buffer.data();
 }
 
-// Withholds drained devices, and devices that are not ready, before the first health check: after a boot
-// their health is unknown. Withholds all devices if these records cannot be read; the first health check
-// reports why.
-std::set<std::string> WithheldAtFirst(const Root& root, const resources::Plan& plan) {
-  auto withheld = FindAllocatedUnderOtherNames(root, plan.pools);
-  auto drained = health::DrainedAmong(root, plan.inventory->All());
-  health::UnreadyDevices unready(root);
-  if (!drained || !unready.Refresh()) {
-    for (const inventory::NicFunction& function : plan.inventory->All()) withheld.insert(function.id);
-    return withheld;
-  }
-  withheld.merge(*drained);
-  for (const auto& [device, reason] : unready.reasons()) withheld.insert(device);
-  return withheld;
-}
-
-// Addresses come from the fabric, whatever configures the devices.
-std::string AddressFabricOf(const resources::Plan& plan) {
-  return plan.of_fabric ? plan.config_path : kFabricPath;
-}
-
 }  // namespace
 
-Result<std::unique_ptr<Daemon>> Daemon::Start(const Root& root, Kernel& kernel, ProbeWorkers& probes,
-                                              const CommandLine& line, const NodePlan& node,
-                                              Interfaces interfaces, Log* log) {
-  // Below another root no driver can be asked.
-  auto health = std::make_unique<health::HealthWatch>(
-      root, node.health, root.prefix().empty() ? health::MakeKernelDriverSource : nullptr, probes);
-  const resources::BoundSlots bound = resources::ReadBoundSlots(root);
-  const KubeService kubernetes = interfaces.kubernetes;
-  // Starts with the last known health, so that kubelet does not see a device become healthy and then
-  // unhealthy.
-  std::unique_ptr<Daemon> daemon(
-      new Daemon(root, kernel, line,
-                 AdvertisementOf(root, node.plan, health.get(), bound, WithheldAtFirst(root, node.plan)),
-                 std::move(interfaces), log));
-  NodeWatcher::Calls calls;
-  calls.advertise = [daemon = daemon.get()](kubelet::Advertisement advertisement) {
-    daemon->activity_.SetAdvertisement(advertisement);
-    daemon->registrar_.Update(std::move(advertisement));
-  };
-  calls.view_changed = [&hints = daemon->hints_, &binder = daemon->binder_](late_binding::BindingView view) {
-    hints.Update(view.topology, view.accelerators);
-    binder.Update(std::move(view));
-  };
-  calls.withheld_changed = [log](const std::set<std::string>& devices) {
-    log->Info("withheld devices: pods have them under another resource's name",
-              {{"devices", Join({devices.begin(), devices.end()}, ",")}});
-  };
-  calls.restore_failed = [log](const Error& error) { log->Warning("restoring an allocation failed", error); };
-  calls.plan_changed = [log](const PlanChange& change) { LogPlanChange(log, change); };
-  calls.health_changed = [log, &activity = daemon->activity_,
-                          &node_status = daemon->node_status_](const health::HealthTick& tick) {
-    activity.Judged(tick);
-    LogHealth(log, tick);
-    node_status.HealthChanged();
-  };
-  daemon->lldp_ = RH_TRY(StartLldpWatch(root, kernel, &daemon->features_, log));
-  daemon->reach_ = RH_TRY(StartReachabilityWatch(
-      root, kernel, line.probe_keys, daemon->claimed_, &daemon->rails_,
-      [daemon = daemon.get()] { daemon->node_status_.HealthChanged(); }, log));
-  calls.plan_made = [daemon = daemon.get(), kubernetes](const resources::Plan& plan) {
-    const std::string fabric = plan.of_fabric ? plan.config_path : "";
-    daemon->lldp_->Update(plan.inventory, fabric);
-    daemon->reach_->Update(plan.inventory, fabric);
-    daemon->features_.SetPlan(plan);
-    daemon->node_status_.SetPlan(plan);
-    daemon->index_.Update(AddressFabricOf(plan), kubernetes);
-  };
-  const auto claiming = daemon->index_.Follow(AddressFabricOf(node.plan), kubernetes);
-  if (!claiming && node.plan.of_fabric) return Fail(claiming.error());
-  if (!claiming) log->Warning("claiming the node's index failed", claiming.error());
-  daemon->node_watcher_ =
-      RH_TRY(NodeWatcher::Start({root, line.source, line.resync_interval, &daemon->activity_}, kernel, probes,
-                                node.plan, std::move(health), std::move(calls)));
-  daemon->bind_server_ = RH_TRY(late_binding::BindServer::Start(
-      root, [daemon = daemon.get()](const BindRequest& request) { return daemon->Bind(request); },
-      [log](const BindRequest& request, const Result<Bindings>& answer) {
-        LogBinding(log, request, answer);
-      }));
-  RH_TRY(daemon->pages_->Serve(
-      [daemon = daemon.get()](const http::HttpRequest& request) { return daemon->AnswerHttp(request); }));
-  // Started last: their threads call the others.
-  const auto device_health = [daemon = daemon.get()] { return daemon->node_watcher_->Health(); };
-  const auto is_standby = [daemon = daemon.get()] { return IsStandby(daemon->registrar_.Activities()); };
-  RH_TRY(daemon->node_status_.Start(
-      node.plan, kubernetes,
-      {device_health, is_standby,
-       [daemon = daemon.get()](const std::string& rail) { return daemon->rails_.FaultOf(rail); },
-       [daemon = daemon.get()] { return daemon->follower_ ? daemon->follower_->Refused() : ""; }}));
-  if (daemon->follower_) {
-    daemon->follower_->Start({is_standby, [daemon = daemon.get()] { daemon->node_status_.HealthChanged(); }});
-  }
-  return daemon;
-}
-
-Daemon::Daemon(const Root& root, Kernel& kernel, const CommandLine& line,
-               const kubelet::Advertisement& advertisement, Interfaces interfaces, Log* log)
+Daemon::Daemon(const Root& root, Kernel& kernel, const CommandLine& line, const Interfaces& interfaces,
+               Log* log)
     : root_(root),
       log_(log),
-      systemd_(interfaces.environment, activity_, [this] { return registrar_.Activities(); }),
-      report_log_(log),
-      reconciler_(root, kernel),
-      drift_(root, kernel),
+      pod_resources_(root),
+      hints_([this] { return pod_resources_.List(kAdmissionWaits); }),
       // Below another root no NIC has counters.
       nics_(root, kernel,
             root.prefix().empty() ? nic_metrics::OpenKernelCounters : nic_metrics::OpenCounterSource()),
       nic_page_([this] { return CollectNics(); }),
-      attaches_(root),
-      pod_resources_(root),
-      hints_([this] { return pod_resources_.List(kAdmissionWaits); }),
-      registrar_({root, root.Path(line.kubelet_directory), SocketTag(),
-                  [this](const resources::ResourcePool& pool) { return hints_.For(pool); },
-                  [this](std::chrono::seconds limit) { RegistrarStep(limit); }},
-                 advertisement, [log](const kubelet::Event& event) { LogEvent(log, event); }),
-      binder_(root, [this] { return pod_resources_.List(kAddWaits); }),
-      features_(root, line.nfd_features, line.resync_interval, log),
-      node_status_(root, log),
-      index_(root, &claimed_, log),
-      follower_(std::move(interfaces.follower)),
-      pages_(std::move(interfaces.pages)) {
-  activity_.SetAdvertisement(advertisement);
-  if (line.reconcile_interval.count() > 0) StartPasses(line.reconcile_interval);
+      supervisor_(root, kAloneLock, [] { (void)::kill(::getpid(), SIGTERM); }),
+      follower_(AddFollower(line)),
+      watcher_(AddWatcher(kernel, line)),
+      registrar_(AddRegistrar(line)),
+      drift_(AddReconciler(kernel, line)),
+      systemd_(interfaces.systemd, watcher_, registrar_, supervisor_) {
+  AddFabricServices(kernel, line, interfaces.kubernetes);
+  AddPages(line);
+  metrics_.Add(MetricType::kGauge, "railhead_build_info", "Always 1; the version of railheadd",
+               [](Exposition& page) {
+                 page.Sample({{"version", RAILHEAD_VERSION}}, std::uint64_t{1});
+               });
+  kubelet::RegisterDevices(metrics_, root_, watcher_.advertisement());
+  supervisor_.Register(metrics_);
+  metrics_.AddGroup([](Exposition& page) { AppendProcessMetrics(&page); });
 }
 
-void Daemon::StartPasses(std::chrono::seconds reconcile_interval) {
-  activity_.heartbeats.reconciler.Within(kLongestPass);
-  // A pause is at most a fifth longer than the interval.
-  const auto next = reconcile_interval * 6 / 5 + kLongestPass;
-  const auto pass = [this, next] {
-    const reconcile::ReconcileReport report = reconciler_.Run();
-    activity_.heartbeats.reconciler.Within(next);
-    activity_.Reconciled(report);
-    report_log_.Write(report);
+// Passes once before the fabric is read for the first time: it may have changed while no railheadd ran.
+fabric_follow::Follower& Daemon::AddFollower(const CommandLine& line) {
+  auto follower = std::make_unique<fabric_follow::Follower>(root_, line.follow_config, log_);
+  if (line.follow_config.empty()) {
+    // Of an earlier railheadd with another command line.
+    (void)RemoveFile(fabric_follow::kFollowFile.PathIn(root_));
+  } else {
+    follower->Step();
+  }
+  return supervisor_.Add(std::move(follower), Start::kAlone);
+}
+
+discovery::NodeWatcher& Daemon::AddWatcher(Kernel& kernel, const CommandLine& line) {
+  discovery::NodeWatcher::Options options{root_, line.source, line.resync_interval};
+  if (!line.follow_config.empty()) options.fabric_refused = &follower_.refused();
+  return supervisor_.Add(std::make_unique<discovery::NodeWatcher>(std::move(options), kernel, probes_, log_),
+                         Start::kAtOnce);
+}
+
+kubelet::Registrar& Daemon::AddRegistrar(const CommandLine& line) {
+  const auto& view = watcher_.binding_view();
+  const auto& hints =
+      supervisor_.Add(std::make_unique<late_binding::HintsService>(hints_, view), Start::kAtOnce);
+  supervisor_.Add(std::make_unique<late_binding::BindService>(
+                      root_, view, [this] { return pod_resources_.List(kAddWaits); }, log_),
+                  Start::kAtOnce);
+  kubelet::Registrar::Options options;
+  options.root = root_;
+  options.kubelet_directory = root_.Path(line.kubelet_directory);
+  options.socket_tag = SocketTag();
+  options.paths = [this](const resources::ResourcePool& pool) { return hints_.For(pool); };
+  options.preconditions.push_back({hints.ready(), "the accelerators are not known yet"});
+  if (line.reconcile_interval.count() > 0)
+    options.preconditions.push_back({restored_, "the first reconcile pass is not done"});
+  return supervisor_.Add(
+      std::make_unique<kubelet::Registrar>(std::move(options), watcher_.advertisement(), log_),
+      Start::kAtOnce);
+}
+
+reconcile::DriftService& Daemon::AddReconciler(Kernel& kernel, const CommandLine& line) {
+  const auto interval = line.reconcile_interval;
+  supervisor_.Add(std::make_unique<reconcile::ReconcileService>(root_, kernel, interval, &restored_, log_),
+                  Start::kAlone);
+  return supervisor_.Add(std::make_unique<reconcile::DriftService>(root_, kernel, 2 * interval, log_),
+                         Start::kAlone);
+}
+
+void Daemon::AddFabricServices(Kernel& kernel, const CommandLine& line, const KubeService& kubernetes) {
+  const auto& node = watcher_.node();
+  supervisor_.Add(std::make_unique<lldp::LldpService>(
+                      root_, kernel, node,
+                      lldp::NodeFeatures(root_, line.nfd_features, line.resync_interval, log_), log_),
+                  Start::kAlone);
+  auto& echo = supervisor_.Add(std::make_unique<reachability::EchoServer>(), Start::kAlone);
+  const auto& reach =
+      supervisor_.Add(std::make_unique<reachability::ReachabilityService>(
+                          root_, kernel, echo, root_.Path(line.probe_keys), node, claimed_, log_),
+                      Start::kAlone);
+  supervisor_.Add(std::make_unique<node_index::IndexService>(root_, node, kubernetes, &claimed_, log_),
+                  Start::kAlone);
+  const node_status::NodeStatusService::Sources sources{node, watcher_.health(), reach.faults(),
+                                                        follower_.refused()};
+  supervisor_.Add(std::make_unique<node_status::NodeStatusService>(root_, sources, kubernetes, log_),
+                  Start::kAlone);
+}
+
+// Of two railheadds (an update) one has the shared address. Each has the address of its own.
+void Daemon::AddPages(const CommandLine& line) {
+  // Probes there are about the process that serves.
+  if (line.http_address) {
+    AddPage({.name = "http",
+             .address = *line.http_address,
+             .is_slow = [](const http::HttpRequest& request) { return request.path == kNicsPath; },
+             .from = &watcher_.answerable(),
+             .left = &registrar_.standby()});
+  }
+  if (line.http_socket.empty()) return;
+  const auto own = http::ParseHttpAddress("unix:" + line.http_socket);
+  // The path may be too long for a socket: then railheadd goes on without.
+  if (!own) return log_->Warning("serving probes failed", own.error());
+  AddPage({.name = "http_own",
+           .address = *own,
+           .is_slow = [](const http::HttpRequest& request) { return request.path == kNicsPath; },
+           .from = &watcher_.answerable()});
+}
+
+void Daemon::AddPage(http::HttpServer::Options options) {
+  const auto report = [log = log_](const Result<std::string>& bound) {
+    if (bound) {
+      log->Info("serving metrics and probes", {{"address", *bound}});
+    } else {
+      log->Warning("serving metrics and probes failed", bound.error());
+    }
   };
-  reconciling_ = std::make_unique<PassLoop>(
-      reconcile_interval,
-      PassLoop::Pass{pass, [this] { reconciler_.Stop(); }, [this] { return reconciler_.IsUnfinished(); }});
-  const auto check = [this] {
-    const reconcile::DriftReport report = drift_.Check();
-    activity_.Watched(report);
-    LogDrift(log_, report);
-  };
-  watching_ =
-      std::make_unique<PassLoop>(2 * reconcile_interval, PassLoop::Pass{check, [this] { drift_.Stop(); }});
-}
-
-void Daemon::RegistrarStep(std::chrono::seconds limit) {
-  activity_.heartbeats.registrar.Within(limit);
-  // Probes are about the process that serves.
-  pages_->SetEnabled(!IsStandby(registrar_.Activities()));
-}
-
-Result<Bindings> Daemon::Bind(const BindRequest& request) {
-  const SharedHeartbeat::Request running(activity_.heartbeats.binder, kLongestBinding);
-  const auto begin = std::chrono::steady_clock::now();
-  auto answer = binder_.Bind(request);
-  activity_.Bound(answer, std::chrono::steady_clock::now() - begin);
-  return answer;
+  supervisor_.Add(
+      std::make_unique<http::HttpServer>(
+          std::move(options), [this](const http::HttpRequest& request) { return Answer(request); }, report),
+      Start::kAtOnce);
 }
 
 nic_metrics::NicPageSources Daemon::CollectNics() {
   const auto begin = std::chrono::steady_clock::now();
   nic_metrics::NicPageSources sources;
-  sources.report = nics_.Collect(activity_.advertisement());
-  sources.health = node_watcher_->Health();
-  sources.drifted = activity_.drifted_attachments();
+  sources.report = nics_.Collect(watcher_.advertisement().Get()->value_or(Advertisement{}));
+  sources.health = watcher_.health().Get()->devices;
+  sources.drifted = *drift_.drifted().Get();
   sources.took = std::chrono::steady_clock::now() - begin;
   for (const Error& problem : sources.report.problems)
     log_->Debug("reading a NIC's counters failed", {{"error", Describe(problem)}});
   return sources;
 }
 
-http::HttpResponse Daemon::AnswerHttp(const http::HttpRequest& request) {
-  if (request.path == "/healthz") return HealthzAnswer(activity_.heartbeats);
-  if (request.path == "/readyz") return ReadyzAnswer(ReadinessOf(activity_, registrar_.Activities()));
+http::HttpResponse Daemon::Answer(const http::HttpRequest& request) {
+  const auto start = watcher_.start().Get();
+  if (request.path == "/healthz") return HealthzAnswer(supervisor_.FindStuck());
+  if (request.path == "/readyz") {
+    return ReadyzAnswer(ReadinessOf(start->empty() ? registrar_.NotServing() : *start,
+                                    watcher_.uevents_connected(), registrar_.Activities()));
+  }
   http::HttpResponse response;
   const ExpositionFormat format = FormatAccepted(request.accept);
-  if (request.path == "/metrics") {
+  if (request.path == "/metrics" && watcher_.node().Get()->inventory == nullptr) {
+    response.status = 503;
+    response.body = "metrics are available after the start\n";
+  } else if (request.path == "/metrics") {
     response.content_type = ContentTypeOf(format);
-    response.body = MetricsPage(
-        {root_, &activity_, registrar_.Activities(), node_watcher_->Health(), follower_.get(), &attaches_,
-         lldp_->Report(), reach_->Report(), &node_status_, index_.running() != nullptr},
-        format);
-    return response;
-  }
-  if (request.path == kNicsPath) {
+    response.body = metrics_.Page(format);
+  } else if (request.path == kNicsPath) {
     response.content_type = ContentTypeOf(format);
     response.body = nic_page_.Get(format);
-    return response;
+  } else {
+    response.status = 404;
+    response.body = kNoSuchPage;
   }
-  response.status = 404;
-  response.body = kNoSuchPage;
   return response;
 }
 
-Result<void> Daemon::ServeKubelet() {
-  // Devices that are not restored yet should not be advertised, but kubelet does not wait for ever.
-  if (reconciling_ && !reconciling_->AwaitFirst(kFirstPass))
-    log_->Debug("serving before the first pass is done");
-  activity_.serving = true;
-  auto ran = stopping_ ? Result<void>() : registrar_.Run();
-  if (!ran) ::kill(::getpid(), SIGTERM);
-  return ran;
-}
-
 int Daemon::Run(const sigset_t& signals) {
-  serving_ = std::async(std::launch::async, [this] { return ServeKubelet(); });
+  auto started = supervisor_.StartAll();
+  if (started) started = StartOthers();
+  if (!started) {
+    log_->Failure("cannot start", started.error());
+    return kExitFailed;
+  }
   int signal = AwaitSignal(signals);
   for (; signal == SIGHUP; signal = AwaitSignal(signals)) {
     log_->Info("discovery requested", {{"signal", "HUP"}});
     systemd_.Reloading();
-    activity_.node.requests.Add();
-    node_watcher_->Discover();
+    watcher_.Discover();
   }
   systemd_.Stopping();
-  Stop();
-  if (serving_.wait_for(kLastAnswers) == std::future_status::ready) {
-    if (const auto served = serving_.get(); !served) {
-      log_->Failure("stopped", served.error());
-      return kFailed;
-    }
-  }
+  supervisor_.RequestStop();
+  if (const auto failure = supervisor_.Failure()) return StatusOf(*failure);
   log_->Info("stopped", {{"signal", ::sigabbrev_np(signal)}});
-  return kStopped;
+  return kExitDone;
+}
+
+int Daemon::StatusOf(const Error& failure) {
+  const bool read = watcher_.node().Get()->inventory != nullptr;
+  log_->Failure(registrar_.NotServing().empty() ? "stopped" : "cannot start", failure);
+  return read ? kExitFailed : kExitBadConfig;
+}
+
+Result<void> Daemon::StartOthers() {
+  if (others_run_) return {};
+  others_run_ = RH_TRY(supervisor_.StartOthers());
+  // The other one restores.
+  if (!others_run_ && !*restored_.Get()) {
+    log_->Info("another railheadd runs on this node; what needs the node alone starts when it has ended");
+    restored_.Set(true);
+  }
+  return {};
+}
+
+void Daemon::Tick() {
+  systemd_.Tick();
+  if (const auto started = StartOthers(); !started) {
+    log_->Failure("starting services failed", started.error());
+    (void)::kill(::getpid(), SIGTERM);
+  }
+  LogStuck();
+}
+
+void Daemon::LogStuck() {
+  auto stuck = supervisor_.FindStuck();
+  if (stuck == known_stuck_) return;
+  for (const Supervisor::Stuck& one : stuck) {
+    if (Contains(known_stuck_, one)) continue;
+    log_->Warning("a part of railheadd makes no progress",
+                  {{"what", std::string(one.service)}, {"because", "it is busy at " + one.at}});
+  }
+  if (stuck.empty()) log_->Info("all parts of railheadd make progress again");
+  known_stuck_ = std::move(stuck);
 }
 
 int Daemon::AwaitSignal(const sigset_t& signals) {
   while (true) {
-    systemd_.Tick();
-    const auto interval = systemd_.interval();
-    int signal = 0;
-    if (!interval) {
-      sigwait(&signals, &signal);
-      return signal;
-    }
-    const auto seconds = std::chrono::floor<std::chrono::seconds>(*interval);
-    const timespec limit{seconds.count(), std::chrono::nanoseconds(*interval - seconds).count()};
-    signal = sigtimedwait(&signals, nullptr, &limit);
+    Tick();
+    std::chrono::nanoseconds limit = others_run_ ? kCalm : kWhileStarting;
+    if (const auto interval = systemd_.interval())
+      limit = std::min<std::chrono::nanoseconds>(limit, *interval);
+    const auto seconds = std::chrono::floor<std::chrono::seconds>(limit);
+    const timespec until{seconds.count(), (limit - seconds).count()};
+    const int signal = ::sigtimedwait(&signals, nullptr, &until);
     if (signal > 0) return signal;
   }
 }
 
-std::vector<std::string> Daemon::StillRunning() {
-  std::vector<std::string> late;
-  const auto await = [&late](const char* part, bool ended) {
-    if (!ended) late.emplace_back(part);
-  };
-  await("kubelet's server", !serving_.valid());
-  await("node watcher", node_watcher_->AwaitEnd(kLastStep));
-  await("slots", bind_server_->AwaitEnd(kLastStep));
-  await("reconciler", !reconciling_ || reconciling_->AwaitEnd(kLastStep));
-  await("drift check", !watching_ || watching_->AwaitEnd(kLastStep));
-  await("node index", index_.AwaitEnd(kLastStep));
-  await("fabric's follower", !follower_ || follower_->AwaitEnd(kLastStep));
-  await("LLDP", lldp_->AwaitEnd(kLastStep));
-  await("reachability", reach_->AwaitEnd(kLastStep));
-  await("node status", node_status_.AwaitEnd(kLastStep));
-  await("pages", pages_->AwaitEnd(kLastStep));
-  return late;
-}
-
-void Daemon::Stop() {
-  stopping_ = true;
-  node_watcher_->Stop();
-  bind_server_->Stop();
-  if (reconciling_) reconciling_->Stop();
-  if (watching_) watching_->Stop();
-  index_.Stop();
-  if (follower_) follower_->Stop();
-  if (lldp_) lldp_->Stop();
-  if (reach_) reach_->Stop();
-  node_status_.Stop();
-  pages_->Stop();
-  registrar_.Stop();
+std::vector<std::string_view> Daemon::StillRunning() {
+  return supervisor_.AwaitEnd(Worker::Clock::now() + kLastAnswers);
 }
 
 }  // namespace railhead::daemon

@@ -35,7 +35,7 @@ const std::vector<std::vector<std::string>>& Chains() {
        "deviceplugin/services/kubelet", "deviceplugin/services/late_binding", "deviceplugin/daemon", "bench"},
       {"deviceplugin/support/metrics", "deviceplugin/node/topology", "deviceplugin/services/lldp",
        "deviceplugin/tools/doctor", "tests"},
-      {"deviceplugin/services/health", "deviceplugin/services/nic_metrics", "deviceplugin/daemon"},
+      {"deviceplugin/services/health", "deviceplugin/services/discovery", "deviceplugin/daemon"},
   };
   return chains;
 }

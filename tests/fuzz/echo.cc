@@ -4,7 +4,7 @@
 #include <span>
 #include <vector>
 
-#include "deviceplugin/services/reachability/echo_server.h"
+#include "deviceplugin/services/reachability/echo_request.h"
 #include "tests/fuzz/fuzz.h"
 
 namespace railhead::fuzz {

@@ -20,7 +20,7 @@ Result<void> UseSriovdp(const Root& root, const ConfigSource& source, const std:
   const std::string file = root.Path(path);
   const auto text = RH_TRY(source.is_proposal ? ReadFile(file) : ReadVolumeFile(file));
   if (!text) {
-    return Fail(ErrorCode::kNotFound, "reading the configuration " + path + ": no such file",
+    return Fail(ErrorCode::kNotFound, "reading the configuration " + plan->fabric_path + ": no such file",
                 "give railheadd the path of sriov-network-device-plugin's config.json with --config-file");
   }
   plan->config_path = path;
@@ -34,8 +34,7 @@ Result<void> UseSriovdp(const Root& root, const ConfigSource& source, const std:
 Result<void> UseFabric(const Fabric& fabric, const std::string& path, Plan* plan) {
   plan->config_path = path;
   plan->of_fabric = true;
-  plan->health = fabric.health;
-  for (const auto& [rail, pf] : PfsOfRails(fabric, *plan->inventory)) plan->rail_pfs.insert(pf);
+  plan->pf_of_rail = PfsOfRails(fabric, *plan->inventory);
   for (const Pool& pool : fabric.pools) {
     if (auto valid = CheckResourceName(pool.resource); !valid) {
       return Fail(Wrap(std::move(valid.error()), path + ": /pools"));
@@ -74,15 +73,32 @@ Result<std::optional<Fabric>> ReadFabricOf(const Root& root, const ConfigSource&
   return RH_TRY(ParseFabric(*text, path));
 }
 
+// Addresses come from the fabric, whatever configures the devices.
+void TakeAddresses(const Root& root, Plan* plan) {
+  plan->fabric_path = kFabricPath;
+  auto fabric = ReadFabric(root, kFabricPath);
+  if (!fabric) {
+    plan->fabric_error = std::move(fabric.error());
+  } else if (*fabric) {
+    plan->fabric = std::make_shared<const Fabric>(*std::move(*fabric));
+  }
+}
+
 Result<void> UseConfig(const Root& root, const ConfigSource& source, const DdpLookup& ddp, Plan* plan) {
-  if (source.sriovdp) return UseSriovdp(root, source, *source.sriovdp, ddp, plan);
-  const std::string path = source.fabric.value_or(kFabricPath);
-  if (const auto fabric = RH_TRY(ReadFabricOf(root, source, path)); fabric)
-    return UseFabric(*fabric, path, plan);
+  if (source.sriovdp) {
+    TakeAddresses(root, plan);
+    return UseSriovdp(root, source, *source.sriovdp, ddp, plan);
+  }
+  plan->fabric_path = source.fabric.value_or(kFabricPath);
+  auto fabric = RH_TRY(ReadFabricOf(root, source, plan->fabric_path));
+  if (fabric) {
+    plan->fabric = std::make_shared<const Fabric>(*std::move(fabric));
+    return UseFabric(*plan->fabric, plan->fabric_path, plan);
+  }
   if (!source.fabric && Exists(root.Path(kSriovdpConfigPath)))
     return UseSriovdp(root, source, kSriovdpConfigPath, ddp, plan);
   return Fail(
-      ErrorCode::kNotFound, "reading the configuration " + path + ": no such file",
+      ErrorCode::kNotFound, "reading the configuration " + plan->fabric_path + ": no such file",
       "railctl fabric suggest proposes one, and railctl install config --from DIRECTORY puts it there "
       "(docs/reference/fabric.md); or start railheadd with --fabric, or with --config-file for a config.json "
       "of sriov-network-device-plugin");

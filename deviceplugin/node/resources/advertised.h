@@ -94,9 +94,16 @@ struct Plan {
   std::vector<std::string> absent_rails;  // of some pool, without a PF on this node
   std::string config_path;                // the file that was read
   bool of_fabric = false;                 // it is a fabric.json
-  std::set<std::string> rail_pfs;         // of its rails: ids of the devices
-  std::string health;                     // Fabric::health
   std::vector<Error> warnings;            // problems that do not stop it
+  // What addresses come from, also beside a config.json; nullptr: no such file, or `fabric_error` says why.
+  std::shared_ptr<const Fabric> fabric;
+  std::string fabric_path;
+  std::optional<Error> fabric_error;  // only beside a config.json
+  // Rail name -> id of this node's PF on it, as PfsOfRails(). Empty beside a config.json.
+  std::map<std::string, std::string> pf_of_rail;
+
+  // Of this node's devices; nullptr beside a config.json.
+  [[nodiscard]] const Fabric* rails() const { return of_fabric ? fabric.get() : nullptr; }
 
   static void List(auto& f) {
     f("config", &Plan::config_path);

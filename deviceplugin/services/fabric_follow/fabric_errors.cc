@@ -56,4 +56,12 @@ std::vector<Error> ErrorsInFabric(const std::string& text, const std::string& wh
   return errors;
 }
 
+Result<void> CheckSections(const Fabric& fabric, const std::string& what) {
+  RH_TRY(provision::ReadProvisionSettings(fabric, what));
+  RH_TRY(node_index::IndexConfigOf(fabric, what));
+  RH_TRY(reachability::ParseReachabilitySettings(fabric.reachability, what));
+  RH_TRY(node_status::ParseNodeStatusSettings(fabric.node_status, what, fabric.rails.size()));
+  return {};
+}
+
 }  // namespace railhead::fabric_follow

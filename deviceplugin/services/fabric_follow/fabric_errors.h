@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "cni/fabric/fabric.h"
 #include "netns/base/result.h"
 
 namespace railhead::fabric_follow {
@@ -12,5 +13,8 @@ namespace railhead::fabric_follow {
 // The errors of the file itself, which every node finds. `what` names the text in errors, which have
 // JSON pointers.
 std::vector<Error> ErrorsInFabric(const std::string& text, const std::string& what);
+
+// The first error in what only services read. `what`: as above.
+Result<void> CheckSections(const Fabric& fabric, const std::string& what);
 
 }  // namespace railhead::fabric_follow

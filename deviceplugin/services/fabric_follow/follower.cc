@@ -1,10 +1,12 @@
 #include "deviceplugin/services/fabric_follow/follower.h"
 
+#include <cstdint>
 #include <set>
 #include <utility>
 
 #include "deviceplugin/services/fabric_follow/install_config.h"
 #include "deviceplugin/support/install/install_directory.h"
+#include "deviceplugin/support/service/pass_pause.h"
 #include "netns/base/root_file.h"
 #include "netns/base/text.h"
 #include "netns/json/record_io.h"
@@ -13,8 +15,6 @@ template struct railhead::StateFile<railhead::fabric_follow::FollowState>;
 
 namespace railhead::fabric_follow {
 namespace {
-
-using Type = MetricType;
 
 // kubelet needs up to a minute for a ConfigMap, and a pod some seconds to end.
 constexpr std::chrono::seconds kInterval{5};
@@ -56,7 +56,7 @@ Result<Follower::Texts> Follower::ReadTexts() const {
 
 Result<FollowState> Follower::Take() {
   Texts texts = RH_TRY(ReadTexts());
-  if (decided_ == texts && state_) return *state_;
+  if (const auto state = state_.Get(); decided_ == texts && *state) return **state;
   decided_.reset();
   FollowState state{directory_ + "/" + kFabricName, {}, {}};
   if (!texts.Same()) {
@@ -77,7 +77,8 @@ Result<FollowState> Follower::Take() {
 }
 
 void Follower::Report(const FollowState& now) {
-  const auto before = State();
+  const auto state = state_.Get();
+  const std::optional<FollowState>& before = *state;
   if (!now.refused.empty() && (!before || before->refused != now.refused)) {
     const bool has_one = Exists(root_.Path(std::string(kConfigDirectory) + "/" + kFabricName));
     log_->Warning(has_one ? "the changed fabric is refused; the last valid one stays in force"
@@ -95,51 +96,39 @@ void Follower::Report(const FollowState& now) {
                 {"rails", Join({change.rails.begin(), change.rails.end()}, ",")},
                 {"pods", Join({change.pods.begin(), change.pods.end()}, ",")}});
   }
-  if (before == now && known_problem_.empty()) return;
+  if (before == now && !unsaved_) return;
   const auto written = kFollowFile.Write(root_, now);
-  const std::string problem = written ? "" : written.error().message;
-  if (std::exchange(known_problem_, problem) != problem && !written)
+  unsaved_ = !written;
+  if (problem_.IsNew(written))
     log_->Warning("saving which changes of the fabric wait failed", written.error());
-  const std::lock_guard lock(mutex_);
-  state_ = now;
+  if (before == now) return;
+  const std::string refused = Join(now.refused, "; ");
+  if (*refused_.Get() != refused) refused_.Set(refused);
+  state_.Set(now);
 }
 
-void Follower::Start(Calls calls) {
-  const auto pass = [this, calls = std::move(calls)] {
-    if (calls.is_standby()) return;
-    const auto before = State();
+void Follower::Register(MetricRegistry& metrics) {
+  metrics.Add(MetricType::kGauge, "railhead_fabric_pending_rails",
+              "Rails in use because of which a change of the fabric waits", [this](Exposition& page) {
+                if (const auto state = state_.Get(); *state)
+                  page.Sample({}, std::uint64_t{RailsOf((*state)->pending).size()});
+              });
+  metrics.Add(MetricType::kGauge, "railhead_fabric_refused",
+              "1 while the fabric that railheadd follows is refused, and the last valid one stays in force",
+              [this](Exposition& page) {
+                if (const auto state = state_.Get(); *state)
+                  page.Sample({}, std::uint64_t{(*state)->refused.empty() ? 0U : 1U});
+              });
+}
+
+Result<void> Follower::Run(Worker& worker) {
+  while (directory_.empty() && !worker.StopRequested()) worker.Wait(Worker::Clock::time_point::max());
+  PassPause pause(kInterval);
+  while (!worker.StopRequested()) {
     Step();
-    if (calls.changed && before != State()) calls.changed();
-  };
-  loop_ = std::make_unique<PassLoop>(kInterval, PassLoop::Pass{pass, [] {}});
-}
-
-void Follower::Stop() {
-  if (loop_) loop_->Stop();
-}
-
-bool Follower::AwaitEnd(std::chrono::milliseconds limit) {
-  return !loop_ || loop_->AwaitEnd(limit);
-}
-
-std::optional<FollowState> Follower::State() const {
-  const std::lock_guard lock(mutex_);
-  return state_;
-}
-
-std::string Follower::Refused() const {
-  const std::lock_guard lock(mutex_);
-  return state_ ? Join(state_->refused, "; ") : std::string();
-}
-
-void AppendFollower(Exposition* page, const Follower* follower) {
-  const auto state = follower == nullptr ? std::nullopt : follower->State();
-  page->Begin(Type::kGauge, "railhead_fabric_pending_rails",
-              "Rails in use because of which a change of the fabric waits");
-  if (state) page->Sample({}, std::uint64_t{RailsOf(state->pending).size()});
-  page->Begin(Type::kGauge, "railhead_fabric_refused",
-              "1 while the fabric that railheadd follows is refused, and the last valid one stays in force");
-  if (state) page->Sample({}, std::uint64_t{state->refused.empty() ? 0U : 1U});
+    worker.Wait(Worker::Clock::now() + pause.Next());
+  }
+  return {};
 }
 
 }  // namespace railhead::fabric_follow

@@ -9,22 +9,21 @@
 // finds the same two fabrics and the journal. An ADD that has read the fabric before a pass, and writes the
 // journal after it, keeps the former definition.
 //
-// Ownership: borrows the log. Threads: Step() on one; after Start() that is the follower's own. All others
-// from any. Errors: none; failures are reported and retried.
+// Ownership: borrows the log. Threads: Step() and Run() on one, state() from any. Errors: none; failures are
+// reported and retried.
 #pragma once
 
-#include <chrono>
-#include <functional>
-#include <memory>
-#include <mutex>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "deviceplugin/services/fabric_follow/compose.h"
 #include "deviceplugin/support/log/log.h"
-#include "deviceplugin/support/metrics/exposition.h"
-#include "deviceplugin/support/worker/worker.h"
+#include "deviceplugin/support/metrics/metric_registry.h"
+#include "deviceplugin/support/service/once_per_change.h"
+#include "deviceplugin/support/service/published.h"
+#include "deviceplugin/support/service/service.h"
 #include "netns/base/result.h"
 #include "netns/base/root.h"
 #include "netns/json/record.h"
@@ -47,26 +46,23 @@ inline constexpr StateFile<FollowState> kFollowFile{
     .writer = "railheadd writes it when it runs with --follow-config",
 };
 
-class Follower {
+class Follower : public Service {
  public:
-  // `directory`: of the wanted files; an absolute path.
+  // `directory`: of the wanted files; an absolute path. "": nothing is followed.
   Follower(Root root, std::string directory, Log* log);
 
   // One pass.
   void Step();
-  struct Calls {
-    std::function<bool()> is_standby;  // a newer railheadd follows instead
-    std::function<void()> changed;     // another state than before the pass; may be empty
-  };
-  // Passes in a thread, which calls `calls`.
-  void Start(Calls calls);
-  void Stop();
-  // Whether the thread has ended, or was never started.
-  bool AwaitEnd(std::chrono::milliseconds limit);
+
+  [[nodiscard]] std::string_view name() const override { return "fabric_follow"; }
+  void Register(MetricRegistry& metrics) override;
+  // Passes.
+  Result<void> Run(Worker& worker) override;
+
   // As of the latest pass; nullopt: none so far.
-  [[nodiscard]] std::optional<FollowState> State() const;
+  [[nodiscard]] const Published<std::optional<FollowState>>& state() const { return state_; }
   // Why the wanted fabric is not in force; "": it is, or it was not checked yet.
-  [[nodiscard]] std::string Refused() const;
+  [[nodiscard]] const Published<std::string>& refused() const { return refused_; }
 
  private:
   // What a pass reads. The same files have the same outcome, unless pods' ends are awaited.
@@ -90,15 +86,11 @@ class Follower {
   const std::string directory_;
   Log* const log_;
   std::optional<Texts> decided_;  // by these files alone
-  std::string known_problem_;
-
-  mutable std::mutex mutex_;
-  std::optional<FollowState> state_;
-  std::unique_ptr<PassLoop> loop_;  // last: its thread uses all of the others
+  OncePerChange problem_;
+  bool unsaved_ = false;
+  Published<std::optional<FollowState>> state_;
+  Published<std::string> refused_;
 };
-
-// `follower` may be null: then the families have no samples.
-void AppendFollower(Exposition* page, const Follower* follower);
 
 }  // namespace railhead::fabric_follow
 

@@ -11,6 +11,7 @@
 #include <utility>
 #include <vector>
 
+#include "deviceplugin/node/health/device_health.h"
 #include "deviceplugin/services/health/drains.h"
 #include "deviceplugin/services/health/rules.h"
 #include "netns/sys/rdma_sysfs.h"
@@ -70,17 +71,6 @@ struct Observation {
   std::string not_ready;                      // why; "": it is ready
 };
 
-// Why a device is Unhealthy. `device` has the fault: the device itself or its PF.
-struct HealthReason {
-  HealthRule rule = HealthRule::kLink;
-  std::string device;
-  std::string counter;  // of rules over counters, else ""
-  std::string text;
-  std::chrono::system_clock::time_point since;
-
-  bool operator==(const HealthReason&) const = default;
-};
-
 // A device became Healthy or Unhealthy, or is Unhealthy for other reasons than before.
 struct HealthChange {
   std::string device;
@@ -92,19 +82,6 @@ struct HealthChange {
   std::vector<HealthReason> started;  // of them, those that are new
   std::vector<HealthReason> ended;    // those that are over
   std::chrono::system_clock::time_point time;
-};
-
-// A device's state as it is kept over restarts.
-struct DeviceHealth {
-  std::string id;
-  bool is_vf = false;
-  std::string pf;
-  std::string pf_name;
-  bool healthy = true;
-  std::chrono::system_clock::time_point since;
-  std::vector<HealthReason> reasons;
-
-  bool operator==(const DeviceHealth&) const = default;
 };
 
 }  // namespace railhead::health

@@ -325,7 +325,8 @@ std::vector<DeviceHealth> HealthWatch::All() const {
 
 std::vector<inventory::NicFunction> WatchedFunctions(const resources::Plan& plan,
                                                      const std::vector<DeviceHealth>& known) {
-  std::set<std::string> pfs = plan.rail_pfs;
+  std::set<std::string> pfs;
+  for (const auto& [rail, pf] : plan.pf_of_rail) pfs.insert(pf);
   for (const auto& pool : plan.pools) {
     for (const resources::PoolMember& member : pool->members) pfs.insert(member.function.pf.ToString());
   }

@@ -6,20 +6,6 @@
 
 namespace railhead::kubelet {
 
-void Endpoints::Update(Advertisement advertisement) {
-  const std::lock_guard<std::mutex> lock(update_mutex_);
-  update_ = std::move(advertisement);
-}
-
-void Endpoints::TakeUpdate() {
-  std::optional<Advertisement> update;
-  {
-    const std::lock_guard<std::mutex> lock(update_mutex_);
-    update.swap(update_);
-  }
-  if (update) Take(*update);
-}
-
 std::vector<std::shared_ptr<const ResourceActivity>> Endpoints::Activities() const {
   const std::lock_guard<std::mutex> lock(activities_mutex_);
   return activities_;

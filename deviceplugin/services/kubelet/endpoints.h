@@ -1,18 +1,16 @@
 // Endpoints: one for every resource that was ever advertised, in that order. For the Registrar only.
 //
-// Update() stores a new advertisement, TakeUpdate() applies it. A resource that stays keeps its server and
-// its stream. For a resource that was dropped, the stream gets an empty list.
-// Ownership: owns the endpoints and so their servers. Threads: Update() and Activities() from any, the
-// rest from Registrar::Run()'s.
+// Take() applies an advertisement. A resource that stays keeps its server and its stream. For a resource that
+// was dropped, the stream gets an empty list. Ownership: owns the endpoints and so their servers. Threads:
+// Activities() from any, the rest from Registrar::Run()'s.
 #pragma once
 
 #include <memory>
 #include <mutex>
-#include <optional>
 #include <string>
 #include <vector>
 
-#include "deviceplugin/services/kubelet/advertisement.h"
+#include "deviceplugin/node/advertisement.h"
 #include "deviceplugin/services/kubelet/other_instances.h"
 #include "deviceplugin/services/kubelet/plugin_server.h"
 #include "deviceplugin/services/kubelet/registration_machine.h"
@@ -39,10 +37,7 @@ struct Endpoint {
 
 class Endpoints {
  public:
-  explicit Endpoints(const Advertisement& advertisement) { Take(advertisement); }
-
-  void Update(Advertisement advertisement);
-  void TakeUpdate();
+  void Take(const Advertisement& advertisement);
   [[nodiscard]] std::vector<std::shared_ptr<const ResourceActivity>> Activities() const;
 
   auto begin() { return endpoints_.begin(); }
@@ -51,14 +46,10 @@ class Endpoints {
   [[nodiscard]] auto end() const { return endpoints_.end(); }
 
  private:
-  void Take(const Advertisement& advertisement);
   Endpoint& EndpointOf(const std::shared_ptr<const resources::ResourcePool>& pool);
   static void Replace(Endpoint* endpoint, PluginServer::View view);
 
   std::vector<Endpoint> endpoints_;
-
-  std::mutex update_mutex_;
-  std::optional<Advertisement> update_;
 
   mutable std::mutex activities_mutex_;
   std::vector<std::shared_ptr<const ResourceActivity>> activities_;

@@ -3,11 +3,14 @@
 #include <algorithm>
 #include <atomic>
 #include <chrono>
+#include <stop_token>
 #include <utility>
 
 #include "deviceplugin/services/kubelet/endpoints.h"
 #include "deviceplugin/services/kubelet/kubelet_client.h"
+#include "deviceplugin/services/kubelet/registrar_event.h"
 #include "deviceplugin/services/kubelet/registration_machine.h"
+#include "deviceplugin/services/kubelet/resource_metrics.h"
 #include "deviceplugin/services/kubelet/socket_identity.h"
 #include "deviceplugin/services/kubelet/socket_name.h"
 #include "deviceplugin/services/kubelet/socket_watch.h"
@@ -23,6 +26,8 @@ using std::chrono::milliseconds;
 constexpr milliseconds kRegisterLimit{15'000};
 // How often to check whether other processes still serve: a killed one causes no event.
 constexpr milliseconds kStandbyPause{500};
+// Devices that are not restored yet should not be advertised, for example.
+constexpr std::chrono::seconds kLongestPrecondition{30};
 // One step: registering, or ending a server with its streams.
 constexpr std::chrono::seconds kLongestStep{120};
 
@@ -34,52 +39,40 @@ std::string BaseName(const std::string& path) {
 
 class Registrar::Loop {
  public:
-  Loop(Options options, const Advertisement& advertisement, Sink sink)
+  Loop(Options options, const Published<std::optional<Advertisement>>& advertisement, Log* log)
       : options_(std::move(options)),
         kubelet_socket_(options_.kubelet_directory + "/kubelet.sock"),
-        sink_(std::move(sink)),
+        advertisement_(advertisement),
+        log_(log),
         client_(kubelet_socket_),
-        allocator_(std::make_shared<resources::Allocator>(options_.root)),
-        endpoints_(advertisement) {}
+        allocator_(std::make_shared<resources::Allocator>(options_.root)) {}
 
-  Result<void> Run() {
+  Result<void> Run(Worker& worker) {
+    worker_ = &worker;
+    const std::stop_callback cancel(worker.stop(), [this] { client_.Cancel(); });
     RH_TRY(socket_watch_.Check());
+    AwaitAdvertisement();
+    if (!worker.StopRequested()) AwaitPreconditions();
     RH_TRY(CheckSocketPaths());
+    serving_ = true;
     kubelet_ = IdentityOf(kubelet_socket_);
-    while (!stopping_) {
-      endpoints_.TakeUpdate();
-      socket_watch_.Watch(options_.kubelet_directory);
-      ReadKubelet();
-      removed_sockets_ = socket_watch_.TakeRemovedSockets();
-      std::vector<Endpoint*> due;
-      for (Endpoint& endpoint : endpoints_) {
-        if (options_.alive) options_.alive(kLongestStep);
-        Observe(&endpoint);
-        if (IsIn(endpoint, State::kUnregistered) && IsDue(endpoint, Input::kAttemptTime))
-          due.push_back(&endpoint);
-        Publish(endpoint);
-      }
-      if (options_.alive) options_.alive(kLongestStep);
-      Register(due);
-      if (options_.alive) options_.alive(kLongestStep);
-      Wait();
-    }
+    while (!worker.StopRequested()) Step();
     for (Endpoint& endpoint : endpoints_) endpoint.server.reset();
     return {};
   }
 
-  void Stop() {
-    stopping_ = true;
-    client_.Cancel();
-    socket_watch_.Wake();
-  }
-
-  void Update(Advertisement advertisement) {
-    endpoints_.Update(std::move(advertisement));
-    socket_watch_.Wake();
-  }
-
   std::vector<std::shared_ptr<const ResourceActivity>> Activities() const { return endpoints_.Activities(); }
+
+  std::string NotServing() const {
+    if (serving_) return "";
+    if (!*advertisement_.Get()) return "the node has not been read yet";
+    for (const Precondition& one : options_.preconditions) {
+      if (!*one.met.Get()) return std::string(one.what);
+    }
+    return "";
+  }
+
+  const Published<bool>& standby() const { return standby_; }
 
  private:
   using State = RegistrationState;
@@ -106,7 +99,58 @@ class Registrar::Loop {
 
   void Emit(EventKind kind, const std::string& resource, std::string detail,
             std::optional<Error> error = std::nullopt) const {
-    sink_({kind, resource, std::move(detail), {}, std::move(error)});
+    LogEvent(log_, {kind, resource, std::move(detail), {}, std::move(error)});
+  }
+
+  void TakeAdvertisement() {
+    const auto now = advertisement_.Get();
+    if (now == taken_ || !*now) return;
+    taken_ = now;
+    endpoints_.Take(**now);
+  }
+
+  void AwaitAdvertisement() {
+    advertisement_.Subscribe(*worker_);
+    for (TakeAdvertisement(); !taken_ && !worker_->StopRequested(); TakeAdvertisement())
+      worker_->Wait(Clock::time_point::max());
+  }
+
+  void AwaitPreconditions() {
+    const auto until = Clock::now() + kLongestPrecondition;
+    for (const Precondition& one : options_.preconditions) {
+      one.met.Subscribe(*worker_);
+      while (!*one.met.Get() && !worker_->StopRequested() && Clock::now() < until) worker_->Wait(until);
+      if (!*one.met.Get() && !worker_->StopRequested())
+        log_->Debug("serving before all is ready", {{"because", std::string(one.what)}});
+    }
+  }
+
+  void Step() {
+    TakeAdvertisement();
+    socket_watch_.Watch(options_.kubelet_directory);
+    ReadKubelet();
+    removed_sockets_ = socket_watch_.TakeRemovedSockets();
+    std::vector<Endpoint*> due;
+    for (Endpoint& endpoint : endpoints_) {
+      worker_->Busy(kLongestStep, "serving " + endpoint.resource());
+      Observe(&endpoint);
+      if (IsIn(endpoint, State::kUnregistered) && IsDue(endpoint, Input::kAttemptTime))
+        due.push_back(&endpoint);
+      Publish(endpoint);
+    }
+    PublishStandby();
+    worker_->Busy(kLongestStep, "registering with kubelet");
+    Register(due);
+    PublishStandby();
+    Wait();
+  }
+
+  void PublishStandby() {
+    const auto activities = endpoints_.Activities();
+    const bool now = !activities.empty() && std::ranges::all_of(activities, [](const auto& resource) {
+      return resource->standby.load();
+    });
+    if (now != *standby_.Get()) standby_.Set(now);
   }
 
   static bool IsIn(const Endpoint& endpoint, const RegistrationStates& states) {
@@ -244,10 +288,10 @@ class Registrar::Loop {
     wiring.root = options_.root;
     wiring.allocator = allocator_;
     wiring.activity = endpoint->activity;
-    wiring.streams_changed = [this] { socket_watch_.Wake(); };
-    wiring.report = [this](const CallReport& call) {
-      sink_({EventKind::kCall, call.resource, call.method, call.device_ids, call.error, call.rewritten,
-             call.cdi_unread});
+    wiring.streams_changed = [worker = worker_] { worker->Wake(); };
+    wiring.report = [log = log_](const CallReport& call) {
+      LogEvent(log, {EventKind::kCall, call.resource, call.method, call.device_ids, call.error,
+                     call.rewritten, call.cdi_unread});
     };
     auto server = PluginServer::Start(directory + "/" + name, endpoint->view, std::move(wiring));
     if (!server) return Report(endpoint, Input::kServeFailed, std::nullopt, {"", std::move(server.error())});
@@ -272,7 +316,7 @@ class Registrar::Loop {
                                [&socket] { return Exists(socket); }});
     }
     const auto done = client_.Register(registrations, kRegisterLimit);
-    if (stopping_) return;
+    if (worker_->StopRequested()) return;
     for (std::size_t i = 0; i < calling.size(); ++i) {
       if (done[i]) {
         Report(calling[i], Input::kRegisterAnswered, kubelet);
@@ -289,38 +333,45 @@ class Registrar::Loop {
       until = std::min(until, endpoint.registration.NextTime());
       if (endpoint.other_instances.any()) until = std::min(until, Clock::now() + kStandbyPause);
     }
-    socket_watch_.WaitUntil(until);
+    socket_watch_.WaitUntil(*worker_, until);
   }
 
   const Options options_;
   const std::string kubelet_socket_;
-  const Sink sink_;
+  const Published<std::optional<Advertisement>>& advertisement_;
+  Log* const log_;
+  Worker* worker_ = nullptr;                                   // while it runs
+  std::shared_ptr<const std::optional<Advertisement>> taken_;  // the latest
   KubeletClient client_;
   std::shared_ptr<resources::Allocator> allocator_;
   SocketWatch socket_watch_;
   std::vector<std::string> removed_sockets_;  // sockets that came and went since the last step
-  std::atomic<bool> stopping_ = false;
+  std::atomic<bool> serving_ = false;
+  Published<bool> standby_;
   std::optional<SocketIdentity> kubelet_;  // as of the last step
   Clock::time_point kubelet_since_;        // the epoch: before this process
   std::vector<Endpoint*> calling_;         // for the next call of Register
   Endpoints endpoints_;
 };
 
-Registrar::Registrar(Options options, const Advertisement& advertisement, Sink sink)
-    : loop_(std::make_unique<Loop>(std::move(options), advertisement, std::move(sink))) {}
+Registrar::Registrar(Options options, const Published<std::optional<Advertisement>>& advertisement, Log* log)
+    : loop_(std::make_unique<Loop>(std::move(options), advertisement, log)) {}
 Registrar::~Registrar() = default;
 
-Result<void> Registrar::Run() {
-  return loop_->Run();
+void Registrar::Register(MetricRegistry& metrics) {
+  RegisterResources(metrics, *this);
 }
-void Registrar::Stop() {
-  loop_->Stop();
-}
-void Registrar::Update(Advertisement advertisement) {
-  loop_->Update(std::move(advertisement));
+Result<void> Registrar::Run(Worker& worker) {
+  return loop_->Run(worker);
 }
 std::vector<std::shared_ptr<const ResourceActivity>> Registrar::Activities() const {
   return loop_->Activities();
+}
+std::string Registrar::NotServing() const {
+  return loop_->NotServing();
+}
+const Published<bool>& Registrar::standby() const {
+  return loop_->standby();
 }
 
 }  // namespace railhead::kubelet

@@ -22,51 +22,41 @@
 // that very socket, has no effect. Failures are tried again with growing pauses, and at once when
 // kubelet.sock changes. Devices are always sent with their last known health, never as unhealthy in between:
 // kubelet would refuse a pod that it admits in that window.
-// Update() changes the advertisement while the registrar runs. A resource that stays keeps its server and its
-// stream. For a resource that was dropped, the stream gets an empty list. If the stream ended, kubelet would
-// keep the resource's capacity in the node for minutes.
+// It follows the advertisement. A resource that stays keeps its server and its stream. For a resource that
+// was dropped, the stream gets an empty list. If the stream ended, kubelet would keep the resource's capacity
+// in the node for minutes.
 //
-// Ownership: owns the servers. Threads: Run() on one thread, Stop() and Update() from any; `sink`
-// is called from Run()'s thread and from gRPC's threads.
+// Ownership: owns the servers, borrows the published values and the log. Threads: as Service; activities()
+// and standby() from any. Errors: of Run(): what a retry cannot fix (no inotify, no memory, a directory whose
+// path is too long).
 #pragma once
 
 #include <chrono>
-#include <cstdint>
-#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
-#include "deviceplugin/services/kubelet/advertisement.h"
+#include "deviceplugin/node/advertisement.h"
 #include "deviceplugin/services/kubelet/plugin_server.h"
 #include "deviceplugin/services/kubelet/resource_activity.h"
+#include "deviceplugin/support/log/log.h"
+#include "deviceplugin/support/metrics/metric_registry.h"
+#include "deviceplugin/support/service/published.h"
+#include "deviceplugin/support/service/service.h"
 #include "netns/base/result.h"
 #include "netns/base/root.h"
 
 namespace railhead::kubelet {
 
-enum class EventKind : std::uint8_t {
-  kServing,         // detail: the socket's path
-  kRegistered,      // detail: kubelet's socket
-  kRegisterFailed,  // error; repeated only when it changes
-  kServeFailed,     // error
-  kKubeletGone,     // kubelet dropped the resource; detail: why we think so
-  kStandby,         // detail: the newer server's socket
-  kCall,            // a call of kubelet's; error when it was refused
+// What must be so before anything is advertised, as far as it comes in time: kubelet does not wait for ever.
+struct Precondition {
+  const Published<bool>& met;
+  std::string_view what;  // for people, of one that is not met: "the first reconcile pass is not done"
 };
 
-struct Event {
-  EventKind kind;
-  std::string resource;
-  std::string detail;
-  std::vector<std::string> device_ids;
-  std::optional<Error> error;
-  std::vector<std::string> rewritten;  // CallReport::rewritten
-  bool cdi_unread = false;             // CallReport::cdi_unread
-};
-
-class Registrar {
+class Registrar : public Service {
  public:
   struct Options {
     Root root;
@@ -75,23 +65,23 @@ class Registrar {
     // is number 1.
     std::string socket_tag;
     PluginServer::Paths paths;  // of all resources' servers
-    // Called by Run() at each step; its argument is the longest time until the next call.
-    std::function<void(std::chrono::seconds)> alive;  // may be empty
+    std::vector<Precondition> preconditions;
   };
-  using Sink = std::function<void(const Event&)>;
 
-  Registrar(Options options, const Advertisement& advertisement, Sink sink);
-  Registrar(const Registrar&) = delete;
-  Registrar& operator=(const Registrar&) = delete;
-  ~Registrar();
+  Registrar(Options options, const Published<std::optional<Advertisement>>& advertisement, Log* log);
+  ~Registrar() override;
 
-  // Serves and registers until Stop(). Then it ends the streams, removes the sockets and returns. A returned
-  // error is one that a retry cannot fix (no inotify, no memory).
-  Result<void> Run();
-  void Stop();
-  void Update(Advertisement advertisement);
-  // Of every resource that was ever advertised, in that order. From any thread.
+  [[nodiscard]] std::string_view name() const override { return "registrar"; }
+  void Register(MetricRegistry& metrics) override;
+  // Serves and registers until the stop. Then it ends the streams, removes the sockets and returns.
+  Result<void> Run(Worker& worker) override;
+
+  // Of every resource that was ever advertised, in that order.
   [[nodiscard]] std::vector<std::shared_ptr<const ResourceActivity>> Activities() const;
+  // Why nothing is served yet; "": serving has begun.
+  [[nodiscard]] std::string NotServing() const;
+  // There are resources, and a newer process serves all of them, even if kubelet still has our streams.
+  [[nodiscard]] const Published<bool>& standby() const;
 
  private:
   class Loop;

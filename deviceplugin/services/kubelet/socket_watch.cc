@@ -1,14 +1,12 @@
 #include "deviceplugin/services/kubelet/socket_watch.h"
 
 #include <poll.h>
-#include <sys/eventfd.h>
 #include <sys/inotify.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <array>
 #include <cerrno>
-#include <cstdint>
 
 namespace railhead::kubelet {
 namespace {
@@ -18,31 +16,18 @@ using std::chrono::milliseconds;
 constexpr milliseconds kResync{30'000};
 constexpr milliseconds kUnwatched{1'000};
 
-void Drain(int fd) {
-  std::array<char, 4096> buffer;
-  while (::read(fd, buffer.data(), buffer.size()) > 0) {
-  }
-}
-
 }  // namespace
 
-SocketWatch::SocketWatch()
-    : wake_(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)), inotify_(::inotify_init1(IN_CLOEXEC | IN_NONBLOCK)) {}
+SocketWatch::SocketWatch() : inotify_(::inotify_init1(IN_CLOEXEC | IN_NONBLOCK)) {}
 
 Result<void> SocketWatch::Check() const {
-  if (!wake_.valid() || !inotify_.valid()) return FailSys(errno, "making eventfd and inotify descriptors");
+  if (!inotify_.valid()) return FailSys(errno, "making an inotify descriptor");
   return {};
 }
 
 void SocketWatch::Watch(const std::string& directory) {
   constexpr auto kEvents = IN_CREATE | IN_DELETE | IN_MOVED_TO | IN_DELETE_SELF | IN_ONLYDIR;
   watching_ = ::inotify_add_watch(inotify_.get(), directory.c_str(), kEvents) >= 0;
-}
-
-void SocketWatch::Wake() const {
-  const std::uint64_t one = 1;
-  // A full counter means that a wake-up is pending already.
-  [[maybe_unused]] const ssize_t written = ::write(wake_.get(), &one, sizeof one);
 }
 
 void SocketWatch::ReadEvents() {
@@ -61,13 +46,10 @@ void SocketWatch::ReadEvents() {
   }
 }
 
-void SocketWatch::WaitUntil(Clock::time_point until) {
-  until = std::min(until, Clock::now() + (watching_ ? kResync : kUnwatched));
-  const auto left = std::chrono::ceil<milliseconds>(until - Clock::now());
-  std::array<pollfd, 2> fds{{{wake_.get(), POLLIN, 0}, {inotify_.get(), POLLIN, 0}}};
-  if (::poll(fds.data(), fds.size(), static_cast<int>(std::max<std::int64_t>(left.count(), 0))) <= 0) return;
-  if ((fds[0].revents & POLLIN) != 0) Drain(wake_.get());
-  if ((fds[1].revents & POLLIN) != 0) ReadEvents();
+void SocketWatch::WaitUntil(Worker& worker, Clock::time_point until) {
+  std::array<pollfd, 1> fds{{{inotify_.get(), POLLIN, 0}}};
+  worker.Wait(std::min(until, Clock::now() + (watching_ ? kResync : kUnwatched)), fds);
+  if ((fds[0].revents & POLLIN) != 0) ReadEvents();
 }
 
 }  // namespace railhead::kubelet

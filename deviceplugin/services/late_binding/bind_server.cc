@@ -1,7 +1,6 @@
 #include "deviceplugin/services/late_binding/bind_server.h"
 
 #include <poll.h>
-#include <sys/eventfd.h>
 #include <sys/inotify.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
@@ -37,6 +36,8 @@ constexpr std::size_t kMostPeers = 64;  // at once; further ones wait in the bac
 constexpr std::chrono::milliseconds kRetryPause{100};
 constexpr std::chrono::milliseconds kLong{3'600'000};
 constexpr int kBacklog = 64;
+// One that takes longer counts as stuck.
+constexpr std::chrono::seconds kLongestBinding{60};
 // How often a server without the path checks whether it must reclaim it: a killed daemon causes no event.
 constexpr std::chrono::milliseconds kPathCheckInterval{1000};
 
@@ -44,11 +45,6 @@ bool Await(int fd, short events, Clock::time_point until) {
   const auto left = std::chrono::ceil<std::chrono::milliseconds>(until - Clock::now());
   pollfd polled{fd, events, 0};
   return ::poll(&polled, 1, static_cast<int>(std::max<std::int64_t>(left.count(), 0))) > 0;
-}
-
-int Poll(std::vector<pollfd>* fds, Clock::time_point until) {
-  const auto left = std::chrono::ceil<std::chrono::milliseconds>(until - Clock::now());
-  return ::poll(fds->data(), fds->size(), static_cast<int>(std::max<std::int64_t>(left.count(), 0)));
 }
 
 void Send(int fd, std::string_view text, Clock::time_point until) {
@@ -91,23 +87,21 @@ std::optional<std::pair<dev_t, ino_t>> FileAt(const std::string& path) {
 
 }  // namespace
 
-Result<std::unique_ptr<BindServer>> BindServer::Start(const Root& root, Answer answer, Report report) {
+Result<std::unique_ptr<BindServer>> BindServer::Listen(const Root& root, Answer answer, Report report) {
   const std::string path = paths::BindSocket(root);
   RH_TRY(MakeStateFolderOf(root, path));
-  UniqueFd wake(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
-  if (!wake.valid()) return FailSys(errno, "making an eventfd");
   UniqueFd watch(::inotify_init1(IN_CLOEXEC | IN_NONBLOCK));
   const std::string directory = path.substr(0, path.rfind('/'));
   if (!watch.valid() || ::inotify_add_watch(watch.get(), directory.c_str(), IN_MOVED_TO | IN_DELETE) < 0)
     return FailSys(errno, "watching the directory " + directory);
-  Listener listener = RH_TRY(Listen(root));
-  return std::unique_ptr<BindServer>(new BindServer(root, std::move(listener), std::move(wake),
-                                                    std::move(watch), std::move(answer), std::move(report)));
+  Listener listener = RH_TRY(OpenListener(root));
+  return std::unique_ptr<BindServer>(
+      new BindServer(root, std::move(listener), std::move(watch), std::move(answer), std::move(report)));
 }
 
 // Makes the socket under another name and renames it. So the path always has a socket, and the socket of a
 // killed daemon is not in the way.
-Result<BindServer::Listener> BindServer::Listen(const Root& root) {
+Result<BindServer::Listener> BindServer::OpenListener(const Root& root) {
   const std::string path = paths::BindSocket(root);
   const FileLock lock = RH_TRY(FileLock::Acquire(paths::BindSocketLock(root), kPatience));
   const std::string temporary = path + "." + std::to_string(::getpid());
@@ -130,66 +124,41 @@ Result<BindServer::Listener> BindServer::Listen(const Root& root) {
   return FailSys(error, "listening at " + path);
 }
 
-BindServer::BindServer(Root root, Listener listener, UniqueFd wake, UniqueFd watch, Answer answer,
-                       Report report)
+BindServer::BindServer(Root root, Listener listener, UniqueFd watch, Answer answer, Report report)
     : root_(std::move(root)),
       path_(paths::BindSocket(root_)),
       listener_(std::move(listener)),
-      wake_(std::move(wake)),
       watch_(std::move(watch)),
       answer_(std::move(answer)),
-      report_(std::move(report)),
-      thread_([this] {
-        Loop();
-        ended_.set_value();
-      }) {}
+      report_(std::move(report)) {}
 
-BindServer::~BindServer() {
-  Stop();
-  thread_.join();
-}
-
-void BindServer::Stop() {
-  stopping_ = true;
-  Wake();
-}
-
-void BindServer::Wake() const {
-  const std::uint64_t one = 1;
-  [[maybe_unused]] const ssize_t written = ::write(wake_.get(), &one, sizeof one);
-}
-
-void BindServer::Loop() {
-  std::vector<Peer> peers;
-  bool pausing = false;
-  while (!stopping_) {
-    const bool accepts = !pausing && peers.size() + served_.size() < kMostPeers;
-    std::vector<pollfd> fds{
-        {wake_.get(), POLLIN, 0}, {watch_.get(), POLLIN, 0}, {accepts ? listener_.fd.get() : -1, POLLIN, 0}};
-    const std::size_t first = fds.size();
-    auto until = Clock::now() + (pausing ? kRetryPause : HasPath() ? kLong : kPathCheckInterval);
-    for (const Peer& peer : peers) {
-      fds.push_back({peer.connection.get(), POLLIN, 0});
-      until = std::min(until, peer.until);
-    }
-    if (Poll(&fds, until) < 0 && errno != EINTR) {
-      // For example no memory. This thread must go on: without it every ADD would wait in vain.
-      std::this_thread::sleep_for(kRetryPause);
-      continue;
-    }
-    if (stopping_) break;
-    if ((fds[0].revents & POLLIN) != 0) Drain(wake_.get());
-    Reap();
-    if ((fds[1].revents & POLLIN) != 0) Drain(watch_.get());
-    for (std::size_t i = 0; i < peers.size(); ++i) {
-      if (fds[first + i].revents != 0 && HasFinished(&peers[i])) peers[i].connection.Reset();
-    }
-    std::erase_if(peers,
-                  [](const Peer& peer) { return !peer.connection.valid() || peer.until <= Clock::now(); });
-    pausing = (fds[2].revents & POLLIN) != 0 && !Accept(&peers);
-    if (!HasPath()) ReclaimPath();
-  }
+void BindServer::Run(Worker& worker) {
+  while (!worker.StopRequested()) Step(worker);
+  peers_.clear();
   for (Served& served : served_) served.thread.join();
+  served_.clear();
+}
+
+void BindServer::Step(Worker& worker) {
+  const bool accepts = !pausing_ && peers_.size() + served_.size() < kMostPeers;
+  std::vector<pollfd> fds{{watch_.get(), POLLIN, 0}, {accepts ? listener_.fd.get() : -1, POLLIN, 0}};
+  const std::size_t first = fds.size();
+  auto until = Clock::now() + (pausing_ ? kRetryPause : HasPath() ? kLong : kPathCheckInterval);
+  for (const Peer& peer : peers_) {
+    fds.push_back({peer.connection.get(), POLLIN, 0});
+    until = std::min(until, peer.until);
+  }
+  worker.Wait(until, fds);
+  if (worker.StopRequested()) return;
+  Reap();
+  if ((fds[0].revents & POLLIN) != 0) Drain(watch_.get());
+  for (std::size_t i = 0; i < peers_.size(); ++i) {
+    if (fds[first + i].revents != 0 && HasFinished(&peers_[i], worker)) peers_[i].connection.Reset();
+  }
+  std::erase_if(peers_,
+                [](const Peer& peer) { return !peer.connection.valid() || peer.until <= Clock::now(); });
+  pausing_ = (fds[1].revents & POLLIN) != 0 && !Accept();
+  if (!HasPath()) ReclaimPath();
 }
 
 void BindServer::Reap() {
@@ -200,16 +169,16 @@ void BindServer::Reap() {
 }
 
 // false: no descriptor is free, and an immediate retry would spin.
-bool BindServer::Accept(std::vector<Peer>* peers) const {
+bool BindServer::Accept() {
   UniqueFd connection(::accept4(listener_.fd.get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
   if (!connection.valid()) return errno == EAGAIN || errno == EINTR || errno == ECONNABORTED;
   if (IsPeerTrusted(connection.get()))
-    peers->push_back({std::move(connection), {}, Clock::now() + kPatience});
+    peers_.push_back({std::move(connection), {}, Clock::now() + kPatience});
   return true;
 }
 
 // Whether the connection is done: the request is complete, too long, or will never be complete.
-bool BindServer::HasFinished(Peer* peer) {
+bool BindServer::HasFinished(Peer* peer, Worker& worker) {
   std::array<char, 4096> buffer{};
   const ssize_t n = ::recv(peer->connection.get(), buffer.data(), buffer.size(), 0);
   if (n < 0 && (errno == EAGAIN || errno == EINTR)) return false;
@@ -217,7 +186,7 @@ bool BindServer::HasFinished(Peer* peer) {
   peer->received.append(buffer.data(), static_cast<std::size_t>(n));
   const auto end = peer->received.find('\n');
   if (end == std::string::npos) return peer->received.size() > kMaxBindLine;
-  ServeAside(std::move(peer->connection), peer->received.substr(0, end));
+  ServeAside(std::move(peer->connection), peer->received.substr(0, end), worker);
   return true;
 }
 
@@ -229,19 +198,22 @@ bool BindServer::HasPath() const {
 // failure the next check tries again.
 void BindServer::ReclaimPath() {
   if (!NobodyListens(path_)) return;
-  if (auto listener = Listen(root_)) listener_ = *std::move(listener);
+  if (auto listener = OpenListener(root_)) listener_ = *std::move(listener);
 }
 
 // If no memory is left for a thread, this thread answers.
-void BindServer::ServeAside(UniqueFd connection, const std::string& line) {
+void BindServer::ServeAside(UniqueFd connection, const std::string& line, Worker& worker) {
   Served& served = served_.emplace_back();
   const auto shared = std::make_shared<UniqueFd>(std::move(connection));
   try {
-    served.thread = std::thread([this, shared, line, &served] {
-      Serve(shared->get(), line);
+    served.thread = std::thread([this, shared, line, &served, &worker] {
+      {
+        const Worker::Aside answering(worker, kLongestBinding, "a request to bind slots");
+        Serve(shared->get(), line);
+      }
       shared->Reset();
       served.done = true;
-      Wake();
+      worker.Wake();
     });
   } catch (const std::system_error&) {
     served_.pop_back();

@@ -5,28 +5,24 @@
 // all its pods at once. Only root may send requests: the socket reports the peer's user (SO_PEERCRED). Of two
 // daemons (an update) the later one has the socket's path. The earlier one watches the path. It reclaims it
 // when no process listens there, or the socket has gone. Ownership: owns its socket; the file stays, since it
-// may be a later daemon's. Threads: `answer` and `report` are called from several threads at once; Stop()
-// from any. Errors: kIo when it cannot listen.
+// may be a later daemon's. Threads: Run() on one. It calls `answer` and `report` from several threads at
+// once, and waits for all of them. Errors: kIo when it cannot listen.
 #pragma once
 
 #include <sys/types.h>
 
 #include <atomic>
 #include <chrono>
-#include <condition_variable>
-#include <cstdint>
 #include <functional>
-#include <future>
 #include <list>
 #include <memory>
-#include <mutex>
 #include <string>
 #include <thread>
 #include <utility>
 #include <vector>
 
 #include "cni/state/bind_protocol.h"
-#include "deviceplugin/services/kubelet/pod_resources.h"
+#include "deviceplugin/support/service/worker.h"
 #include "netns/base/result.h"
 #include "netns/base/root.h"
 #include "netns/base/unique_fd.h"
@@ -38,14 +34,13 @@ class BindServer {
   using Answer = std::function<Result<Bindings>(const BindRequest&)>;
   using Report = std::function<void(const BindRequest&, const Result<Bindings>&)>;
 
-  static Result<std::unique_ptr<BindServer>> Start(const Root& root, Answer answer, Report report);
+  // Listens. Requests wait until Run().
+  static Result<std::unique_ptr<BindServer>> Listen(const Root& root, Answer answer, Report report);
   BindServer(const BindServer&) = delete;
   BindServer& operator=(const BindServer&) = delete;
-  ~BindServer();
 
-  void Stop();
-  // Whether the threads have ended: all requests have their answer.
-  bool AwaitEnd(std::chrono::milliseconds limit) { return end_.wait_for(limit) == std::future_status::ready; }
+  // Serves until `worker` requests the stop, and all requests have their answer.
+  void Run(Worker& worker);
 
  private:
   // A listening socket, and the identity of its file.
@@ -67,74 +62,26 @@ class BindServer {
     std::thread thread;
   };
 
-  BindServer(Root root, Listener listener, UniqueFd wake, UniqueFd watch, Answer answer, Report report);
-  static Result<Listener> Listen(const Root& root);
-  void Loop();
-  void Wake() const;
+  BindServer(Root root, Listener listener, UniqueFd watch, Answer answer, Report report);
+  static Result<Listener> OpenListener(const Root& root);
+  void Step(Worker& worker);
   [[nodiscard]] bool HasPath() const;
   void ReclaimPath();
-  [[nodiscard]] bool Accept(std::vector<Peer>* peers) const;
-  [[nodiscard]] bool HasFinished(Peer* peer);
+  [[nodiscard]] bool Accept();
+  [[nodiscard]] bool HasFinished(Peer* peer, Worker& worker);
   void Reap();
   void Serve(int connection, const std::string& line) const;
-  void ServeAside(UniqueFd connection, const std::string& line);
+  void ServeAside(UniqueFd connection, const std::string& line, Worker& worker);
 
   const Root root_;
   const std::string path_;
   Listener listener_;
-  const UniqueFd wake_;
   const UniqueFd watch_;  // of the path's directory
   const Answer answer_;
   const Report report_;
-  std::atomic<bool> stopping_{false};
-  std::promise<void> ended_;
-  const std::future<void> end_ = ended_.get_future();
-  std::list<Served> served_;  // the thread's own
-  std::thread thread_;        // last: it uses all of the others
-};
-
-// SharedAnswer: one call to kubelet for all threads that wait for the same answer.
-//
-// A caller gets the answer of a call that began after its own Get(): a running one may not know its pod yet.
-// So a burst of N costs two calls one after the other, not N. Threads: thread-safe; one of the waiting
-// threads calls the source, one call at a time. Errors: those of the source.
-
-class SharedAnswer {
- public:
-  using Answer = Result<std::vector<kubelet::AllocatedDevices>>;
-  using Source = std::function<Answer()>;
-
-  explicit SharedAnswer(Source source) : source_(std::move(source)) {}
-
-  // false: it has no source.
-  explicit operator bool() const { return source_ != nullptr; }
-
-  Answer Get() {
-    std::unique_lock lock(mutex_);
-    const std::uint64_t wanted = begun_ + 1;
-    while (ended_ < wanted) {
-      if (begun_ != ended_) {
-        changed_.wait(lock);
-        continue;
-      }
-      ++begun_;
-      lock.unlock();
-      Answer answer = source_();
-      lock.lock();
-      latest_ = std::move(answer);
-      ended_ = begun_;
-      changed_.notify_all();
-    }
-    return latest_;
-  }
-
- private:
-  const Source source_;
-  std::mutex mutex_;
-  std::condition_variable changed_;
-  std::uint64_t begun_ = 0;
-  std::uint64_t ended_ = 0;
-  Answer latest_;
+  std::vector<Peer> peers_;
+  std::list<Served> served_;
+  bool pausing_ = false;  // no descriptor is free for the next connection
 };
 
 }  // namespace railhead::late_binding

@@ -7,6 +7,8 @@
 #include "cni/state/allocation.h"
 #include "cni/state/journal.h"
 #include "deviceplugin/node/resources/allocate.h"
+#include "deviceplugin/node/resources/preferred.h"
+#include "deviceplugin/services/late_binding/paths_to.h"
 #include "netns/base/text.h"
 
 namespace railhead::late_binding {
@@ -55,12 +57,6 @@ Result<void> RefuseSlotsOfOthers(const std::vector<ContainerDevices>& checkpoint
 
 }  // namespace
 
-void Binder::Update(BindingView view) {
-  auto shared = std::make_shared<const BindingView>(std::move(view));
-  const std::lock_guard lock(mutex_);
-  view_ = std::move(shared);
-}
-
 Result<Bindings> Binder::Bind(const BindRequest& request, Clock::time_point now) {
   const NodeState state = RH_TRY(ReadNodeState(request));
   auto bindings = RH_TRY(Reserve(request, state, now));
@@ -70,9 +66,9 @@ Result<Bindings> Binder::Bind(const BindRequest& request, Clock::time_point now)
 
 Result<Binder::NodeState> Binder::ReadNodeState(const BindRequest& request) {
   NodeState state;
+  state.view = view_.Get();
   {
     const std::lock_guard lock(mutex_);
-    state.view = view_;
     state.reservations = reservations_;
   }
   if (state.view->pools.empty()) {
@@ -179,13 +175,14 @@ bool Binder::IsReserved(const std::string& device, const std::set<std::string>& 
 }
 
 Result<void> Binder::Choose(const PoolState& pool, Bindings* bindings) const {
+  const auto view = view_.Get();  // health may have changed since the request came
   const std::set<std::string> own(pool.slots.begin(), pool.slots.end());
   resources::PreferHints hints;
   hints.paths = pool.paths;
   std::vector<std::string> free;
   for (const auto& [id, holder] : pool.holders) {
     // The view can have changed since.
-    if (view_->unhealthy.contains(id) || IsReserved(id, own)) continue;
+    if (view->unhealthy.contains(id) || IsReserved(id, own)) continue;
     if (holder && !own.contains(*holder)) continue;
     if (holder) hints.still_attached.insert(id);  // of the sandbox that this one replaces
     free.push_back(id);
@@ -211,109 +208,6 @@ Result<void> Binder::WriteInfos(const NodeState& state, const Bindings& bindings
     }
   }
   return {};
-}
-
-std::map<PciAddress, std::vector<PciPath>> PathsTo(const resources::ResourcePool& pool,
-                                                   const topology::Topology& topology,
-                                                   const std::vector<PciAddress>& accelerators) {
-  std::map<PciAddress, std::vector<PciPath>> all;
-  if (accelerators.empty()) return all;
-  for (const resources::PoolMember& member : pool.members) {
-    auto& paths = all[member.function.pf];
-    if (!paths.empty()) continue;
-    paths.reserve(accelerators.size());
-    for (const PciAddress& accelerator : accelerators)
-      paths.push_back(topology.Between(member.function.address, accelerator).value_or(PciPath::kSys));
-  }
-  return all;
-}
-
-namespace {
-
-// From the first resource that kubelet allocates for a container to the last.
-constexpr std::chrono::seconds kAdmission{10};
-
-bool HasChoice(const resources::ResourcePool& pool) {
-  return std::ranges::any_of(pool.members, [&](const resources::PoolMember& member) {
-    return member.function.pf != pool.members.front().function.pf;
-  });
-}
-
-}  // namespace
-
-void AdmissionHints::Update(std::shared_ptr<const topology::Topology> topology,
-                            std::shared_ptr<const topology::AcceleratorIds> ids, Clock::time_point now) {
-  const bool asks = topology && ids && !topology->accelerators().empty();
-  const auto allocated = asks ? allocated_() : Result<std::vector<kubelet::AllocatedDevices>>();
-  const auto containers = asks && allocated
-                              ? ContainersOf(*allocated, *ids, topology::AcceleratorIds::Effort::kLibrary)
-                              : Containers{};
-  const std::lock_guard lock(mutex_);
-  topology_ = std::move(topology);
-  ids_ = std::move(ids);
-  // Without an answer keep all.
-  if (allocated) Remember(containers, now - kAdmission - std::chrono::seconds(1));
-}
-
-std::map<PciAddress, std::vector<PciPath>> AdmissionHints::For(const resources::ResourcePool& pool,
-                                                               Clock::time_point now) {
-  std::unique_lock lock(mutex_);
-  const auto topology = topology_;
-  const auto ids = ids_;
-  lock.unlock();
-  if (!topology || !ids || topology->accelerators().empty() || !HasChoice(pool)) return {};
-  const auto allocated = allocated_();
-  if (!allocated) return {};
-  const auto containers = ContainersOf(*allocated, *ids, topology::AcceleratorIds::Effort::kFiles);
-  lock.lock();
-  Remember(containers, now);
-  auto accelerators = Expected(containers, pool.spec.resource, now);
-  lock.unlock();
-  if (accelerators.empty()) {
-    std::set<PciAddress> in_use;
-    for (const auto& [name, container] : containers)
-      in_use.insert(container.accelerators.begin(), container.accelerators.end());
-    for (const Accelerator& one : topology->accelerators()) {
-      if (!in_use.contains(one.address)) accelerators.push_back(one.address);
-    }
-  }
-  return PathsTo(pool, *topology, accelerators);
-}
-
-AdmissionHints::Containers AdmissionHints::ContainersOf(
-    const std::vector<kubelet::AllocatedDevices>& allocated, const topology::AcceleratorIds& ids,
-    topology::AcceleratorIds::Effort effort) const {
-  Containers containers;
-  for (const kubelet::AllocatedDevices& one : allocated) {
-    Container& container = containers[one.pod + "/" + one.container];
-    container.resources.push_back(one.resource);
-    for (const PciAddress& address : ids.FindAll(one.ids, one.resource, effort)) {
-      if (!Contains(container.accelerators, address)) container.accelerators.push_back(address);
-    }
-  }
-  std::erase_if(containers, [](const auto& container) { return container.second.accelerators.empty(); });
-  return containers;
-}
-
-void AdmissionHints::Remember(const Containers& containers, Clock::time_point seen) {
-  std::erase_if(first_seen_, [&](const auto& known) { return !containers.contains(known.first); });
-  for (const auto& [name, container] : containers) first_seen_.emplace(name, seen);
-}
-
-// kubelet admits one pod after the other: the newest is meant.
-std::vector<PciAddress> AdmissionHints::Expected(const Containers& containers, const std::string& resource,
-                                                 Clock::time_point now) const {
-  std::vector<PciAddress> accelerators;
-  auto newest = now - kAdmission;
-  for (const auto& [name, container] : containers) {
-    const auto& has = container.resources;
-    const auto seen = first_seen_.at(name);
-    if (seen < newest || Contains(has, resource)) continue;
-    if (seen > newest) accelerators.clear();
-    newest = seen;
-    accelerators.insert(accelerators.end(), container.accelerators.begin(), container.accelerators.end());
-  }
-  return accelerators;
 }
 
 }  // namespace railhead::late_binding

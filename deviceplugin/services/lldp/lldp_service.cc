@@ -2,19 +2,15 @@
 
 #include <net/if.h>
 #include <poll.h>
-#include <sys/eventfd.h>
-#include <unistd.h>
 
 #include <algorithm>
-#include <cerrno>
 #include <cstdint>
 #include <set>
 #include <string>
 #include <utility>
 
 #include "cni/fabric/fabric.h"
-#include "deviceplugin/node/resources/advertised.h"
-#include "deviceplugin/services/lldp/node_labels.h"
+#include "deviceplugin/services/lldp/cabling.h"
 #include "netns/base/node.h"
 #include "netns/sys/netdev_sysfs.h"
 
@@ -30,19 +26,6 @@ std::string PortOf(const RailNeighbor* rail) {
 }
 
 }  // namespace
-
-Result<std::unique_ptr<LldpWatch>> StartLldpWatch(const Root& root, Kernel& kernel, NodeFeatures* features,
-                                                  Log* log) {
-  LldpWatch::Calls calls;
-  calls.changed = [features, log](const LldpReport& before, const LldpReport& now) {
-    LogLldpChanges(log, before, now);
-    features->SetReport(now);
-  };
-  calls.failed = [log](const std::string& what, const Error& error) {
-    log->Warning("LLDP monitoring failed; switch port information may be stale", error, {{"what", what}});
-  };
-  return LldpWatch::Start(root, kernel, std::move(calls));
-}
 
 void LogLldpChanges(Log* log, const LldpReport& before, const LldpReport& now) {
   for (const RailNeighbor& rail : now.rails) {
@@ -66,21 +49,29 @@ void LogLldpChanges(Log* log, const LldpReport& before, const LldpReport& now) {
   }
 }
 
-void AppendLldpMetrics(Exposition* page, const LldpReport& report) {
-  page->Begin(
+void LldpService::Register(MetricRegistry& metrics) {
+  metrics.Add(
       MetricType::kGauge, "railhead_rail_switch_info",
-      "Always 1; switch and port that a rail is connected to, from LLDP; without carrier, the last known");
-  for (const RailNeighbor& rail : report.rails) {
-    if (!rail.neighbor) continue;
-    page->Sample({{"rail", rail.rail}, {"pf", rail.pf}, {"switch", SwitchOf(&rail)}, {"port", PortOf(&rail)}},
-                 std::uint64_t{1});
-  }
-  page->Begin(MetricType::kGauge, "railhead_rail_miscabled",
-              "1 while a rail is connected to a switch that is not among its expectedSwitches, else 0");
-  for (const RailNeighbor& rail : report.rails) {
-    if (!rail.expected.empty())
-      page->Sample({{"rail", rail.rail}}, std::uint64_t{rail.cabling == Cabling::kWrong ? 1U : 0U});
-  }
+      "Always 1; switch and port that a rail is connected to, from LLDP; without carrier, the last known",
+      [this](Exposition& page) {
+        const auto report = report_.Get();
+        for (const RailNeighbor& rail : report->rails) {
+          if (!rail.neighbor) continue;
+          page.Sample(
+              {{"rail", rail.rail}, {"pf", rail.pf}, {"switch", SwitchOf(&rail)}, {"port", PortOf(&rail)}},
+              std::uint64_t{1});
+        }
+      });
+  metrics.Add(
+      MetricType::kGauge, "railhead_rail_miscabled",
+      "1 while a rail is connected to a switch that is not among its expectedSwitches, else 0",
+      [this](Exposition& page) {
+        const auto report = report_.Get();
+        for (const RailNeighbor& rail : report->rails) {
+          if (!rail.expected.empty())
+            page.Sample({{"rail", rail.rail}}, std::uint64_t{rail.cabling == Cabling::kWrong ? 1U : 0U});
+        }
+      });
 }
 
 namespace {
@@ -103,58 +94,16 @@ std::string AttributeOf(const Root& root, const std::string& netdev, const char*
 
 }  // namespace
 
-Result<std::unique_ptr<LldpWatch>> LldpWatch::Start(const Root& root, Kernel& kernel, Calls calls) {
-  UniqueFd wake(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
-  if (!wake.valid()) return FailSys(errno, "making an eventfd descriptor");
-  return std::unique_ptr<LldpWatch>(new LldpWatch(root, kernel, std::move(calls), std::move(wake)));
+LldpService::LldpService(Root root, Kernel& kernel, const Published<resources::Plan>& node,
+                         NodeFeatures features, Log* log)
+    : root_(std::move(root)), kernel_(kernel), node_(node), features_(std::move(features)), log_(log) {}
+
+void LldpService::Complain(const std::string& what, const Error& error) {
+  if (complaints_[what].IsNew(error))
+    log_->Warning("LLDP monitoring failed; switch port information may be stale", error, {{"what", what}});
 }
 
-LldpWatch::LldpWatch(Root root, Kernel& kernel, Calls calls, UniqueFd wake)
-    : root_(std::move(root)),
-      kernel_(kernel),
-      calls_(std::move(calls)),
-      wake_(std::move(wake)),
-      thread_([this] { Loop(); }) {}
-
-LldpWatch::~LldpWatch() {
-  Stop();
-  thread_.join();
-}
-
-void LldpWatch::Wake() const {
-  const std::uint64_t one = 1;
-  // A full counter means that a wake-up is pending already.
-  [[maybe_unused]] const ssize_t written = ::write(wake_.get(), &one, sizeof one);
-}
-
-void LldpWatch::Update(std::shared_ptr<const inventory::Inventory> inventory, std::string fabric_path) {
-  {
-    const std::lock_guard lock(mutex_);
-    update_ = Node{std::move(inventory), std::move(fabric_path)};
-  }
-  Wake();
-}
-
-LldpReport LldpWatch::Report() const {
-  const std::lock_guard lock(mutex_);
-  return report_;
-}
-
-void LldpWatch::Stop() {
-  stopped_ = true;
-  Wake();
-}
-
-bool LldpWatch::AwaitEnd(milliseconds limit) {
-  std::unique_lock lock(mutex_);
-  return changed_.wait_for(lock, limit, [this] { return ended_; });
-}
-
-void LldpWatch::Complain(const std::string& what, const Error& error) {
-  if (std::exchange(complaints_[what], error.message) != error.message) calls_.failed(what, error);
-}
-
-void LldpWatch::Restore() {
+void LldpService::Restore() {
   const auto before = kLldpFile.Read(root_);
   if (!before) return Complain("reading the LLDP report of the last start", before.error());
   if (!*before) return;
@@ -164,68 +113,65 @@ void LldpWatch::Restore() {
   }
 }
 
-void LldpWatch::Loop() {
+Result<void> LldpService::Run(Worker& worker) {
+  node_.Subscribe(worker);
   Restore();
-  while (!stopped_) {
-    TakeUpdate();
+  while (!worker.StopRequested()) {
+    TakeNode();
     CheckPorts();
     if (published_) Publish();
-    if (Wait(kPassInterval, true)) {
+    if (AwaitFrames(worker)) {
       ReceiveFrames();
-      (void)Wait(kPause, false);
+      worker.Pause(kPause);
     }
   }
-  const std::lock_guard lock(mutex_);
-  ended_ = true;
-  changed_.notify_all();
+  return {};
 }
 
-Result<std::vector<LldpWatch::Port>> LldpWatch::PortsOf(const Node& node) const {
+namespace {
+
+std::vector<RailNeighbor> RailsOf(const resources::Plan& node) {
+  std::vector<RailNeighbor> rails;
+  if (node.rails() == nullptr) return rails;
+  for (const Rail& rail : node.rails()->rails) {
+    RailNeighbor& neighbor = rails.emplace_back();
+    neighbor.rail = rail.name;
+    neighbor.expected = rail.expected_switches;
+    if (const auto pf = node.pf_of_rail.find(rail.name); pf != node.pf_of_rail.end()) {
+      neighbor.device = pf->second;
+      neighbor.pf = node.inventory->Find(pf->second)->pf_name;
+    }
+  }
+  return rails;
+}
+
+}  // namespace
+
+// Before the first reading nothing is known, and the saved report must not be lost.
+void LldpService::TakeNode() {
+  auto node = node_.Get();
+  if (node == known_ || node->inventory == nullptr) return;
+  known_ = std::move(node);
   std::vector<Port> ports;
-  if (node.fabric_path.empty()) return ports;
-  const auto fabric = RH_TRY(ReadFabric(root_, node.fabric_path));
-  if (!fabric) return ports;
-  const auto pfs = resources::PfsOfRails(*fabric, *node.inventory);
-  for (const Rail& rail : fabric->rails) {
-    Port port;
-    port.rail.rail = rail.name;
-    port.rail.expected = rail.expected_switches;
-    if (const auto pf = pfs.find(rail.name); pf != pfs.end()) {
-      port.rail.device = pf->second;
-      port.rail.pf = node.inventory->Find(pf->second)->pf_name;
-    }
-    ports.push_back(std::move(port));
-  }
-  return ports;
-}
-
-// Before the first update nothing is known, and the saved report must not be lost.
-void LldpWatch::TakeUpdate() {
-  std::optional<Node> node;
-  {
-    const std::lock_guard lock(mutex_);
-    node = std::exchange(update_, std::nullopt);
-  }
-  if (!node) return;
-  auto ports = PortsOf(*node);
-  // An invalid fabric changes nothing here. Another part of railheadd reports it.
-  if (!ports) return;
   std::set<std::string> devices;
-  for (Port& port : *ports) {
-    devices.insert(port.rail.device);
+  for (RailNeighbor& rail : RailsOf(*known_)) {
+    devices.insert(rail.device);
+    Port& port = ports.emplace_back();
+    port.rail = std::move(rail);
     const auto same =
         std::ranges::find_if(ports_, [&](const Port& old) { return old.rail.device == port.rail.device; });
     if (same == ports_.end()) continue;
     port.listener = std::exchange(same->listener, std::nullopt);
     port.changes = same->changes;
   }
-  ports_ = *std::move(ports);
+  ports_ = std::move(ports);
   table_.KeepOnly(devices);
   published_ = true;
+  features_.SetNode(known_);
 }
 
 // Whether the port's neighbor would be heard.
-bool LldpWatch::Listen(Port& port) {
+bool LldpService::Listen(Port& port) {
   const int link = port.rail.pf.empty() ? 0 : static_cast<int>(::if_nametoindex(port.rail.pf.c_str()));
   if (port.listener && port.listener->link() != link) port.listener.reset();
   if (link == 0) {
@@ -246,7 +192,7 @@ bool LldpWatch::Listen(Port& port) {
   return true;
 }
 
-void LldpWatch::CheckPorts() {
+void LldpService::CheckPorts() {
   const auto time = NeighborTable::Time::Now();
   for (Port& port : ports_) {
     bool hears = Listen(port);
@@ -258,7 +204,7 @@ void LldpWatch::CheckPorts() {
   }
 }
 
-void LldpWatch::Publish() {
+void LldpService::Publish() {
   LldpReport report;
   report.node = NodeName(root_).value_or("");
   report.time = std::chrono::system_clock::now();
@@ -270,17 +216,17 @@ void LldpWatch::Publish() {
       rail.others.push_back(heard[i].neighbor.SwitchName() + " " + heard[i].neighbor.Port());
   }
   JudgeCabling(report.rails);
-  LldpReport before;
-  {
-    const std::lock_guard lock(mutex_);
-    before = std::exchange(report_, report);
-  }
-  const bool changed = !SaysTheSame(before, report);
+  const auto before = report_.Get();
+  const bool changed = !SaysTheSame(*before, report);
   Save(report, changed);
-  if (changed) calls_.changed(before, report);
+  if (changed) {
+    LogLldpChanges(log_, *before, report);
+    features_.SetReport(report);
+  }
+  report_.Set(std::move(report));
 }
 
-void LldpWatch::Save(const LldpReport& report, bool changed) {
+void LldpService::Save(const LldpReport& report, bool changed) {
   const auto now = std::chrono::steady_clock::now();
   if (!changed && now < saved_ + kSave) return;
   saved_ = now;
@@ -292,26 +238,16 @@ void LldpWatch::Save(const LldpReport& report, bool changed) {
   }
 }
 
-// true: frames may be waiting. A wake-up ends the wait. Only Stop() ends the pause.
-bool LldpWatch::Wait(milliseconds limit, bool for_frames) {
-  std::vector<pollfd> fds = {{wake_.get(), POLLIN, 0}};
+bool LldpService::AwaitFrames(Worker& worker) {
+  std::vector<pollfd> fds;
   for (const Port& port : ports_) {
-    if (port.listener && for_frames) fds.push_back({port.listener->fd(), POLLIN, 0});
+    if (port.listener) fds.push_back({port.listener->fd(), POLLIN, 0});
   }
-  const auto until = std::chrono::steady_clock::now() + limit;
-  while (!stopped_) {
-    const auto left = std::chrono::ceil<milliseconds>(until - std::chrono::steady_clock::now()).count();
-    if (left <= 0 || ::poll(fds.data(), fds.size(), static_cast<int>(left)) <= 0) break;
-    std::uint64_t count = 0;
-    const bool woken = fds[0].revents != 0 && ::read(wake_.get(), &count, sizeof count) > 0;
-    const bool frames =
-        std::any_of(fds.begin() + 1, fds.end(), [](const pollfd& fd) { return fd.revents != 0; });
-    if (frames || (woken && for_frames)) return frames;
-  }
-  return false;
+  worker.Wait(Worker::Clock::now() + kPassInterval, fds);
+  return std::ranges::any_of(fds, [](const pollfd& fd) { return fd.revents != 0; });
 }
 
-void LldpWatch::ReceiveFrames() {
+void LldpService::ReceiveFrames() {
   for (Port& port : ports_) {
     for (int i = 0; port.listener && i < kFramesAtOnce; ++i) {
       const auto neighbor = port.listener->Receive(std::chrono::steady_clock::time_point());

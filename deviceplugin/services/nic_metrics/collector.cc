@@ -133,7 +133,7 @@ void NicCollector::Count(const JournalCache::Entries& attachments, Nics* nics, s
     Note(ReadPod(*entry, nics), "counters of " + entry->key.ToString(), problems);
 }
 
-NicReport NicCollector::Collect(const kubelet::Advertisement& advertisement) {
+NicReport NicCollector::Collect(const Advertisement& advertisement) {
   NicReport report;
   JournalCache::View journal;
   if (auto read = journal_.Read()) {
@@ -224,7 +224,7 @@ NicOwner OwnerOf(const JournalEntry& entry, const AttachedDevice& link) {
 
 }  // namespace
 
-NicsByDevice NicSubjects(const Root& root, const kubelet::Advertisement& advertisement,
+NicsByDevice NicSubjects(const Root& root, const Advertisement& advertisement,
                          const JournalCache::Entries& attachments) {
   NicsByDevice nics;
   std::map<std::string, std::pair<const resources::ResourcePool*, const resources::PoolMember*>> members;

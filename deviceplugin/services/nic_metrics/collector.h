@@ -18,7 +18,7 @@
 
 #include "cni/state/journal.h"
 #include "cni/state/journal_cache.h"
-#include "deviceplugin/services/kubelet/advertisement.h"
+#include "deviceplugin/node/advertisement.h"
 #include "netns/base/result.h"
 #include "netns/base/root.h"
 #include "netns/kernel.h"
@@ -132,7 +132,7 @@ class NicCollector {
       : root_(root), kernel_(kernel), open_(std::move(open)), journal_(std::move(root)) {}
 
   // The PFs of all pools, and the devices of pods.
-  NicReport Collect(const kubelet::Advertisement& advertisement);
+  NicReport Collect(const Advertisement& advertisement);
 
  private:
   using Nics = std::map<std::string, NicSample>;
@@ -157,7 +157,7 @@ class NicCollector {
 // Threads: reads files below the root only; thread-safe.
 
 // By device: the PFs of all pools, and the devices of `attachments`.
-std::map<std::string, NicSample> NicSubjects(const Root& root, const kubelet::Advertisement& advertisement,
+std::map<std::string, NicSample> NicSubjects(const Root& root, const Advertisement& advertisement,
                                              const JournalCache::Entries& attachments);
 
 }  // namespace railhead::nic_metrics

@@ -14,7 +14,7 @@
 #include <vector>
 
 #include "cni/state/journal.h"
-#include "deviceplugin/services/health/observation.h"
+#include "deviceplugin/node/health/device_health.h"
 #include "deviceplugin/services/nic_metrics/collector.h"
 #include "deviceplugin/support/metrics/exposition.h"
 

@@ -20,12 +20,6 @@ Result<IndexConfig> IndexConfigOf(const Fabric& fabric, const std::string& what,
   return ParseIndexConfig(fabric.address_index, what, ReuseDelayOf(fabric), all);
 }
 
-Result<void> CheckIndexConfig(const Root& root, const std::string& fabric_path) {
-  const auto fabric = RH_TRY(ReadFabric(root, fabric_path));
-  if (fabric) RH_TRY(IndexConfigOf(*fabric, fabric_path));
-  return {};
-}
-
 std::chrono::seconds ReuseDelayOf(const Fabric& fabric) {
   return std::chrono::seconds(fabric.reuse_delay_seconds.value_or(kDefaultReuseDelaySeconds));
 }

@@ -5,9 +5,11 @@
 #include <random>
 #include <utility>
 
+#include "deviceplugin/node/await_node.h"
 #include "deviceplugin/services/node_index/index_config.h"
 #include "deviceplugin/services/node_index/kube_index_store.h"
 #include "deviceplugin/services/node_index/node_addresses.h"
+#include "deviceplugin/support/service/pass_pause.h"
 #include "ipam/store/held_addresses.h"
 #include "ipam/store/store.h"
 #include "netns/base/node.h"
@@ -32,6 +34,18 @@ IndexFile FileBelow(const Root& root) {
   return {[root] { return kNodeIndexFile.Read(root); },
           [root](const NodeIndex& index) { return kNodeIndexFile.Write(root, index); },
           [root] { return ReadHeldAddresses(root); }};
+}
+
+// From the file of the node's index.
+void AppendIndexProblems(Exposition& page, const Root& root) {
+  // What cannot be read gives the node no index, as for ADD.
+  const NodeIndex index = kNodeIndexFile.Read(root).value_or(std::nullopt).value_or(NodeIndex{});
+  const auto problems =
+      index.Problems(NodeName(root).value_or(""), ReadNodeIndexClock(root).value_or(NodeIndexClock{}));
+  for (const auto& [word, kind] : Names<NodeIndexProblem::Kind>::kAll) {
+    page.Sample({{"problem", word}},
+                std::uint64_t{Contains(problems, kind, &NodeIndexProblem::kind) ? 1U : 0U});
+  }
 }
 
 }  // namespace
@@ -63,44 +77,127 @@ Result<HeldAddresses> ReadHeldAddresses(const Root& root) {
   return held;
 }
 
-IndexService::IndexService(Root root, std::string fabric_path, IndexSettings settings,
-                           std::unique_ptr<IndexStore> store, std::unique_ptr<IndexDirectory> directory,
-                           Log* log)
-    : root_(std::move(root)),
-      fabric_path_(std::move(fabric_path)),
-      node_(settings.node),
-      store_(std::move(store)),
-      directory_(std::move(directory)),
-      log_(log),
-      claim_(std::move(settings), *store_, FileBelow(root_), MakeIndexRandom()),
-      loop_(std::make_unique<PassLoop>(kIndexInterval, PassLoop::Pass{[this] { Step(); }, [] {}})) {}
+struct IndexService::Claiming {
+  Claiming(const Root& root, IndexSettings settings, std::unique_ptr<IndexStore> of_cluster,
+           std::unique_ptr<IndexDirectory> of_others)
+      : node(settings.node),
+        store(std::move(of_cluster)),
+        directory(std::move(of_others)),
+        claim(std::move(settings), *store, FileBelow(root), MakeIndexRandom()) {}
+
+  const std::string node;
+  const std::unique_ptr<IndexStore> store;
+  const std::unique_ptr<IndexDirectory> directory;  // nullptr: nodes need not know each other's index
+  IndexClaim claim;
+};
+
+IndexService::IndexService(Root root, const Published<resources::Plan>& node, KubeService kubernetes,
+                           Published<NodeIndices>* claimed, Log* log)
+    : root_(std::move(root)), node_(node), kubernetes_(std::move(kubernetes)), claimed_(claimed), log_(log) {}
+
+IndexService::~IndexService() = default;
+
+void IndexService::Register(MetricRegistry& metrics) {
+  metrics.Add(MetricType::kGauge, "railhead_node_index_problem",
+              "1 while this node's claimed index, or a claim that this node checks, has the problem",
+              [this](Exposition& page) {
+                if (shows_problems_) AppendIndexProblems(page, root_);
+              });
+}
+
+Result<void> IndexService::TakeFirst() {
+  known_ = node_.Get();
+  const auto followed = Follow(*known_);
+  if (!followed && known_->of_fabric) return Fail(followed.error());
+  if (refused_.IsNew(followed)) log_->Warning("claiming the node's index failed", followed.error());
+  return {};
+}
+
+Result<void> IndexService::Run(Worker& worker) {
+  if (!AwaitNode(worker, node_)) return {};
+  RH_TRY(TakeFirst());
+  PassPause pause(kIndexInterval);
+  while (!worker.StopRequested()) {
+    TakeNode();
+    if (claiming_) Step();
+    const auto until = Worker::Clock::now() + pause.Next();
+    const auto seen = known_;
+    while (!worker.StopRequested() && node_.Get() == seen && Worker::Clock::now() < until) worker.Wait(until);
+  }
+  return {};
+}
+
+void IndexService::TakeNode() {
+  auto now = node_.Get();
+  if (now == known_) return;
+  known_ = std::move(now);
+  const auto followed = Follow(*known_);
+  if (refused_.IsNew(followed)) {
+    log_->Warning("claiming the node's index by the changed fabric failed; it goes on as before",
+                  followed.error());
+  }
+}
+
+Result<void> IndexService::Follow(const resources::Plan& node) {
+  if (node.fabric_error) return Fail(*node.fabric_error);
+  fabric_ = node.fabric;
+  const Fabric* const fabric = fabric_.get();
+  std::string part;
+  if (fabric != nullptr && fabric->index_from_kubernetes && fabric->UsesIndices())
+    part = node.fabric_path + (NeedsDirectory(*fabric) ? "\nall\n" : "\n") + fabric->address_index;
+  if (part == followed_) return {};
+  std::unique_ptr<Claiming> next;
+  if (!part.empty()) {
+    next = RH_TRY(Begin(node));
+    ++begun_;
+  }
+  followed_ = std::move(part);
+  claiming_ = std::move(next);
+  shows_problems_ = claiming_ != nullptr;
+  if (!claiming_) lock_.reset();
+  return {};
+}
+
+Result<std::unique_ptr<IndexService::Claiming>> IndexService::Begin(const resources::Plan& node) const {
+  const Fabric& fabric = *node.fabric;
+  const IndexConfig config = RH_TRY(IndexConfigOf(fabric, node.fabric_path));
+  const KubeAccess access = RH_TRY(FindKubeAccess(root_, config.kubernetes, kubernetes_));
+  IndexSettings settings;
+  settings.node = RH_TRY(NodeName(root_));
+  settings.machine = MachineId(root_);
+  settings.fence = config.fence;
+  settings.reclaim = config.reclaim;
+  std::unique_ptr<IndexDirectory> directory;
+  if (NeedsDirectory(fabric)) {
+    directory =
+        std::make_unique<IndexDirectory>(access, config.kubernetes.timeout, MakeIndexRandom(), claimed_);
+  }
+  return std::make_unique<Claiming>(root_, std::move(settings),
+                                    MakeKubeIndexStore(access, config.kubernetes.timeout),
+                                    std::move(directory));
+}
 
 void IndexService::Step() {
   if (auto stepped = TryStep(); !stepped) Complain(stepped.error());
-  if (directory_ != nullptr && lock_) FollowOthers();
+  if (claiming_->directory != nullptr && lock_) FollowOthers();
 }
 
 void IndexService::FollowOthers() {
-  const auto own = ClaimedIndex(root_, node_);
+  const auto own = ClaimedIndex(root_, claiming_->node);
   const auto now = ipam::ReadClocks(root_);
   if (!own || !now) return;
-  if (auto taken = directory_->Step(now->boottime_ms, *own); !taken)
-    return ComplainOfDirectory(taken.error());
-  directory_problem_.clear();
-}
-
-void IndexService::ComplainOfDirectory(const Error& problem) {
-  if (std::exchange(directory_problem_, problem.message) == problem.message) {
-    log_->Debug("following the other nodes' indices still fails");
-  } else {
+  const auto taken = claiming_->directory->Step(now->boottime_ms, *own);
+  if (directory_problem_.IsNew(taken)) {
     log_->Warning("following the other nodes' indices failed, trying again: new nodes are not probed",
-                  problem);
+                  taken.error());
+  } else if (!taken) {
+    log_->Debug("following the other nodes' indices still fails");
   }
 }
 
 Result<void> IndexService::TryStep() {
   const auto now = RH_TRY(ipam::ReadClocks(root_));
-  if (now.boottime_ms < claim_.next_ms()) return {};
+  if (now.boottime_ms < claiming_->claim.next_ms()) return {};
   if (!lock_) {
     RH_TRY(MakeStateFolder(root_, root_.Path(kIndexLockFolder)));
     auto lock = FileLock::Acquire(root_.Path(kIndexLockFile), kIndexLockTry);
@@ -109,9 +206,7 @@ Result<void> IndexService::TryStep() {
     if (!lock) return Fail(std::move(lock.error()));
     lock_.emplace(std::move(*lock));
   }
-  const auto fabric = RH_TRY(ReadFabric(root_, fabric_path_));
-  const auto needs = fabric ? IndexNeedsOf(*fabric, node_) : std::nullopt;
-  if (needs) Write(claim_.Step(now, *needs));
+  if (const auto needs = IndexNeedsOf(*fabric_, claiming_->node)) Write(claiming_->claim.Step(now, *needs));
   return {};
 }
 
@@ -125,98 +220,15 @@ void IndexService::Write(const IndexClaim::Outcome& outcome) {
     }
   }
   if (outcome.problem) return Complain(*outcome.problem);
-  known_problem_.clear();
+  problem_.Clear();
 }
 
 void IndexService::Complain(const Error& problem) {
-  if (std::exchange(known_problem_, problem.message) == problem.message) {
-    log_->Debug("claiming the node's index still fails");
-  } else {
+  if (problem_.IsNew(problem)) {
     log_->Warning("claiming the node's index failed, trying again", problem);
+  } else {
+    log_->Debug("claiming the node's index still fails");
   }
-}
-
-Result<std::unique_ptr<IndexService>> StartIndexService(const Root& root, const std::string& fabric_path,
-                                                        const KubeService& service,
-                                                        Published<NodeIndices>* claimed, Log* log) {
-  const auto fabric = RH_TRY(ReadFabric(root, fabric_path));
-  if (!fabric || !fabric->index_from_kubernetes || !fabric->UsesIndices()) return nullptr;
-  const IndexConfig config = RH_TRY(IndexConfigOf(*fabric, fabric_path));
-  const KubeAccess access = RH_TRY(FindKubeAccess(root, config.kubernetes, service));
-  IndexSettings settings;
-  settings.node = RH_TRY(NodeName(root));
-  settings.machine = MachineId(root);
-  settings.fence = config.fence;
-  settings.reclaim = config.reclaim;
-  std::unique_ptr<IndexDirectory> directory;
-  if (NeedsDirectory(*fabric)) {
-    directory =
-        std::make_unique<IndexDirectory>(access, config.kubernetes.timeout, MakeIndexRandom(), claimed);
-  }
-  return std::make_unique<IndexService>(root, fabric_path, std::move(settings),
-                                        MakeKubeIndexStore(access, config.kubernetes.timeout),
-                                        std::move(directory), log);
-}
-
-void AppendNodeIndex(Exposition* page, const Root& root, bool claims) {
-  page->Begin(MetricType::kGauge, "railhead_node_index_problem",
-              "1 while this node's claimed index, or a claim that this node checks, has the problem");
-  if (!claims) return;
-  // What cannot be read gives the node no index, as for ADD.
-  const NodeIndex index = kNodeIndexFile.Read(root).value_or(std::nullopt).value_or(NodeIndex{});
-  const auto problems =
-      index.Problems(NodeName(root).value_or(""), ReadNodeIndexClock(root).value_or(NodeIndexClock{}));
-  for (const auto& [word, kind] : Names<NodeIndexProblem::Kind>::kAll)
-    page->Sample({{"problem", word}},
-                 std::uint64_t{Contains(problems, kind, &NodeIndexProblem::kind) ? 1U : 0U});
-}
-
-Result<void> IndexClaiming::Follow(const std::string& fabric_path, const KubeService& service) {
-  auto followed = Replace(fabric_path, service);
-  known_problem_ = followed ? "" : followed.error().message;
-  return followed;
-}
-
-Result<void> IndexClaiming::Replace(const std::string& fabric_path, const KubeService& service) {
-  const auto fabric = RH_TRY(ReadFabric(root_, fabric_path));
-  std::string part;
-  if (fabric && fabric->index_from_kubernetes && fabric->UsesIndices())
-    part = fabric_path + (NeedsDirectory(*fabric) ? "\nall\n" : "\n") + fabric->address_index;
-  if (part == followed_) return {};
-  std::shared_ptr<IndexService> next = RH_TRY(StartIndexService(root_, fabric_path, service, claimed_, log_));
-  followed_ = std::move(part);
-  {
-    const std::lock_guard lock(mutex_);
-    if (stopped_ && next) next->Stop();
-    next.swap(service_);
-  }
-  // The former service: the next one claims as soon as this one has given its lock back.
-  if (next) next->Stop();
-  return {};
-}
-
-void IndexClaiming::Update(const std::string& fabric_path, const KubeService& service) {
-  const std::string known = known_problem_;
-  const auto followed = Follow(fabric_path, service);
-  if (!followed && known_problem_ != known)
-    log_->Warning("claiming the node's index by the changed fabric failed; it goes on as before",
-                  followed.error());
-}
-
-void IndexClaiming::Stop() {
-  const std::lock_guard lock(mutex_);
-  stopped_ = true;
-  if (service_) service_->Stop();
-}
-
-bool IndexClaiming::AwaitEnd(std::chrono::milliseconds limit) const {
-  const auto current = running();
-  return !current || current->AwaitEnd(limit);
-}
-
-std::shared_ptr<IndexService> IndexClaiming::running() const {
-  const std::lock_guard lock(mutex_);
-  return service_;
 }
 
 }  // namespace railhead::node_index

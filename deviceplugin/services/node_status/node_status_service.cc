@@ -4,13 +4,11 @@
 #include <utility>
 
 #include "cni/protocol/cni_args.h"
-#include "deviceplugin/node/resources/advertised.h"
+#include "deviceplugin/node/await_node.h"
 #include "netns/base/node.h"
 
 namespace railhead::node_status {
 namespace {
-
-using Type = MetricType;
 
 std::uint64_t Seed() {
   std::random_device device;
@@ -37,23 +35,82 @@ PodDevice PodOf(const JournalEntry& entry, const AttachedDevice& link) {
   return device;
 }
 
+// Changes within this time go out in one update.
+constexpr std::chrono::milliseconds kSettling{500};
+constexpr std::chrono::milliseconds kNotYet{2000};
+constexpr std::chrono::hours kOff{1};
+// Some requests to the API, each with its own limit.
+constexpr std::chrono::minutes kLongestUpdate{10};
+
+NodeStatusCounts Sum(const NodeStatusCounts& a, const NodeStatusCounts& b) {
+  return {a.requests + b.requests, a.failures + b.failures, a.events_sent + b.events_sent,
+          a.events_limited + b.events_limited, a.events_failed + b.events_failed};
+}
+
 }  // namespace
 
-NodeStatusService::NodeStatusService(const Root& root, Log* log) : root_(root), log_(log), journal_(root) {}
+NodeStatusService::NodeStatusService(Root root, const Sources& sources, KubeService kubernetes, Log* log)
+    : root_(std::move(root)),
+      sources_(sources),
+      kubernetes_(std::move(kubernetes)),
+      log_(log),
+      journal_(root_) {}
 
-Result<void> NodeStatusService::Start(const resources::Plan& plan, const KubeService& service,
-                                      Sources sources) {
-  sources_ = std::move(sources);
-  service_ = service;
-  if (plan.of_fabric) {
-    const auto fabric = RH_TRY(ReadFabric(root_, plan.config_path));
-    if (fabric) RH_TRY(ApplySettings(*fabric, plan.config_path));
+Result<void> NodeStatusService::Run(Worker& worker) {
+  if (!AwaitNode(worker, sources_.node)) return {};
+  if (const auto node = sources_.node.Get(); node->rails() != nullptr)
+    RH_TRY(ApplySettings(*node->rails(), node->config_path));
+  sources_.health.Subscribe(worker);
+  sources_.faults.Subscribe(worker);
+  sources_.fabric_refused.Subscribe(worker);
+  while (!worker.StopRequested()) {
+    worker.Busy(kLongestUpdate, "an update of the node's status in the Kubernetes API");
+    const Pause pause = Step();
+    if (!pause.may_wake) {
+      worker.Pause(pause.time);
+    } else if (worker.Wait(Worker::Clock::now() + pause.time)) {
+      worker.Pause(kSettling);
+    }
   }
-  const std::lock_guard lock(mutex_);
-  if (!plan_) plan_ = plan;
-  loop_ = std::make_shared<NodeStatusLoop>([this] { return Collect(); },
-                                           [this](const NodeStatusOutcome& outcome) { LogOutcome(outcome); });
   return {};
+}
+
+NodeStatusService::Pause NodeStatusService::Step() {
+  const auto node = sources_.node.Get();
+  if (node->rails() == nullptr) {
+    SetWriter(nullptr);
+    return {kOff};
+  }
+  const auto applied = ApplySettings(*node->rails(), node->config_path);
+  if (complaint_.IsNew(applied))
+    log_->Warning("invalid nodeStatus settings; keeping the previous ones", applied.error());
+  if (!writer_) return {kOff};
+  const auto status = Collect(*node);
+  if (!status) return {kNotYet};
+  {
+    const std::lock_guard lock(mutex_);
+    healthy_rails_ = HealthyRails(status->rails);
+  }
+  const NodeStatusOutcome outcome =
+      writer_->Step(*status, std::chrono::steady_clock::now(), std::chrono::system_clock::now());
+  LogOutcome(outcome);
+  return {outcome.wait, !outcome.problem};
+}
+
+// nullopt: the rails' health is not known yet.
+std::optional<NodeStatus> NodeStatusService::Collect(const resources::Plan& node) {
+  NodeStatus status;
+  status.devices = sources_.health.Get()->devices;
+  auto rails = RailStates(RailNames(*node.rails()), node.pf_of_rail, status.devices);
+  if (!rails) return std::nullopt;
+  status.rails = std::move(*rails);
+  status.in_pods = InPods();
+  const auto faults = sources_.faults.Get();
+  for (RailState& rail : status.rails) {
+    if (const auto fault = faults->find(rail.rail); fault != faults->end()) rail.unreachable = fault->second;
+  }
+  status.fabric_refused = *sources_.fabric_refused.Get();
+  return status;
 }
 
 Result<void> NodeStatusService::ApplySettings(const Fabric& fabric, const std::string& what) {
@@ -62,78 +119,25 @@ Result<void> NodeStatusService::ApplySettings(const Fabric& fabric, const std::s
   // No other process would remove a taint that we may have set.
   if (!settings.taint && settings_.taint) settings.taint = TaintSettings{.wanted = false};
   if (settings == settings_) return {};
-  std::shared_ptr<NodeStatusWriter> writer;
+  std::unique_ptr<NodeStatusWriter> writer;
   if (settings.Any()) {
-    const KubeAccess access = RH_TRY_WRAP(FindKubeAccess(root_, settings.kubernetes, service_), "nodeStatus");
+    const KubeAccess access =
+        RH_TRY_WRAP(FindKubeAccess(root_, settings.kubernetes, kubernetes_), "nodeStatus");
     const std::string node = RH_TRY(NodeName(root_));
     log_->Info("reporting node status to the cluster", {{"node", node}, {"api", access.endpoint.ToString()}});
-    writer = std::make_shared<NodeStatusWriter>(
+    writer = std::make_unique<NodeStatusWriter>(
         settings, std::make_unique<NodeApi>(access, settings.kubernetes.timeout, node), Seed());
   }
   settings_ = std::move(settings);
-  writer_ = std::move(writer);
+  SetWriter(std::move(writer));
   return {};
 }
 
-void NodeStatusService::SetPlan(const resources::Plan& plan) {
-  {
-    const std::lock_guard lock(mutex_);
-    plan_ = plan;
-  }
-  HealthChanged();
-}
-
-void NodeStatusService::HealthChanged() {
-  if (const auto running = loop()) running->Wake();
-}
-
-void NodeStatusService::Stop() {
-  if (const auto running = loop()) running->Stop();
-}
-
-bool NodeStatusService::AwaitEnd(std::chrono::milliseconds limit) {
-  const auto running = loop();
-  return !running || running->AwaitEnd(limit);
-}
-
-std::shared_ptr<NodeStatusLoop> NodeStatusService::loop() const {
+void NodeStatusService::SetWriter(std::unique_ptr<NodeStatusWriter> writer) {
   const std::lock_guard lock(mutex_);
-  return loop_;
-}
-
-std::optional<NodeStatusUpdate> NodeStatusService::Collect() {
-  if (sources_.is_standby()) return std::nullopt;
-  std::optional<resources::Plan> plan;
-  {
-    const std::lock_guard lock(mutex_);
-    plan = plan_;
-  }
-  if (!plan) return std::nullopt;
-  if (!plan->of_fabric) return NodeStatusUpdate{};
-  // Another part of railheadd reports why it cannot be read.
-  const auto fabric = ReadFabric(root_, plan->config_path);
-  if (!fabric || !*fabric) return std::nullopt;
-  Complain(ApplySettings(**fabric, plan->config_path));
-  if (!writer_) return NodeStatusUpdate{};
-  NodeStatusUpdate update;
-  update.writer = writer_;
-  update.status.devices = sources_.health();
-  auto rails = RailStates(RailNames(**fabric), resources::PfsOfRails(**fabric, *plan->inventory),
-                          update.status.devices);
-  if (!rails) return std::nullopt;
-  update.status.rails = std::move(*rails);
-  update.status.in_pods = InPods();
-  for (RailState& rail : update.status.rails) {
-    if (sources_.unreachable) rail.unreachable = sources_.unreachable(rail.rail);
-  }
-  if (sources_.fabric_refused) update.status.fabric_refused = sources_.fabric_refused();
-  return update;
-}
-
-void NodeStatusService::Complain(const Result<void>& followed) {
-  const std::string message = followed ? "" : followed.error().message;
-  if (std::exchange(complaint_, message) != message && !followed)
-    log_->Warning("invalid nodeStatus settings; keeping the previous ones", followed.error());
+  if (writer_) earlier_ = Sum(earlier_, writer_->Counts());
+  writer_ = std::move(writer);
+  healthy_rails_.reset();
 }
 
 std::map<std::string, PodDevice> NodeStatusService::InPods() {
@@ -159,113 +163,39 @@ void NodeStatusService::LogOutcome(const NodeStatusOutcome& outcome) {
   if (outcome.tainted)
     log_->Info(*outcome.tainted ? "the node's taint was added" : "the node's taint was removed");
   if (!outcome.problem) {
-    if (!std::exchange(known_problem_, std::string()).empty()) log_->Info("node status updates recovered");
-    return;
-  }
-  if (std::exchange(known_problem_, outcome.problem->message) == outcome.problem->message) {
-    log_->Debug("node status updates still fail");
-  } else {
+    if (problem_.Clear()) log_->Info("node status updates recovered");
+  } else if (problem_.IsNew(*outcome.problem)) {
     log_->Warning("node status update failed; retrying", *outcome.problem);
+  } else {
+    log_->Debug("node status updates still fail");
   }
 }
 
-void NodeStatusService::Append(Exposition* page) const {
-  const auto running = loop();
-  std::optional<NodeStatusSummary> summary;
-  if (running) summary = running->Summary();
-  page->Begin(Type::kGauge, "railhead_node_healthy_rails",
-              "Rails of the fabric whose PF is present and healthy, as reported to the cluster");
-  if (summary && summary->healthy_rails)
-    page->Sample({}, static_cast<std::uint64_t>(*summary->healthy_rails));
-  page->Begin(Type::kCounter, "railhead_node_status_requests",
-              "Requests to the Kubernetes API for this node's status");
-  if (summary) page->Sample({}, summary->counts.requests);
-  page->Begin(Type::kCounter, "railhead_node_status_failures", "Node status updates that failed");
-  if (summary) page->Sample({}, summary->counts.failures);
-  page->Begin(Type::kCounter, "railhead_node_status_events",
-              "Events for pods and the node: sent, limited because there were too many, or failed");
-  if (!summary) return;
-  page->Sample({{"outcome", "sent"}}, summary->counts.events_sent);
-  page->Sample({{"outcome", "limited"}}, summary->counts.events_limited);
-  page->Sample({{"outcome", "failed"}}, summary->counts.events_failed);
-}
-
-namespace {
-
-// Changes within this time go out in one update.
-constexpr std::chrono::milliseconds kSettling{500};
-constexpr std::chrono::milliseconds kNotYet{2000};
-constexpr std::chrono::hours kOff{1};
-
-NodeStatusCounts Sum(const NodeStatusCounts& a, const NodeStatusCounts& b) {
-  return {a.requests + b.requests, a.failures + b.failures, a.events_sent + b.events_sent,
-          a.events_limited + b.events_limited, a.events_failed + b.events_failed};
-}
-
-}  // namespace
-
-NodeStatusLoop::NodeStatusLoop(Collect collect, Report report)
-    : collect_(std::move(collect)), report_(std::move(report)), thread_([this] { Loop(); }) {}
-
-NodeStatusLoop::~NodeStatusLoop() {
-  Stop();
-  thread_.join();
-}
-
-void NodeStatusLoop::Wake() {
+NodeStatusCounts NodeStatusService::Counts() const {
   const std::lock_guard lock(mutex_);
-  woken_ = true;
-  changed_.notify_all();
+  return writer_ ? Sum(earlier_, writer_->Counts()) : earlier_;
 }
 
-void NodeStatusLoop::Stop() {
-  const std::lock_guard lock(mutex_);
-  stopped_ = true;
-  changed_.notify_all();
-}
-
-bool NodeStatusLoop::AwaitEnd(std::chrono::milliseconds limit) {
-  std::unique_lock lock(mutex_);
-  return changed_.wait_for(lock, limit, [this] { return ended_; });
-}
-
-NodeStatusSummary NodeStatusLoop::Summary() const {
-  const std::lock_guard lock(mutex_);
-  return {writer_ ? Sum(earlier_, writer_->Counts()) : earlier_, healthy_rails_};
-}
-
-void NodeStatusLoop::Take(const NodeStatusUpdate& update) {
-  const std::lock_guard lock(mutex_);
-  if (writer_ && writer_ != update.writer) earlier_ = Sum(earlier_, writer_->Counts());
-  writer_ = update.writer;
-  healthy_rails_.reset();
-  if (writer_) healthy_rails_ = HealthyRails(update.status.rails);
-}
-
-std::pair<std::chrono::milliseconds, bool> NodeStatusLoop::StepOnce() {
-  const auto update = collect_();
-  if (!update) return {kNotYet, true};
-  Take(*update);
-  if (!update->writer) return {kOff, true};
-  const NodeStatusOutcome outcome = update->writer->Step(update->status, std::chrono::steady_clock::now(),
-                                                         std::chrono::system_clock::now());
-  report_(outcome);
-  return {outcome.wait, !outcome.problem};
-}
-
-void NodeStatusLoop::Loop() {
-  while (true) {
-    const auto [wait, may_wake] = StepOnce();
-    std::unique_lock lock(mutex_);
-    const bool wakes = may_wake;
-    changed_.wait_for(lock, wait, [&] { return stopped_ || (wakes && woken_); });
-    if (woken_ && wakes) changed_.wait_for(lock, kSettling, [this] { return stopped_; });
-    woken_ = false;
-    if (!stopped_) continue;
-    ended_ = true;
-    changed_.notify_all();
-    return;
-  }
+void NodeStatusService::Register(MetricRegistry& metrics) {
+  metrics.Add(MetricType::kGauge, "railhead_node_healthy_rails",
+              "Rails of the fabric whose PF is present and healthy, as reported to the cluster",
+              [this](Exposition& page) {
+                const std::lock_guard lock(mutex_);
+                if (healthy_rails_) page.Sample({}, static_cast<std::uint64_t>(*healthy_rails_));
+              });
+  metrics.Add(MetricType::kCounter, "railhead_node_status_requests",
+              "Requests to the Kubernetes API for this node's status",
+              [this](Exposition& page) { page.Sample({}, Counts().requests); });
+  metrics.Add(MetricType::kCounter, "railhead_node_status_failures", "Node status updates that failed",
+              [this](Exposition& page) { page.Sample({}, Counts().failures); });
+  metrics.Add(MetricType::kCounter, "railhead_node_status_events",
+              "Events for pods and the node: sent, limited because there were too many, or failed",
+              [this](Exposition& page) {
+                const NodeStatusCounts counts = Counts();
+                page.Sample({{"outcome", "sent"}}, counts.events_sent);
+                page.Sample({{"outcome", "limited"}}, counts.events_limited);
+                page.Sample({{"outcome", "failed"}}, counts.events_failed);
+              });
 }
 
 }  // namespace railhead::node_status

@@ -7,7 +7,6 @@
 #include <nlohmann/json.hpp>
 #include <utility>
 
-#include "deviceplugin/services/health/state_file.h"
 #include "deviceplugin/services/node_status/rail_states.h"
 #include "netns/base/text.h"
 

@@ -14,7 +14,7 @@
 #include <string>
 #include <vector>
 
-#include "deviceplugin/services/health/observation.h"
+#include "deviceplugin/node/health/device_health.h"
 #include "deviceplugin/support/kubernetes/kube_api.h"
 #include "netns/base/result.h"
 #include "netns/json/json_reader.h"

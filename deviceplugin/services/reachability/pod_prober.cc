@@ -8,7 +8,7 @@
 
 #include "cni/attachment/pod_network.h"
 #include "cni/protocol/cni_args.h"
-#include "deviceplugin/services/reachability/echo_server.h"
+#include "deviceplugin/services/reachability/echo_request.h"
 #include "deviceplugin/services/reachability/udp_socket.h"
 #include "netns/base/text.h"
 
@@ -48,7 +48,8 @@ Result<PodProbeResult> PodProber::ProbeFrom(const JournalEntry& entry, const Att
 }
 
 void PodProber::Round(const JournalCache::Entries& attachments, const Targets& targets,
-                      const ReachabilitySettings& settings, const SharedKeys* keys) {
+                      const ReachabilitySettings& settings, const SharedKeys* keys,
+                      const std::stop_token& stop) {
   PodProbeOptions base;
   base.port = settings.port;
   base.keys = keys;
@@ -62,7 +63,7 @@ void PodProber::Round(const JournalCache::Entries& attachments, const Targets& t
       const std::string key = entry->key.ToString() + " " + link.pod_name;
       there.insert(key);
       PodRecord& record = records_[key];
-      if (now < record.due || probes == kPodsAtOnce || stopped_) continue;
+      if (now < record.due || probes == kPodsAtOnce || stop.stop_requested()) continue;
       ++probes;
       record.due = now + settings.pods;
       const auto result = ProbeFrom(*entry, link, target->second, base, &record);

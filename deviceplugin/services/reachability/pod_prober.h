@@ -6,11 +6,11 @@
 // Ownership: borrows the kernel. Threads: one at a time. Needs CAP_NET_RAW and CAP_SYS_ADMIN.
 #pragma once
 
-#include <atomic>
 #include <chrono>
 #include <cstdint>
 #include <map>
 #include <optional>
+#include <stop_token>
 #include <string>
 #include <vector>
 
@@ -70,14 +70,13 @@ class PodProber {
 
   explicit PodProber(Kernel& kernel) : kernel_(kernel) {}
 
-  // Probes a few of the pods that are due; drops pods that are gone. `keys`: as for SendProbes().
+  // Probes a few of the pods that are due; drops pods that are gone. `keys`: as for SendProbes(). After
+  // `stop` the round ends with the current pod.
   void Round(const JournalCache::Entries& attachments, const Targets& targets,
-             const ReachabilitySettings& settings, const SharedKeys* keys);
+             const ReachabilitySettings& settings, const SharedKeys* keys, const std::stop_token& stop);
   [[nodiscard]] std::vector<PodReachability> Pods() const;
   // How many hosts of the rail had a stale MAC for a pod so far.
   [[nodiscard]] std::uint64_t StaleSoFar(const std::string& rail) const;
-  // From any thread: the round ends after the current pod.
-  void Stop() { stopped_ = true; }
 
  private:
   struct PodRecord {
@@ -96,7 +95,6 @@ class PodProber {
                     PodRecord* record);
 
   Kernel& kernel_;
-  std::atomic<bool> stopped_{false};
   std::map<std::string, PodRecord> records_;    // by attachment and interface
   std::map<std::string, std::uint64_t> stale_;  // by rail
 };

@@ -62,6 +62,10 @@ class RailProber {
   void Judge(const NetNs& host, const std::vector<RailPort>& others);
 
   [[nodiscard]] const RailPort& port() const { return port_; }
+  // Of the thread that answers RDMA probes; nullptr: there is none now.
+  [[nodiscard]] std::shared_ptr<const Worker> rdma_worker() const {
+    return rdma_ ? rdma_->worker() : nullptr;
+  }
   [[nodiscard]] RailReachability Report() const;
   // Probe endpoints for pods of this rail to probe, `most` at most. They are those of the next nodes by name,
   // so that no endpoint gets the probes of all pods.

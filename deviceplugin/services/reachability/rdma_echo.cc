@@ -1,28 +1,24 @@
 #include "deviceplugin/services/reachability/rdma_echo.h"
 
 #include <poll.h>
-#include <sys/eventfd.h>
-#include <unistd.h>
 
 #include <array>
-#include <cerrno>
 #include <random>
 #include <utility>
 
 namespace railhead::reachability {
 
 Result<std::unique_ptr<RdmaEcho>> RdmaEcho::Start(Datagrams datagrams, std::function<void()> lost) {
-  UniqueFd wake(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
-  if (!wake.valid()) return FailSys(errno, "making an eventfd descriptor");
-  return std::unique_ptr<RdmaEcho>(new RdmaEcho(std::move(datagrams), std::move(lost), std::move(wake)));
+  auto worker = RH_TRY(Worker::Make());
+  return std::unique_ptr<RdmaEcho>(new RdmaEcho(std::move(datagrams), std::move(lost), std::move(worker)));
 }
 
-RdmaEcho::RdmaEcho(Datagrams datagrams, std::function<void()> lost, UniqueFd wake)
+RdmaEcho::RdmaEcho(Datagrams datagrams, std::function<void()> lost, std::unique_ptr<Worker> worker)
     : own_(datagrams.Own()),
       device_(datagrams.device()),
       gid_index_(datagrams.gid().index),
       lost_call_(std::move(lost)),
-      wake_(std::move(wake)),
+      worker_(std::move(worker)),
       datagrams_(std::move(datagrams)) {
   // An answer to a probe of an earlier railheadd must not match.
   std::random_device random;
@@ -31,13 +27,7 @@ RdmaEcho::RdmaEcho(Datagrams datagrams, std::function<void()> lost, UniqueFd wak
 }
 
 RdmaEcho::~RdmaEcho() {
-  {
-    const std::lock_guard lock(mutex_);
-    stopped_ = true;
-  }
-  const std::uint64_t one = 1;
-  // A full counter means that a wake-up is pending already.
-  [[maybe_unused]] const ssize_t written = ::write(wake_.get(), &one, sizeof one);
+  worker_->RequestStop();
   thread_.join();
 }
 
@@ -47,24 +37,22 @@ bool RdmaEcho::IsLost() const {
 }
 
 void RdmaEcho::Loop() {
-  std::array<pollfd, 3> waiting{};
+  std::array<pollfd, 2> waiting{};
   {
     const std::lock_guard lock(mutex_);
-    waiting = {{{wake_.get(), POLLIN, 0},
-                {datagrams_->completions_fd(), POLLIN, 0},
-                {datagrams_->events_fd(), POLLIN, 0}}};
+    waiting = {{{datagrams_->completions_fd(), POLLIN, 0}, {datagrams_->events_fd(), POLLIN, 0}}};
   }
-  for (Next next = Next::kWait; next != Next::kEnd;) {
+  for (Next next = Next::kWait; next != Next::kEnd && !worker_->StopRequested();) {
     const bool more = next == Next::kMore;
-    if (::poll(waiting.data(), waiting.size(), more ? 0 : -1) < 0 && errno != EINTR) break;
-    next = Serve(more || waiting[1].revents != 0, waiting[2].revents != 0);
+    worker_->Wait(more ? Clock::now() : Clock::time_point::max(), waiting);
+    next = Serve(more || waiting[0].revents != 0, waiting[1].revents != 0);
   }
   Lose();
 }
 
 RdmaEcho::Next RdmaEcho::Serve(bool completions, bool events) {
   const std::lock_guard lock(mutex_);
-  if (stopped_ || (events && datagrams_->IsLost())) return Next::kEnd;
+  if (worker_->StopRequested() || (events && datagrams_->IsLost())) return Next::kEnd;
   if (!completions) return Next::kWait;
   const auto taken = datagrams_->Take();
   if (!taken) return Next::kEnd;

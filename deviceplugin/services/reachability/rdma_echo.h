@@ -23,12 +23,12 @@
 #include <thread>
 #include <vector>
 
-#include "deviceplugin/services/reachability/echo_server.h"
+#include "deviceplugin/services/reachability/answer_limits.h"
 #include "deviceplugin/services/reachability/udp_socket.h"
 #include "deviceplugin/support/keys/shared_keys.h"
+#include "deviceplugin/support/service/worker.h"
 #include "netns/base/addresses.h"
 #include "netns/base/result.h"
-#include "netns/base/unique_fd.h"
 #include "netns/verbs/datagrams.h"
 
 namespace railhead::reachability {
@@ -60,6 +60,9 @@ class RdmaEcho {
   // Whether device, port or GID have changed, so that this object is useless.
   [[nodiscard]] bool IsLost() const;
 
+  // Of the thread that answers.
+  [[nodiscard]] std::shared_ptr<const Worker> worker() const { return worker_; }
+
   // As EchoServer's.
   void SetKeys(std::shared_ptr<const SharedKeys> keys);
   // The other nodes' endpoints on the rail.
@@ -78,7 +81,7 @@ class RdmaEcho {
     IpAddress peer;
   };
 
-  RdmaEcho(Datagrams datagrams, std::function<void()> lost, UniqueFd wake);
+  RdmaEcho(Datagrams datagrams, std::function<void()> lost, std::unique_ptr<Worker> worker);
   void Loop();
   enum class Next : std::uint8_t { kWait, kMore, kEnd };
   Next Serve(bool completions, bool events);
@@ -93,7 +96,7 @@ class RdmaEcho {
   const std::string device_;
   const int gid_index_;
   const std::function<void()> lost_call_;
-  const UniqueFd wake_;
+  const std::shared_ptr<Worker> worker_;
   mutable std::mutex mutex_;
   std::condition_variable changed_;
   std::optional<Datagrams> datagrams_;
@@ -108,7 +111,6 @@ class RdmaEcho {
   std::string refused_;                      // the round's last probe that could not be sent
   std::string send_failure_;
   bool lost_ = false;
-  bool stopped_ = false;
   std::thread thread_;  // last: it uses all of the others
 };
 

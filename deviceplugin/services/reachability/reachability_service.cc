@@ -1,335 +1,251 @@
 #include "deviceplugin/services/reachability/reachability_service.h"
 
 #include <algorithm>
-#include <array>
-#include <functional>
-#include <map>
-#include <string>
 #include <utility>
-#include <vector>
 
-#include "deviceplugin/services/reachability/reachability_report.h"
-#include "deviceplugin/services/reachability/reachability_settings.h"
+#include "cni/fabric/fabric.h"
+#include "cni/fabric/node_index.h"
+#include "deviceplugin/services/reachability/reachability_log.h"
+#include "deviceplugin/services/reachability/reachability_metrics.h"
+#include "netns/base/files.h"
+#include "netns/base/node.h"
+#include "netns/base/root.h"
 #include "netns/base/text.h"
+#include "netns/sys/pci.h"
 
 namespace railhead::reachability {
 namespace {
 
-constexpr std::array kAllPeerStates = {PeerState::kUnknown, PeerState::kReachable, PeerState::kLossy,
-                                       PeerState::kPaths,   PeerState::kMtu,       PeerState::kNoRdma,
-                                       PeerState::kOneWay,  PeerState::kSilent};
+using std::chrono::milliseconds;
 
-std::uint64_t Flag(bool is) {
-  return is ? 1 : 0;
-}
+constexpr milliseconds kAnswers{1'000};
+constexpr std::chrono::seconds kSave{60};
+constexpr std::size_t kEndpointsForPods = 2;
+// Until a fabric says otherwise, which wakes the service.
+constexpr milliseconds kWithoutRails{60'000};
+// Each rail may wait for its address conflict check, and each pod for its answers.
+constexpr std::chrono::minutes kLongestRound{15};
 
-double Seconds(std::chrono::microseconds time) {
-  return std::chrono::duration<double>(time).count();
-}
-
-// The worst first, and by name.
-std::vector<const PeerReachability*> WorstPeers(const RailReachability& rail) {
-  std::vector<const PeerReachability*> bad;
-  for (const PeerReachability& peer : rail.peers) {
-    if (peer.state > PeerState::kReachable) bad.push_back(&peer);
-  }
-  std::ranges::stable_sort(
-      bad, [](const PeerReachability* a, const PeerReachability* b) { return a->state > b->state; });
-  if (bad.size() > kMostBadPeers) bad.resize(kMostBadPeers);
-  return bad;
-}
-
-void AppendRailStates(Exposition* page, const ReachabilityReport& report) {
-  page->Begin(MetricType::kGauge, "railhead_rail_reachable",
-              "0 while no probe on a rail is answered, else 1; absent until it is known");
-  for (const RailReachability& rail : report.rails) {
-    if (rail.state != ReachabilityState::kUnknown)
-      page->Sample({{"rail", rail.rail}}, Flag(rail.state != ReachabilityState::kDead));
-  }
-  page->Begin(MetricType::kGauge, "railhead_rail_gateway_answers",
-              "1 while a rail's gateway answers ARP or neighbour discovery");
-  for (const RailReachability& rail : report.rails) {
-    if (rail.gateway) page->Sample({{"rail", rail.rail}}, Flag(rail.gateway->answers));
-  }
-}
-
-void AppendPeers(Exposition* page, const ReachabilityReport& report) {
-  page->Begin(MetricType::kGauge, "railhead_rail_peers", "Other nodes on a rail, by reachability state");
-  for (const RailReachability& rail : report.rails) {
-    if (!rail.probe_address) continue;
-    for (const PeerState state : kAllPeerStates)
-      page->Sample({{"rail", rail.rail}, {"state", WordOf(state)}}, std::uint64_t{rail.Count(state)});
-  }
-  page->Begin(MetricType::kGauge, "railhead_rail_bad_peer", "Always 1; faulty peers of a rail, the 16 worst");
-  for (const RailReachability& rail : report.rails) {
-    for (const PeerReachability* peer : WorstPeers(rail))
-      page->Sample({{"rail", rail.rail}, {"peer", peer->node}, {"state", WordOf(peer->state)}},
-                   std::uint64_t{1});
-  }
-}
-
-bool ProbesRdma(const RailReachability& rail) {
-  return rail.rdma && !rail.rdma->device.empty();
-}
-
-void AppendProbes(Exposition* page, const ReachabilityReport& report) {
-  page->Begin(MetricType::kCounter, "railhead_rail_probes", "Probes sent to other nodes");
-  for (const RailReachability& rail : report.rails) {
-    if (rail.probe_address) page->Sample({{"rail", rail.rail}}, rail.probes);
-  }
-  page->Begin(MetricType::kCounter, "railhead_rail_probe_answers", "Probes that were answered");
-  for (const RailReachability& rail : report.rails) {
-    if (rail.probe_address) page->Sample({{"rail", rail.rail}}, rail.answers);
-  }
-  page->Begin(MetricType::kCounter, "railhead_rail_rdma_probes",
-              "RDMA probes sent to other nodes; absent where RDMA is not probed");
-  for (const RailReachability& rail : report.rails) {
-    if (ProbesRdma(rail)) page->Sample({{"rail", rail.rail}}, rail.rdma_probes);
-  }
-  page->Begin(MetricType::kCounter, "railhead_rail_rdma_probe_answers", "RDMA probes that were answered");
-  for (const RailReachability& rail : report.rails) {
-    if (ProbesRdma(rail)) page->Sample({{"rail", rail.rail}}, rail.rdma_answers);
-  }
-  page->Begin(MetricType::kCounter, "railhead_rail_stale_neighbours",
-              "Gateways and nodes that had a stale MAC address for a pod until railheadd announced it again");
-  for (const RailReachability& rail : report.rails) {
-    if (rail.gateway || rail.probe_address) page->Sample({{"rail", rail.rail}}, rail.stale);
-  }
-  page->Begin(MetricType::kGauge, "railhead_rail_peer_rtt_seconds",
-              "Round-trip time of probes: median over the reachable peers");
-  for (const RailReachability& rail : report.rails) {
-    if (const auto spread = SpreadOfRtt(rail)) page->Sample({{"rail", rail.rail}}, Seconds(spread->median));
-  }
-  page->Begin(MetricType::kGauge, "railhead_rail_peer_rtt_max_seconds",
-              "Round-trip time of probes: maximum over the reachable peers");
-  for (const RailReachability& rail : report.rails) {
-    if (const auto spread = SpreadOfRtt(rail)) page->Sample({{"rail", rail.rail}}, Seconds(spread->largest));
-  }
-}
-
-void AppendPods(Exposition* page, const ReachabilityReport& report) {
-  page->Begin(MetricType::kGauge, "railhead_pod_rail_reachable",
-              "0 while a pod's interface reaches nothing on its rail, else 1; absent until it is known");
-  for (const PodReachability& pod : report.pods) {
-    if (pod.state == ReachabilityState::kUnknown) continue;
-    page->Sample({{"namespace", pod.pod_namespace},
-                  {"pod", pod.pod},
-                  {"interface", pod.interface},
-                  {"rail", pod.rail},
-                  {"device", pod.device}},
-                 Flag(pod.state != ReachabilityState::kDead));
-  }
-}
-
-using WorstFirst = std::map<PeerState, std::vector<std::string>, std::greater<>>;
-
-// "gpu-[003-005] silent, gpu-017 lossy", the worst first.
-std::string NamesByState(const WorstFirst& peers) {
-  std::vector<std::string> parts;
-  for (const auto& [state, nodes] : peers)
-    parts.push_back(FoldedNames(nodes) + " " + std::string(WordOf(state)));
-  return Join(parts, ", ");
-}
-
-void LogRailState(Log* log, const RailReachability& rail, ReachabilityState before) {
-  if (rail.state == before) return;
-  const Log::Fields fields = {{"rail", rail.rail}, {"pf", rail.pf}, {"because", rail.because}};
-  switch (rail.state) {
-    case ReachabilityState::kUnknown:
-      return log->Info("the reachability of a rail is unknown", fields);
-    case ReachabilityState::kReachable:
-      return log->Info("a rail reaches its gateway and all peers", fields);
-    case ReachabilityState::kDegraded:
-      return log->Warning("a rail does not reach its gateway or some peers", fields);
-    case ReachabilityState::kDead:
-      return log->Warning("a rail reaches nothing", fields);
-  }
-}
-
-void LogRdma(Log* log, const RailReachability& rail, const RailReachability* before) {
-  const std::string because = rail.rdma ? rail.rdma->because : "";
-  if (because.empty() || (before != nullptr && before->rdma == rail.rdma)) return;
-  log->Warning("a rail is not probed by RDMA", {{"rail", rail.rail}, {"pf", rail.pf}, {"because", because}});
-}
-
-void LogGateway(Log* log, const RailReachability& rail, const RailReachability* before) {
-  if (!rail.gateway) return;
-  const bool knew = before != nullptr && before->gateway && before->gateway->address == rail.gateway->address;
-  const bool answered = !knew || before->gateway->answers;
-  const std::string address = rail.gateway->address.ToString();
-  if (answered && !rail.gateway->answers)
-    log->Warning("a rail's gateway does not answer", {{"rail", rail.rail}, {"gateway", address}});
-  if (!answered && rail.gateway->answers)
-    log->Info("a rail's gateway answers again", {{"rail", rail.rail}, {"gateway", address}});
-}
-
-// A change from unknown to reachable is not logged.
-void LogPeers(Log* log, const RailReachability& rail, const RailReachability* before) {
-  std::map<std::string, PeerState> known;
-  if (before != nullptr) {
-    for (const PeerReachability& peer : before->peers) known.emplace(peer.node, peer.state);
-  }
-  WorstFirst worse;
-  WorstFirst well;
-  for (const PeerReachability& peer : rail.peers) {
-    const auto found = known.find(peer.node);
-    const PeerState was = found == known.end() ? PeerState::kUnknown : found->second;
-    if (peer.state == was) continue;
-    if (peer.state > PeerState::kReachable) worse[peer.state].push_back(peer.node);
-    if (peer.state == PeerState::kReachable && was > PeerState::kReachable)
-      well[peer.state].push_back(peer.node);
-  }
-  if (!worse.empty())
-    log->Warning("peers of a rail are faulty", {{"rail", rail.rail}, {"peers", NamesByState(worse)}});
-  if (!well.empty())
-    log->Info("peers of a rail are reachable again", {{"rail", rail.rail}, {"peers", NamesByState(well)}});
-}
-
-const PodReachability* FindPod(const ReachabilityReport& report, const PodReachability& pod) {
-  const auto found = std::ranges::find_if(report.pods, [&](const PodReachability& one) {
-    return one.pod_namespace == pod.pod_namespace && one.pod == pod.pod && one.interface == pod.interface;
-  });
-  return found == report.pods.end() ? nullptr : &*found;
-}
-
-// One result of a pod is in several reports.
-void LogStale(Log* log, const PodReachability& pod, const PodReachability* before) {
-  if (pod.stale.empty() || (before != nullptr && before->stale == pod.stale)) return;
-  std::vector<std::string> who;
-  who.reserve(pod.stale.size());
-  for (const IpAddress& one : pod.stale) who.push_back(one.ToString());
-  log->Warning("hosts had a stale MAC address for a pod; railheadd fixed it by announcing the address again",
-               {{"pod", pod.Name()},
-                {"interface", pod.interface},
-                {"rail", pod.rail},
-                {"device", pod.device},
-                {"at", Join(who, ", ")}});
-}
-
-void LogPod(Log* log, const PodReachability& pod, ReachabilityState before) {
-  const bool was_faulty = before > ReachabilityState::kReachable;
-  const bool is_faulty = pod.state > ReachabilityState::kReachable;
-  if (pod.state == before || (!is_faulty && !was_faulty)) return;
-  const Log::Fields fields = {{"pod", pod.Name()},
-                              {"interface", pod.interface},
-                              {"rail", pod.rail},
-                              {"device", pod.device},
-                              {"state", std::string(WordOf(pod.state))},
-                              {"because", pod.because}};
-  if (is_faulty) {
-    log->Warning(pod.state == ReachabilityState::kDead ? "a pod's interface reaches nothing on its rail"
-                                                       : "a pod's interface reaches only a part of its rail",
-                 fields);
-  } else {
-    log->Info("a pod's interface reaches its rail again", fields);
-  }
+// A changed state of a rail, a pod or a peer is written at once.
+bool SaysTheSame(const ReachabilityReport& a, const ReachabilityReport& b) {
+  const auto same_peer = [](const PeerReachability& one, const PeerReachability& other) {
+    return one.node == other.node && one.state == other.state;
+  };
+  const auto same_rail = [&](const RailReachability& one, const RailReachability& other) {
+    return one.rail == other.rail && one.state == other.state &&
+           std::equal(one.peers.begin(), one.peers.end(), other.peers.begin(), other.peers.end(), same_peer);
+  };
+  const auto same_pod = [](const PodReachability& one, const PodReachability& other) {
+    return one.device == other.device && one.state == other.state;
+  };
+  return std::equal(a.rails.begin(), a.rails.end(), b.rails.begin(), b.rails.end(), same_rail) &&
+         std::equal(a.pods.begin(), a.pods.end(), b.pods.begin(), b.pods.end(), same_pod);
 }
 
 }  // namespace
 
-Result<std::unique_ptr<ReachabilityWatch>> StartReachabilityWatch(const Root& root, Kernel& kernel,
-                                                                  const std::string& keys_path,
-                                                                  const Published<NodeIndices>& claimed,
-                                                                  RailVerdicts* rails,
-                                                                  std::function<void()> changed, Log* log) {
-  ReachabilityWatch::Calls calls;
-  calls.round_done = [rails, changed = std::move(changed), log](const ReachabilityReport& before,
-                                                                const ReachabilityReport& now) {
-    LogReachability(log, before, now);
-    if (rails->Update(now, RailVerdicts::Clock::now())) changed();
-  };
-  calls.failed = [log](const std::string& what, const Error& error) {
-    log->Warning("probing failed; reachability may be out of date", error, {{"what", what}});
-  };
-  return ReachabilityWatch::Start(root, kernel, root.Path(keys_path), claimed, std::move(calls));
+ReachabilityService::ReachabilityService(Root root, Kernel& kernel, EchoServer& echo, std::string keys_path,
+                                         const Published<resources::Plan>& node,
+                                         const Published<NodeIndices>& claimed, Log* log)
+    : root_(std::move(root)),
+      kernel_(kernel),
+      echo_(echo),
+      keys_path_(std::move(keys_path)),
+      node_(node),
+      claimed_(claimed),
+      log_(log),
+      pods_(kernel),
+      journal_(root_) {}
+
+void ReachabilityService::Register(MetricRegistry& metrics) {
+  RegisterReachability(metrics, report_);
 }
 
-void LogReachability(Log* log, const ReachabilityReport& before, const ReachabilityReport& now) {
-  for (const RailReachability& rail : now.rails) {
-    const RailReachability* old = before.Find(rail.rail);
-    LogRailState(log, rail, old == nullptr ? ReachabilityState::kUnknown : old->state);
-    LogRdma(log, rail, old);
-    LogGateway(log, rail, old);
-    LogPeers(log, rail, old);
-  }
-  for (const PodReachability& pod : now.pods) {
-    const PodReachability* old = FindPod(before, pod);
-    LogPod(log, pod, old == nullptr ? ReachabilityState::kUnknown : old->state);
-    LogStale(log, pod, old);
+void ReachabilityService::Complain(const std::string& what, const Result<void>& done, OncePerChange* known) {
+  if (known->IsNew(done)) {
+    log_->Warning("probing failed; reachability may be out of date", done.error(), {{"what", what}});
   }
 }
 
-void AppendReachability(Exposition* page, const ReachabilityReport& report) {
-  AppendRailStates(page, report);
-  AppendPeers(page, report);
-  AppendProbes(page, report);
-  AppendPods(page, report);
+Result<void> ReachabilityService::Run(Worker& worker) {
+  node_.Subscribe(worker);
+  auto restored = ReadReachabilityReport(root_);
+  if (restored) restored_ = *std::move(restored);
+  while (!worker.StopRequested()) {
+    const auto seen = node_.Get();
+    TakeNode();
+    if (!rails_.empty()) Round(worker);
+    // A node that changes during the wait is taken at once.
+    const auto until = Worker::Clock::now() + Pause();
+    while (!worker.StopRequested() && node_.Get() == seen && Worker::Clock::now() < until) worker.Wait(until);
+  }
+  rails_.clear();
+  return {};
 }
 
-namespace {
+// Up to a quarter earlier or later: nodes that were started together must not probe together for ever.
+std::chrono::milliseconds ReachabilityService::Pause() {
+  if (rails_.empty()) return kWithoutRails;
+  const auto interval = std::chrono::duration_cast<milliseconds>(settings_.interval);
+  const auto quarter = interval.count() / 4;
+  return interval + milliseconds(std::uniform_int_distribution<std::int64_t>(-quarter, quarter)(random_));
+}
 
-// A single faulty peer may have the fault itself.
-constexpr std::size_t kFewestFaulty = 2;
+ReachabilityService::Claims ReachabilityService::ReadClaims() const {
+  Claims claims{claimed_.Get(), std::nullopt};
+  // Without an index that counts, another node may have this one's address.
+  if (const auto own = ClaimedIndex(root_, NodeName(root_).value_or(""))) claims.own = *own;
+  return claims;
+}
 
-bool MostAreFaulty(const std::vector<PeerReachability>& peers) {
-  std::size_t well = 0;
-  std::size_t faulty = 0;
-  for (const PeerReachability& peer : peers) {
-    if (peer.state == PeerState::kReachable) {
-      ++well;
-    } else if (peer.state != PeerState::kUnknown && peer.state != PeerState::kSilent) {
-      ++faulty;
+Result<ReachabilityService::Plan> ReachabilityService::PlanOf(const resources::Plan& node,
+                                                              const Claims& claims) const {
+  Plan plan;
+  const Fabric* const fabric = node.rails();
+  if (fabric == nullptr) return plan;
+  plan.settings = RH_TRY(ParseReachabilitySettings(fabric->reachability, node.fabric_path));
+  if (!plan.settings.enabled) return plan;
+  NodeIndices nodes = fabric->nodes;
+  plan.of_claims = fabric->ClaimsIndices();
+  if (plan.of_claims) {
+    const std::string own = NodeName(root_).value_or("");
+    nodes = *claims.all;
+    nodes.erase(own);
+    if (claims.own) nodes.emplace(own, *claims.own);
+  }
+  for (const Rail& rail : fabric->rails) {
+    RailPort port;
+    port.rail = rail;
+    port.rail.probe_addresses = rail.ProbeAddressesOf(nodes);
+    if (const auto pf = node.pf_of_rail.find(rail.name); pf != node.pf_of_rail.end()) {
+      port.device = pf->second;
+      const auto* const found = node.inventory->Find(pf->second);
+      port.pf = found->pf_name;
+      if (const auto rdma = RdmaDevicesOf(root_, found->address); rdma && !rdma->empty())
+        port.rdma = rdma->front();
     }
+    port.pf_in_pods = std::ranges::any_of(fabric->pools, [&](const Pool& pool) {
+      return pool.device == PoolDevice::kPf && Contains(pool.rails, rail.name);
+    });
+    plan.ports.push_back(std::move(port));
   }
-  return faulty >= kFewestFaulty && faulty > well;
+  return plan;
 }
 
-enum class Verdict : std::uint8_t { kUnknown, kWell, kImpaired, kDead };
-
-Verdict VerdictOn(const RailReachability& rail) {
-  if (!rail.probed || rail.state == ReachabilityState::kUnknown) return Verdict::kUnknown;
-  if (rail.state == ReachabilityState::kDead) return Verdict::kDead;
-  return MostAreFaulty(rail.peers) ? Verdict::kImpaired : Verdict::kWell;
+void ReachabilityService::TakeNode() {
+  auto node = node_.Get();
+  if (node->inventory == nullptr) return;
+  const bool is_new = node != known_;
+  const Claims claims = is_new || of_claims_ ? ReadClaims() : Claims{};
+  if (!is_new && (!of_claims_ || claims == claims_)) return;
+  known_ = std::move(node);
+  claims_ = claims;
+  auto plan = PlanOf(*known_, claims_);
+  // Discovery refuses such a fabric.
+  if (plan) Apply(*std::move(plan));
 }
 
-std::string Describe(Verdict verdict, const std::string& because) {
-  const char* const how =
-      verdict == Verdict::kDead ? "probes reach nothing" : "probes find faults to most peers";
-  return how + (because.empty() ? "" : ": " + because);
-}
-
-}  // namespace
-
-bool RailVerdicts::Update(const ReachabilityReport& report, Clock::time_point now) {
-  bool changed = false;
-  const std::lock_guard lock(mutex_);
-  std::map<std::string, Rail> rails;
-  for (const RailReachability& seen : report.rails) {
-    Rail rail = rails_[seen.rail];
-    const std::string before = rail.fault;
-    const Verdict verdict = VerdictOn(seen);
-    // What is not known proves neither.
-    if (verdict != Verdict::kWell) rail.well_since.reset();
-    if (verdict != Verdict::kImpaired) rail.impaired_since.reset();
-    if (verdict == Verdict::kWell && !rail.well_since) rail.well_since = now;
-    if (verdict == Verdict::kImpaired && !rail.impaired_since) rail.impaired_since = now;
-    if (rail.well_since && now - *rail.well_since >= kWellAfter) rail.fault.clear();
-    const bool is_bad =
-        verdict == Verdict::kDead || (rail.impaired_since && now - *rail.impaired_since >= kImpairedAfter);
-    if (is_bad && rail.fault.empty()) rail.fault = Describe(verdict, seen.because);
-    changed = changed || rail.fault != before;
-    rails[seen.rail] = std::move(rail);
+void ReachabilityService::Apply(Plan plan) {
+  of_claims_ = plan.of_claims;
+  settings_ = plan.settings;
+  ports_ = std::move(plan.ports);
+  std::vector<std::unique_ptr<RailProber>> before = std::exchange(rails_, {});
+  const std::string node = NodeName(root_).value_or("");
+  for (const RailPort& port : ports_) {
+    const auto same = std::ranges::find_if(
+        before, [&](const auto& old) { return old && old->port().rail.name == port.rail.name; });
+    auto rail = same == before.end() ? std::make_unique<RailProber>(kernel_, echo_, node) : std::move(*same);
+    rail->Set(port, settings_);
+    const RailReachability* known = restored_ ? restored_->Find(port.rail.name) : nullptr;
+    if (known != nullptr) rail->Restore(*known);
+    rails_.push_back(std::move(rail));
   }
-  // A rail that is no longer probed has no fault.
-  for (const auto& [name, rail] : rails_) changed = changed || (!rail.fault.empty() && !rails.contains(name));
-  rails_ = std::move(rails);
-  return changed;
+  restored_.reset();
+  if (!rails_.empty()) return;
+  // Probing is off, so nothing is known.
+  (void)RemoveFile(kReachabilityFile.PathIn(root_));
+  report_.Set({});
 }
 
-std::string RailVerdicts::FaultOf(const std::string& rail) const {
-  const std::lock_guard lock(mutex_);
-  const auto found = rails_.find(rail);
-  return found == rails_.end() ? "" : found->second.fault;
+Result<void> ReachabilityService::ProbeRails(Worker& worker) {
+  const NetNs host = RH_TRY(kernel_.HostNetns());
+  std::vector<Probe> probes;
+  for (const auto& rail : rails_) {
+    if (worker.StopRequested()) return {};
+    rail->Prepare(host);
+    if (const auto helper = rail->rdma_worker())
+      worker.Adopt(helper, "RDMA probes of " + rail->port().rail.name);
+    rail->AddProbes(random_, &probes);
+  }
+  RH_TRY(SendProbes(&probes, kAnswers, keys_.get()));
+  for (const auto& rail : rails_) rail->SendRdmaProbes(probes);
+  const auto answers = EchoServer::Clock::now() + kAnswers;
+  for (const auto& rail : rails_) {
+    if (worker.StopRequested()) return {};
+    rail->TakeAnswers(probes, answers);
+    rail->Judge(host, ports_);
+  }
+  return {};
+}
+
+void ReachabilityService::ProbePods(const Worker& worker) {
+  if (settings_.pods.count() == 0) return;
+  const auto journal = journal_.Read();
+  if (!journal) return Complain("reading the journal for pods to probe", Fail(journal.error()), &complaint_);
+  PodProber::Targets targets;
+  for (const auto& rail : rails_) {
+    targets[rail->port().rail.name] = {rail->port().rail.gateway, rail->ReachablePeers(kEndpointsForPods),
+                                       rail->Report().state == ReachabilityState::kDead,
+                                       rail->port().rail.traffic_class.value_or(0)};
+  }
+  pods_.Round(journal->entries, targets, settings_, keys_.get(), worker.stop());
+}
+
+Result<void> ReachabilityService::TakeKeys() {
+  auto read = RH_TRY(SharedKeys::Read(keys_path_));
+  if (read && keys_ && *read == *keys_) return {};
+  if (!read && !keys_) return {};
+  keys_ = read ? std::make_shared<const SharedKeys>(*std::move(read)) : nullptr;
+  echo_.SetKeys(keys_);
+  return {};
+}
+
+void ReachabilityService::Round(Worker& worker) {
+  worker.Busy(kLongestRound, "a round of probes");
+  Complain("reading the keys of probes", TakeKeys(), &keys_complaint_);
+  for (const auto& rail : rails_) rail->SetKeys(keys_);
+  Complain("probing the rails", ProbeRails(worker), &complaint_);
+  if (!worker.StopRequested()) ProbePods(worker);
+  // An interrupted round does not count.
+  if (worker.StopRequested()) return;
+  Publish();
+}
+
+void ReachabilityService::Publish() {
+  ReachabilityReport report;
+  report.node = NodeName(root_).value_or("");
+  report.time = std::chrono::system_clock::now();
+  report.authentic = keys_ && !keys_->takes_unsigned();
+  for (const auto& rail : rails_) {
+    report.rails.push_back(rail->Report());
+    report.rails.back().stale = pods_.StaleSoFar(report.rails.back().rail);
+  }
+  report.pods = pods_.Pods();
+  const auto before = report_.Get();
+  Save(*before, report);
+  LogReachability(log_, *before, report);
+  const bool changed = verdicts_.Update(report, RailVerdicts::Clock::now());
+  report_.Set(std::move(report));
+  if (changed) faults_.Set(verdicts_.Faults());
+}
+
+void ReachabilityService::Save(const ReachabilityReport& before, const ReachabilityReport& report) {
+  const auto now = std::chrono::steady_clock::now();
+  if (SaysTheSame(before, report) && now < saved_ + kSave) return;
+  saved_ = now;
+  if (const auto written = WriteReachabilityReport(root_, report); !written)
+    log_->Warning("probing failed; reachability may be out of date", written.error(),
+                  {{"what", "writing the reachability report"}});
 }
 
 }  // namespace railhead::reachability

@@ -1,71 +1,109 @@
-// Reachability in railheadd: log, metrics, and the verdicts for the node status.
-// Threads: as Log and Exposition.
+// ReachabilityService: probes what this node and its pods reach on the rails.
+//
+// Off unless fabric.json has `reachability`. It probes each rail's gateway, and the nodes that the rail gives
+// probe addresses: a few in each round, and faulty ones in every round. It also probes from inside pods. The
+// published report and /run/railhead/reachability.json have the result; the next start reads the file.
+// Another service answers other nodes (echo_server.h).
+//
+// Ownership: borrows all but root and path. Threads: as Service; report() and faults() from any.
+// Errors: none; a failure is logged when it differs from the one before, and retried.
 #pragma once
 
 #include <chrono>
-#include <functional>
-#include <map>
 #include <memory>
-#include <mutex>
 #include <optional>
+#include <random>
 #include <string>
+#include <string_view>
+#include <vector>
 
+#include "cni/fabric/fabric.h"
+#include "cni/state/journal_cache.h"
+#include "deviceplugin/node/rail_faults.h"
+#include "deviceplugin/node/resources/advertised.h"
+#include "deviceplugin/services/reachability/echo_server.h"
+#include "deviceplugin/services/reachability/pod_prober.h"
+#include "deviceplugin/services/reachability/rail_prober.h"
+#include "deviceplugin/services/reachability/rail_verdicts.h"
 #include "deviceplugin/services/reachability/reachability_report.h"
-#include "deviceplugin/services/reachability/reachability_watch.h"
+#include "deviceplugin/services/reachability/reachability_settings.h"
 #include "deviceplugin/support/log/log.h"
-#include "deviceplugin/support/metrics/exposition.h"
+#include "deviceplugin/support/metrics/metric_registry.h"
+#include "deviceplugin/support/service/once_per_change.h"
+#include "deviceplugin/support/service/published.h"
+#include "deviceplugin/support/service/service.h"
 #include "netns/base/result.h"
 #include "netns/base/root.h"
 #include "netns/kernel.h"
 
 namespace railhead::reachability {
 
-// Which rails probes say are at fault, from the probing thread to the node status.
-//
-// A rail is dead when it was probed and neither gateway nor peers answer. A rail is impaired when most
-// answering peers are faulty (lossy, paths, MTU, one way). The fault is then more likely here than at each of
-// them. Silent peers do not count, since they may be off. A rail that cannot be probed (no carrier, an
-// address conflict) is unknown: what was said of it stands, and health rules see why.
-// A dead rail counts at once, for probes were confirmed. Loss may pass: an impaired rail counts after
-// kImpairedAfter. A rail that is well again must stay so for kWellAfter, so that the cluster's API is not
-// asked to write each round. Threads: thread-safe.
-
-class RailVerdicts {
+class ReachabilityService : public Service {
  public:
-  using Clock = std::chrono::steady_clock;
-  static constexpr std::chrono::seconds kImpairedAfter{60};
-  static constexpr std::chrono::seconds kWellAfter{120};
+  // `keys_path`: the file that the nodes share (shared_keys.h). Each round reads it again.
+  // `claimed`: the indices that the cluster's nodes have claimed, where `nodes` lists none.
+  ReachabilityService(Root root, Kernel& kernel, EchoServer& echo, std::string keys_path,
+                      const Published<resources::Plan>& node, const Published<NodeIndices>& claimed,
+                      Log* log);
 
-  // True when a rail's fault came or went.
-  bool Update(const ReachabilityReport& report, Clock::time_point now);
-  // Why this rail is at fault, for people; "": it is not, or is not probed.
-  [[nodiscard]] std::string FaultOf(const std::string& rail) const;
+  [[nodiscard]] std::string_view name() const override { return "reachability"; }
+  void Register(MetricRegistry& metrics) override;
+  Result<void> Run(Worker& worker) override;
+
+  [[nodiscard]] const Published<ReachabilityReport>& report() const { return report_; }
+  [[nodiscard]] const Published<RailFaults>& faults() const { return faults_; }
 
  private:
-  struct Rail {
-    std::string fault;  // that counts
-    std::optional<Clock::time_point> impaired_since;
-    std::optional<Clock::time_point> well_since;
+  // What a plan with ranges of probe addresses follows from, where nodes claim their index.
+  struct Claims {
+    std::shared_ptr<const NodeIndices> all;
+    std::optional<int> own;  // if this node may use it now
+    bool operator==(const Claims&) const = default;
+  };
+  struct Plan {
+    bool of_claims = false;
+    ReachabilitySettings settings;
+    std::vector<RailPort> ports;
   };
 
-  mutable std::mutex mutex_;
-  std::map<std::string, Rail> rails_;
+  void TakeNode();
+  [[nodiscard]] Claims ReadClaims() const;
+  [[nodiscard]] Result<Plan> PlanOf(const resources::Plan& node, const Claims& claims) const;
+  void Apply(Plan plan);
+  void Round(Worker& worker);
+  // If the file is invalid, the earlier keys stay.
+  Result<void> TakeKeys();
+  Result<void> ProbeRails(Worker& worker);
+  void ProbePods(const Worker& worker);
+  void Publish();
+  void Save(const ReachabilityReport& before, const ReachabilityReport& report);
+  void Complain(const std::string& what, const Result<void>& done, OncePerChange* known);
+  std::chrono::milliseconds Pause();
+
+  const Root root_;
+  Kernel& kernel_;
+  EchoServer& echo_;
+  const std::string keys_path_;
+  const Published<resources::Plan>& node_;
+  const Published<NodeIndices>& claimed_;
+  Log* const log_;
+  std::shared_ptr<const resources::Plan> known_;  // what the present plan follows from
+  Claims claims_;
+  bool of_claims_ = false;
+  ReachabilitySettings settings_;
+  std::vector<RailPort> ports_;
+  std::vector<std::unique_ptr<RailProber>> rails_;  // in the fabric's order
+  PodProber pods_;
+  JournalCache journal_;
+  std::mt19937_64 random_{std::random_device{}()};
+  std::optional<ReachabilityReport> restored_;
+  std::shared_ptr<const SharedKeys> keys_;
+  OncePerChange complaint_;
+  OncePerChange keys_complaint_;
+  std::chrono::steady_clock::time_point saved_;
+  RailVerdicts verdicts_;
+  Published<ReachabilityReport> report_;
+  Published<RailFaults> faults_;
 };
-
-// `claimed`, `rails` and `log` are borrowed. `changed` is called after a rail's fault came or went.
-Result<std::unique_ptr<ReachabilityWatch>> StartReachabilityWatch(const Root& root, Kernel& kernel,
-                                                                  const std::string& keys_path,
-                                                                  const Published<NodeIndices>& claimed,
-                                                                  RailVerdicts* rails,
-                                                                  std::function<void()> changed, Log* log);
-
-// Logs the differences between two reports: rails, gateways and pods one by one, peers in one line per rail.
-void LogReachability(Log* log, const ReachabilityReport& before, const ReachabilityReport& now);
-
-// The number of faulty peers with a metric, per rail, worst first: Prometheus keeps a series for every pair
-// of nodes.
-inline constexpr std::size_t kMostBadPeers = 16;
-
-void AppendReachability(Exposition* page, const ReachabilityReport& report);
 
 }  // namespace railhead::reachability

@@ -17,12 +17,6 @@ Result<ReachabilitySettings> ParseReachabilitySettings(const std::string& text, 
   return ParseSection<ReachabilitySettings>(text, what, "/reachability", all);
 }
 
-Result<ReachabilitySettings> ReadReachabilitySettings(const Root& root, const std::string& path) {
-  const auto fabric = RH_TRY(ReadFabric(root, path));
-  if (!fabric) return ReachabilitySettings{};
-  return ParseReachabilitySettings(fabric->reachability, path);
-}
-
 namespace {
 
 constexpr std::string_view kDigits = "0123456789";

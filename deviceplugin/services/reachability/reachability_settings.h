@@ -50,9 +50,6 @@ namespace railhead::reachability {
 Result<ReachabilitySettings> ParseReachabilitySettings(const std::string& text, const std::string& what,
                                                        std::vector<Error>* all = nullptr);
 
-// Of the fabric's file; one that does not exist has none.
-Result<ReachabilitySettings> ReadReachabilitySettings(const Root& root, const std::string& path);
-
 // Many names in few words: gpu-001, gpu-002, gpu-003, gpu-007 are "gpu-[001-003,007]", as hosts are written
 // in lists of schedulers. Threads: pure functions.
 

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "cni/state/paths.h"
-#include "deviceplugin/services/reconcile/reconciler.h"
+#include "deviceplugin/services/reconcile/reconcile_pass.h"
 #include "ipam/store/held_addresses.h"
 #include "ipam/store/store.h"
 #include "netns/base/files.h"
@@ -149,7 +149,7 @@ void Report(ReconcilePass& pass, const char* reason,
 }  // namespace
 
 void ReconcileAddresses(ReconcilePass& pass, const JournalScan& scan, bool& earlier_boots) {
-  if (pass.stopped) return;
+  if (pass.Stopped()) return;
   if (earlier_boots) {
     const auto released = ipam::ReleaseEarlierBoots(pass.root);
     earlier_boots = !released;

@@ -15,7 +15,7 @@
 #include "cni/protocol/cni_request.h"
 #include "cni/state/displaced_names.h"
 #include "cni/state/kubelet_checkpoint.h"
-#include "deviceplugin/services/reconcile/reconciler.h"
+#include "deviceplugin/services/reconcile/reconcile_pass.h"
 #include "netns/base/files.h"
 #include "netns/base/root.h"
 #include "netns/base/text.h"
@@ -111,11 +111,12 @@ Result<bool> EndEarlier(const ReconcilePass& pass, const JournalEntry& seen) {
 
 }  // namespace
 
-void ReconcileAttachments(ReconcilePass& pass, const JournalScan& scan, Reconciler::Clock::time_point now,
+void ReconcileAttachments(ReconcilePass& pass, const JournalScan& scan,
+                          std::chrono::steady_clock::time_point now,
                           std::map<AttachmentKey, GonePod>& pods_gone) {
   std::map<AttachmentKey, GonePod> still_gone;
   for (const auto& entry : scan.entries) {
-    if (pass.stopped) return;
+    if (pass.Stopped()) return;
     const auto verdict = Judge(pass, entry);
     if (!verdict) {
       pass.Add(kAttachment, entry.key.ToString(), "cannot be judged", Fail(verdict.error()));
@@ -131,7 +132,7 @@ void ReconcileAttachments(ReconcilePass& pass, const JournalScan& scan, Reconcil
   }
   pods_gone = std::move(still_gone);
   for (const auto& entry : scan.earlier) {
-    if (pass.stopped) return;
+    if (pass.Stopped()) return;
     pass.Add(kAttachment, entry.key.ToString(), "is of an earlier boot", EndEarlier(pass, entry));
   }
 }
@@ -139,7 +140,7 @@ void ReconcileAttachments(ReconcilePass& pass, const JournalScan& scan, Reconcil
 // Devices that are on the host under a substitute name (cni/state/displaced_names.h).
 
 void ReconcileNames(ReconcilePass& pass) {
-  if (pass.stopped) return;
+  if (pass.Stopped()) return;
   const auto devices = ListDisplacedDevices(pass.root);
   if (!devices) return pass.Add("name", "", "cannot be listed", Fail(devices.error()));
   for (const std::string& device : *devices) {
@@ -212,7 +213,7 @@ void ReconcileSoftRoce(ReconcilePass& pass, const JournalScan& scan) {
   const auto names = ListRdmaDevices(pass.root);
   if (!names) return pass.Add("soft-roce", "", "cannot be listed", Fail(names.error()));
   for (const auto& name : *names) {
-    if (pass.stopped) return;
+    if (pass.Stopped()) return;
     if (!name.starts_with(kPrefix) || IsOfEntry(scan, name)) continue;
     const auto candidate = CandidateOf(pass.root, name);
     if (!candidate) {
@@ -266,9 +267,9 @@ Result<bool> Reset(const ReconcilePass& pass, const std::string& device, IdleDev
 
 }  // namespace
 
-void ReconcileTenants(ReconcilePass& pass, const JournalScan& scan, Reconciler::Clock::time_point now,
+void ReconcileTenants(ReconcilePass& pass, const JournalScan& scan, std::chrono::steady_clock::time_point now,
                       std::map<std::string, IdleDevice>& idle) {
-  if (pass.stopped || !pass.options.repeated) return;
+  if (pass.Stopped() || !pass.options.repeated) return;
   const auto before = std::exchange(idle, {});
   const auto devices = ListTenantDevices(pass.root);
   if (!devices) return pass.Add("reset", "", "devices cannot be listed", Fail(devices.error()));
@@ -285,7 +286,7 @@ void ReconcileTenants(ReconcilePass& pass, const JournalScan& scan, Reconciler::
     if (known == before.end() || known->second.last != one.last) continue;
     one = known->second;
     if (one.cannot_be_reset || now - one.since < pass.options.idle) continue;
-    if (pass.stopped || std::chrono::steady_clock::now() >= until) continue;
+    if (pass.Stopped() || std::chrono::steady_clock::now() >= until) continue;
     pass.Add("reset", device, Describe(one.last) + " had it", Reset(pass, device, &one));
   }
 }

@@ -15,7 +15,7 @@
 #include "cni/state/bind_protocol.h"
 #include "cni/state/cdi_spec.h"
 #include "cni/state/paths.h"
-#include "deviceplugin/services/reconcile/reconciler.h"
+#include "deviceplugin/services/reconcile/reconcile_pass.h"
 #include "netns/base/state_folder.h"
 #include "netns/sys/pci.h"
 
@@ -124,11 +124,11 @@ std::vector<std::string> NamesIn(ReconcilePass& pass, const char* what, const st
 
 void ReconcileFiles(ReconcilePass& pass, const JournalScan& scan) {
   const Owners owners = OwnersIn(scan);
-  if (!pass.stopped) HeldDevices(pass, scan);
-  if (!pass.stopped) CdiSpecs(pass, owners);
-  if (!pass.stopped) NcclConfigs(pass, owners);
-  if (!pass.stopped) DeviceNcclConfigs(pass, owners);
-  if (!pass.stopped) ReconcilePartialFiles(pass);
+  if (!pass.Stopped()) HeldDevices(pass, scan);
+  if (!pass.Stopped()) CdiSpecs(pass, owners);
+  if (!pass.Stopped()) NcclConfigs(pass, owners);
+  if (!pass.Stopped()) DeviceNcclConfigs(pass, owners);
+  if (!pass.Stopped()) ReconcilePartialFiles(pass);
 }
 
 // Files that a killed writer left beside its own, and the socket that was to replace ADD's. Nothing reads

@@ -5,7 +5,7 @@
 
 #include "cni/fabric/fabric.h"
 #include "cni/fabric/node_index.h"
-#include "deviceplugin/services/reconcile/reconciler.h"
+#include "deviceplugin/services/reconcile/reconcile_pass.h"
 #include "ipam/store/rail_part.h"
 #include "ipam/store/store.h"
 #include "netns/base/node.h"
@@ -36,7 +36,7 @@ Result<void> NoteParts(const Root& root) {
 }  // namespace
 
 void ReconcileParts(ReconcilePass& pass) {
-  if (pass.stopped) return;
+  if (pass.Stopped()) return;
   if (const auto noted = NoteParts(pass.root); !noted)
     pass.Add("address", "", "a change of this node's part of a rail cannot be noted", Fail(noted.error()));
 }

@@ -8,7 +8,7 @@
 
 #include "cni/state/journal.h"
 #include "deviceplugin/support/help/help.h"
-#include "deviceplugin/support/http/http_server.h"
+#include "deviceplugin/support/http/http_address.h"
 #include "deviceplugin/tools/railctl/commands.h"
 #include "deviceplugin/tools/railctl/node_records.h"
 #include "deviceplugin/tools/railctl/output.h"

@@ -12,7 +12,7 @@
 #include <tuple>
 #include <utility>
 
-#include "deviceplugin/support/http/http_server.h"
+#include "deviceplugin/support/http/http_address.h"
 #include "netns/base/text.h"
 
 namespace railhead::rdma_test {

@@ -14,7 +14,7 @@
 #include <optional>
 #include <string>
 
-#include "deviceplugin/support/http/http_server.h"
+#include "deviceplugin/support/http/http_address.h"
 #include "deviceplugin/tools/rdma_test/session.h"
 #include "netns/base/result.h"
 #include "netns/base/unique_fd.h"

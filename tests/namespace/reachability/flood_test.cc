@@ -30,6 +30,7 @@
 #include "netns/nl/message.h"
 #include "tests/support/netns/stand_in.h"
 #include "tests/support/netns/wires.h"
+#include "tests/support/service/running.h"
 
 namespace railhead::testing {
 namespace {
@@ -305,7 +306,7 @@ class FloodTest : public ::testing::Test {
   Wires wires_{2};
   LinuxKernel kernel_{Root()};
   std::mt19937_64 random_{1};
-  std::unique_ptr<reachability::EchoServer> echo_ = Must(reachability::EchoServer::Start());
+  Running<reachability::EchoServer> echo_ = RunService<reachability::EchoServer>();
   std::array<std::unique_ptr<reachability::RailProber>, 2> probers_;
 };
 

@@ -36,7 +36,7 @@ ReachabilityNode::ReachabilityNode(Kernel& kernel, int number, int nodes, int pa
 
 void ReachabilityNode::Restart() {
   rail_.reset();
-  echo_ = Must(reachability::EchoServer::Start());
+  echo_ = RunService<reachability::EchoServer>();
   rail_ = std::make_unique<reachability::RailProber>(kernel_, *echo_, name_);
   rail_->Set(port_, settings_);
 }

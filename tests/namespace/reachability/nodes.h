@@ -10,6 +10,7 @@
 #include "deviceplugin/services/reachability/rail_prober.h"
 #include "netns/linux_kernel.h"
 #include "tests/namespace/reachability/fake_switch.h"
+#include "tests/support/service/running.h"
 
 namespace railhead::testing {
 
@@ -34,7 +35,7 @@ class ReachabilityNode {
   const reachability::ReachabilitySettings settings_;
   reachability::RailPort port_;
   std::mt19937_64 random_{1};
-  std::unique_ptr<reachability::EchoServer> echo_;
+  Running<reachability::EchoServer> echo_;
   std::unique_ptr<reachability::RailProber> rail_;  // its end drops its endpoint at the echo server
 };
 

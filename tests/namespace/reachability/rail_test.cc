@@ -3,7 +3,7 @@
 
 #include <atomic>
 
-#include "deviceplugin/services/reachability/reachability_service.h"
+#include "deviceplugin/services/reachability/rail_verdicts.h"
 #include "tests/namespace/reachability/nodes.h"
 
 namespace railhead::testing {
@@ -77,7 +77,8 @@ TEST_F(RailProberTest, WhatOneNodeDoesWrongIsItsOwnFault) {
     const reachability::ReachabilityReport report{"node", {}, {cluster_.Node(node).Report()}, {}};
     for (const auto at : {std::chrono::seconds(0), reachability::RailVerdicts::kImpairedAfter})
       (void)verdicts.Update(report, reachability::RailVerdicts::Clock::time_point(at));
-    return verdicts.FaultOf(report.rails[0].rail);
+    const auto faults = verdicts.Faults();
+    return faults.empty() ? std::string() : faults.begin()->second;
   };
   EXPECT_EQ(verdict(1), "");
   cluster_.Switch().Drop(

@@ -6,7 +6,7 @@
 #include <array>
 #include <cstdlib>
 
-#include "deviceplugin/support/http/http_server.h"
+#include "deviceplugin/support/http/http_address.h"
 
 namespace railhead::testing {
 

@@ -12,7 +12,6 @@
 #include "deviceplugin/services/fabric_follow/follower.h"
 #include "deviceplugin/services/health/recording.h"
 #include "deviceplugin/services/health/state_file.h"
-#include "deviceplugin/services/late_binding/bind_server.h"
 #include "deviceplugin/services/provision/pf_state.h"
 #include "deviceplugin/services/reconcile/reconciler.h"
 #include "ipam/store/store.h"
@@ -20,6 +19,7 @@
 #include "netns/base/text.h"
 #include "netns/json/record_io.h"
 #include "tests/support/plugin/plugin_fixture.h"
+#include "tests/support/service/bind_server.h"
 #include "tests/system/hardening/outside.h"
 
 namespace railhead::testing {
@@ -402,7 +402,7 @@ TEST_F(PlantedDaemonTest, TheReconcilerClearsNothingAwayBehindLinks) {
 
 TEST_F(PlantedDaemonTest, TheSocketForAdd) {
   const auto start = [&] {
-    return late_binding::BindServer::Start(
+    return StartBindServer(
         root(), [](const BindRequest&) { return Result<Bindings>(Bindings{}); },
         [](const BindRequest&, const Result<Bindings>&) {});
   };

@@ -21,11 +21,11 @@
 
 #include "cni/state/bind_protocol.h"
 #include "cni/state/paths.h"
-#include "deviceplugin/services/late_binding/bind_server.h"
 #include "netns/base/files.h"
 #include "netns/base/text.h"
 #include "netns/base/unique_fd.h"
 #include "tests/support/plugin/plugin_fixture.h"
+#include "tests/support/service/bind_server.h"
 #include "tests/system/hardening/outside.h"
 
 namespace railhead::testing {
@@ -164,7 +164,7 @@ TEST_F(PodUserTest, IsNotAnsweredByTheSocketForAdd) {
   std::atomic<int> asked{0};
   // The process that starts the server may have any umask.
   const mode_t umask_before = ::umask(0);
-  const auto server = late_binding::BindServer::Start(
+  const auto server = StartBindServer(
       sysfs_.root(),
       [&](const BindRequest& request) {
         ++asked;

@@ -458,7 +458,7 @@ TEST_F(KubeletTest, EndsWhileItsNodeWatcherHangs) {
   daemon->Signal(SIGHUP);
   ASSERT_TRUE(Eventually([&] { return daemon->HasOpen(silent.path()); })) << daemon->err();
   EXPECT_EQ(daemon->Stop(), 0) << daemon->err();
-  EXPECT_NE(daemon->err().find("node watcher"), std::string::npos) << daemon->err();
+  EXPECT_NE(daemon->err().find("node_watcher"), std::string::npos) << daemon->err();
 }
 
 // In a sandbox without the netlink family.

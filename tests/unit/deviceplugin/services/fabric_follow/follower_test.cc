@@ -16,6 +16,7 @@
 #include "deviceplugin/services/fabric_follow/install_config.h"
 #include "netns/base/node.h"
 #include "tests/support/eventually.h"
+#include "tests/support/service/running.h"
 #include "tests/support/sysfs/fake_sysfs.h"
 #include "tests/support/temp_root.h"
 
@@ -57,7 +58,7 @@ class FollowerTest : public ::testing::Test {
   void Restart() { follower_ = std::make_unique<Follower>(temp_.root(), "/config", &log_); }
   FollowState Step() {
     follower_->Step();
-    auto state = follower_->State().value_or(FollowState{});
+    auto state = follower_->state().Get()->value_or(FollowState{});
     const auto file = kFollowFile.Read(temp_.root());
     EXPECT_TRUE(file && *file && **file == state) << "the file says something else";
     return state;
@@ -68,9 +69,9 @@ class FollowerTest : public ::testing::Test {
     return fabric && *fabric ? **fabric : Fabric{};
   }
   std::string Metrics() {
-    Exposition page(ExpositionFormat::kText);
-    AppendFollower(&page, follower_.get());
-    return std::move(page).Finish();
+    MetricRegistry metrics;
+    follower_->Register(metrics);
+    return metrics.Page(ExpositionFormat::kText);
   }
 
   TempRoot temp_;
@@ -212,7 +213,7 @@ TEST_F(FollowerTest, AnInvalidFabricChangesNothing) {
   const FollowState refused = Step();
   ASSERT_FALSE(refused.refused.empty());
   EXPECT_NE(refused.refused[0].find("/rails/0/vlan"), std::string::npos) << refused.refused[0];
-  EXPECT_NE(follower_->Refused().find("/rails/0/vlan"), std::string::npos);
+  EXPECT_NE(follower_->refused().Get()->find("/rails/0/vlan"), std::string::npos);
   EXPECT_EQ(temp_.Read(kInForce), valid);
   EXPECT_NE(Metrics().find("railhead_fabric_refused 1"), std::string::npos) << Metrics();
   EXPECT_EQ(Step(), refused) << "the same in the next pass";
@@ -328,26 +329,24 @@ TEST_F(FollowerTest, AMissingFileIsReported) {
   EXPECT_NE(state.refused[0].find("/etc/railhead"), std::string::npos) << state.refused[0];
 }
 
-TEST_F(FollowerTest, TheThreadFollowsWhileNoNewerOneDoes) {
-  std::atomic<bool> standby{true};
-  std::atomic<int> changes{0};
-  follower_->Start({[&] { return standby.load(); }, [&] { ++changes; }});
-  follower_->Stop();
-  EXPECT_TRUE(follower_->AwaitEnd(std::chrono::seconds(30)));
-  EXPECT_FALSE(temp_.Exists(kInForce)) << "a newer railheadd follows";
-  Restart();
-  standby = false;
-  follower_->Start({[&] { return standby.load(); }, [&] { ++changes; }});
-  EXPECT_TRUE(Eventually([&] { return follower_->State().has_value(); }));
+TEST_F(FollowerTest, AsAServiceItFollowsByItself) {
+  Running<Follower> follower(std::move(follower_));
+  EXPECT_TRUE(Eventually([&] { return follower->state().Get()->has_value(); }));
   EXPECT_EQ(temp_.Read(kInForce), TwoRailsWith(""));
-  EXPECT_TRUE(Eventually([&] { return changes == 1; }));
-  follower_.reset();  // its thread asks `standby`
+  temp_.Write(kWanted, TwoRailsWith(R"(, "vlan": 9999)"));
+  EXPECT_TRUE(Eventually([&] { return !follower->refused().Get()->empty(); }));
+  temp_.Write(kWanted, TwoRailsWith(R"(, "vlan": 99)"));
+  EXPECT_TRUE(Eventually([&] { return follower->refused().Get()->empty(); }));
+  EXPECT_EQ(temp_.Read(kInForce), TwoRailsWith(R"(, "vlan": 99)"));
 }
 
-TEST(AppendFollowerTest, WithoutAFollowerNothingIsSampled) {
-  Exposition page(ExpositionFormat::kText);
-  fabric_follow::AppendFollower(&page, nullptr);
-  const std::string text = std::move(page).Finish();
+TEST(NoFollowerTest, WithoutADirectoryNothingIsFollowedOrSampled) {
+  const TempRoot temp;
+  Log log("error");
+  const auto follower = RunService<Follower>(temp.root(), "", &log);
+  MetricRegistry metrics;
+  follower->Register(metrics);
+  const std::string text = metrics.Page(ExpositionFormat::kText);
   EXPECT_NE(text.find("# TYPE railhead_fabric_refused gauge"), std::string::npos) << text;
   EXPECT_EQ(text.find("\nrailhead_fabric_refused"), std::string::npos) << text;
 }

@@ -19,7 +19,7 @@
 #include <vector>
 
 #include "cni/state/paths.h"
-#include "deviceplugin/support/http/http_server.h"
+#include "deviceplugin/support/http/http_address.h"
 #include "netns/base/files.h"
 #include "netns/base/text.h"
 #include "netns/base/unique_fd.h"

@@ -1,10 +1,11 @@
 // For which pod's accelerators preferred allocation chooses devices.
+#include "deviceplugin/services/late_binding/admission_hints.h"
+
 #include <gtest/gtest.h>
 
 #include "cni/fabric/fabric.h"
 #include "deviceplugin/node/resources/advertised.h"
 #include "deviceplugin/node/resources/preferred.h"
-#include "deviceplugin/services/late_binding/binder.h"
 #include "tests/support/sysfs/machines.h"
 
 namespace railhead::testing {

@@ -21,10 +21,10 @@
 #include "cni/state/paths.h"
 #include "deviceplugin/node/resources/advertised.h"
 #include "deviceplugin/node/resources/resource_pool.h"
-#include "deviceplugin/services/late_binding/bind_server.h"
 #include "netns/base/files.h"
 #include "netns/base/node.h"
 #include "netns/base/root.h"
+#include "tests/support/service/bind_server.h"
 #include "tests/support/sysfs/machines.h"
 
 namespace railhead::testing {
@@ -56,8 +56,8 @@ class BinderTest : public ::testing::Test {
   void Refresh(std::set<std::string> unhealthy = {}) {
     const topology::TopologyConfig config;
     const auto topology = *topology::Topology::Read(root_, *inventory_, config);
-    binder_.Update({pools_, std::move(unhealthy), topology,
-                    std::make_shared<const topology::AcceleratorIds>(IdsOf(root_, *topology, config))});
+    view_.Set({pools_, std::move(unhealthy), topology,
+               std::make_shared<const topology::AcceleratorIds>(IdsOf(root_, *topology, config))});
   }
   // What kubelet has done before ADD.
   void Give(const std::string& pod, const std::vector<std::string>& slots,
@@ -120,7 +120,8 @@ class BinderTest : public ::testing::Test {
   std::string entries_;
   // What the pod-resources API says.
   std::vector<kubelet::AllocatedDevices> listed_;
-  late_binding::Binder binder_{root_,
+  Published<BindingView> view_;
+  late_binding::Binder binder_{root_, view_,
                                [this] { return Result<std::vector<kubelet::AllocatedDevices>>(listed_); }};
   late_binding::Binder::Clock::time_point now_ = late_binding::Binder::Clock::now();
 };
@@ -294,7 +295,8 @@ TEST_F(BurstTest, FiftyPodsAtOnceAndAChangeOfHealth) {
   std::condition_variable changed;
   bool asked = false;
   bool updated = false;
-  late_binding::Binder binder(root_, [&]() -> Result<std::vector<kubelet::AllocatedDevices>> {
+  Published<BindingView> views;
+  late_binding::Binder binder(root_, views, [&]() -> Result<std::vector<kubelet::AllocatedDevices>> {
     const std::lock_guard one_at_a_time(kubelet);
     std::unique_lock lock(mutex);
     asked = true;
@@ -307,12 +309,11 @@ TEST_F(BurstTest, FiftyPodsAtOnceAndAChangeOfHealth) {
   const topology::TopologyConfig config;
   const auto topology = *topology::Topology::Read(root_, *inventory_, config);
   const auto view = [&](std::set<std::string> unhealthy) {
-    return late_binding::BindingView{
-        pools_, std::move(unhealthy), topology,
-        std::make_shared<const topology::AcceleratorIds>(IdsOf(root_, *topology, config))};
+    return BindingView{pools_, std::move(unhealthy), topology,
+                       std::make_shared<const topology::AcceleratorIds>(IdsOf(root_, *topology, config))};
   };
-  binder.Update(view({}));
-  auto server = late_binding::BindServer::Start(
+  views.Set(view({}));
+  auto server = StartBindServer(
       root_, [&](const BindRequest& request) { return binder.Bind(request); },
       [](const BindRequest&, const Result<Bindings>&) {});
   ASSERT_TRUE(server) << Describe(server.error());
@@ -320,7 +321,7 @@ TEST_F(BurstTest, FiftyPodsAtOnceAndAChangeOfHealth) {
     std::unique_lock lock(mutex);
     changed.wait_for(lock, kGenerous, [&] { return asked; });
     lock.unlock();
-    binder.Update(view({sick}));
+    views.Set(view({sick}));
     lock.lock();
     updated = true;
     changed.notify_all();
@@ -391,7 +392,8 @@ TEST_F(BinderTest, UnhealthyDevicesAreLeftOut) {
 // Before the daemon's first discovery: kubelet tries again.
 TEST_F(BinderTest, BeforeTheFirstLook) {
   Give("p", {slots_[0]}, {});
-  late_binding::Binder young(root_);
+  const Published<BindingView> none;
+  late_binding::Binder young(root_, none);
   const auto bound = young.Bind({"p", "c1", {slots_[0]}});
   ASSERT_FALSE(bound);
   EXPECT_EQ(bound.error().code, ErrorCode::kBusy) << Describe(bound.error());
@@ -416,7 +418,7 @@ TEST_F(BinderTest, OverItsSocket) {
   Give("p", {slots_[0]}, {machine_.accelerators[2]});
   int reports = 0;
   {
-    auto server = late_binding::BindServer::Start(
+    auto server = StartBindServer(
         root_, [&](const BindRequest& request) { return binder_.Bind(request); },
         [&](const BindRequest&, const Result<Bindings>&) { ++reports; });
     ASSERT_TRUE(server) << Describe(server.error());
@@ -429,7 +431,7 @@ TEST_F(BinderTest, OverItsSocket) {
     EXPECT_NE(refused.error().message.find("slot-other"), std::string::npos) << refused.error().message;
     EXPECT_FALSE(refused.error().hint.empty());
     // A second daemon takes over. A dead daemon's socket does not stop it.
-    auto later = late_binding::BindServer::Start(
+    auto later = StartBindServer(
         root_, [&](const BindRequest& request) { return binder_.Bind(request); },
         [](const BindRequest&, const Result<Bindings>&) {});
     ASSERT_TRUE(later) << Describe(later.error());
@@ -444,7 +446,7 @@ TEST_F(BinderTest, TheEarlierDaemonTakesTheSocketBack) {
   Give("p", {slots_[0]}, {});
   std::atomic<int> earlier_served{0};
   const auto start = [&](std::atomic<int>* served) {
-    return late_binding::BindServer::Start(
+    return StartBindServer(
         root_, [&](const BindRequest& request) { return binder_.Bind(request); },
         [served](const BindRequest&, const Result<Bindings>&) { ++*served; });
   };

@@ -6,6 +6,8 @@
 
 #include <regex>
 
+#include "deviceplugin/services/lldp/cabling.h"
+#include "deviceplugin/services/lldp/node_features.h"
 #include "netns/base/files.h"
 #include "tests/support/sysfs/machines.h"
 #include "tests/support/temp_root.h"

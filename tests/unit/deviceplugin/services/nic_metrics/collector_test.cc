@@ -91,7 +91,7 @@ class CollectorTest : public ReconcilerFixture {
   }
 
   Wire wire_;
-  kubelet::Advertisement advertisement_;
+  Advertisement advertisement_;
   nic_metrics::NicCollector collector_{
       sysfs_.root(), kernel_, [this](const NetNs& ns) -> Result<std::unique_ptr<nic_metrics::CounterSource>> {
         wire_.opened.push_back(ns.path());

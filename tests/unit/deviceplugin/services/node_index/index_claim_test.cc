@@ -11,6 +11,7 @@
 
 #include "deviceplugin/services/node_index/index_service.h"
 #include "tests/support/metrics/metrics_parser.h"
+#include "tests/support/service/running.h"
 #include "tests/support/temp_root.h"
 #include "tests/unit/deviceplugin/services/node_index/index_support.h"
 
@@ -207,14 +208,38 @@ TEST(IndexNeedsTest, AreThoseOfTheFabric) {
   EXPECT_TRUE(excluded->fits(1));
 }
 
+// The node as read, with one rail that has `rail`'s keys, too.
+resources::Plan NodeThatClaims(testing::TempRoot& scratch, const std::string& rail,
+                               const std::string& from = "kubernetes") {
+  scratch.Write("/var/run/secrets/kubernetes.io/serviceaccount/token", "token");
+  scratch.Write("/var/run/secrets/kubernetes.io/serviceaccount/ca.crt", "authority");
+  const auto fabric =
+      ParseFabric(R"({"version": 1, "rails": [{"name": "r", "pf": 0, "subnet": "10.0.0.0/24")" + rail +
+                      R"(}], "addresses": {"index": {"from": ")" + from + R"("}}})",
+                  "fabric.json");
+  EXPECT_TRUE(fabric) << Describe(fabric.error());
+  resources::Plan node;
+  node.inventory = std::make_shared<const inventory::Inventory>();
+  node.of_fabric = true;
+  node.fabric_path = "/etc/railhead/fabric.json";
+  if (fabric) node.fabric = std::make_shared<const Fabric>(*fabric);
+  return node;
+}
+
 TEST(NodeIndexPageTest, HasASampleForEachProblem) {
   testing::TempRoot scratch;
   scratch.Write("/etc/railhead/node-name", "n1\n");
   scratch.Write("/proc/sys/kernel/random/boot_id", "boot\n");
+  const std::string block = R"(, "nodeBlock": 26)";
   const auto problems = [&](bool claims) {
-    Exposition page(ExpositionFormat::kText);
-    AppendNodeIndex(&page, scratch.root(), claims);
-    const testing::MetricsText metrics = testing::ParseMetrics(std::move(page).Finish(), false);
+    Published<resources::Plan> node(claims ? NodeThatClaims(scratch, block) : resources::Plan{});
+    Published<NodeIndices> claimed;
+    Log log("error");
+    IndexService service(scratch.root(), node, {"127.0.0.1", "1"}, &claimed, &log);
+    EXPECT_TRUE(service.Follow(*node.Get()));
+    MetricRegistry registry;
+    service.Register(registry);
+    const testing::MetricsText metrics = testing::ParseMetrics(registry.Page(ExpositionFormat::kText), false);
     std::map<std::string, double> found;
     for (const auto& sample : metrics.families.at("railhead_node_index_problem").samples)
       found[sample.labels.at("problem")] = sample.value;
@@ -244,33 +269,41 @@ TEST(NodeIndexPageTest, HasASampleForEachProblem) {
                                    {"many claims", 1}}));
 }
 
-TEST(IndexClaimingTest, FollowsTheFabric) {
+TEST(IndexServiceFollowTest, FollowsTheFabric) {
   testing::TempRoot scratch;
   scratch.Write("/etc/railhead/node-name", "n1\n");
-  scratch.Write("/var/run/secrets/kubernetes.io/serviceaccount/token", "token");
-  scratch.Write("/var/run/secrets/kubernetes.io/serviceaccount/ca.crt", "authority");
   Log log("error");
   Published<NodeIndices> claimed;
-  IndexClaiming claiming(scratch.root(), &claimed, &log);
+  const Published<resources::Plan> node;
+  // Nobody answers there: the service would retry.
+  IndexService service(scratch.root(), node, {"127.0.0.1", "1"}, &claimed, &log);
   const auto follow = [&](const std::string& rail, const std::string& from) {
-    scratch.Write("/etc/railhead/fabric.json",
-                  R"({"version": 1, "rails": [{"name": "r", "pf": 0, "subnet": "10.0.0.0/24")" + rail +
-                      R"(}], "addresses": {"index": {"from": ")" + from + R"("}}})");
-    // Nobody answers there: the service retries.
-    const auto followed = claiming.Follow("/etc/railhead/fabric.json", {"127.0.0.1", "1"});
+    const auto followed = service.Follow(NodeThatClaims(scratch, rail, from));
     EXPECT_TRUE(followed) << Describe(followed.error());
   };
   const std::string block = R"(, "nodeBlock": 26)";
   follow("", "kubernetes");
-  EXPECT_EQ(claiming.running(), nullptr) << "nothing divides the rail's subnet";
+  EXPECT_FALSE(service.claims()) << "nothing divides the rail's subnet";
   follow(block, "kubernetes");
-  const auto first = claiming.running();
-  ASSERT_NE(first, nullptr) << "without a restart of railheadd";
+  EXPECT_TRUE(service.claims()) << "without a restart of railheadd";
   follow(block + R"(, "mtu": 4200)", "kubernetes");
-  EXPECT_EQ(claiming.running(), first) << "addresses.index is the same";
+  EXPECT_EQ(service.begun(), 1) << "addresses.index is the same";
   follow(block, "nodes");
-  EXPECT_EQ(claiming.running(), nullptr);
-  EXPECT_TRUE(first->AwaitEnd(std::chrono::seconds(30)));
+  EXPECT_FALSE(service.claims());
+}
+
+TEST(IndexServiceFollowTest, GoesOnWhileItsNodeChangesAndEnds) {
+  testing::TempRoot scratch;
+  scratch.Write("/etc/railhead/node-name", "n1\n");
+  Log log("error");
+  Published<NodeIndices> claimed;
+  Published<resources::Plan> node;
+  auto service =
+      testing::RunService<IndexService>(scratch.root(), node, KubeService{"127.0.0.1", "1"}, &claimed, &log);
+  node.Set(NodeThatClaims(scratch, R"(, "nodeBlock": 26)"));
+  node.Set(NodeThatClaims(scratch, "", "nodes"));
+  service.RequestStop();
+  EXPECT_TRUE(service.AwaitEnd(std::chrono::seconds(30)));
 }
 
 }  // namespace

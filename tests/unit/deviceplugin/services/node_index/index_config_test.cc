@@ -60,8 +60,11 @@ TEST(IndexConfigTest, MistakesAreReportedWithTheirPlace) {
 
 TEST(IndexConfigTest, IsCheckedInTheFile) {
   testing::TempRoot scratch;
-  const auto check = [&] { return CheckIndexConfig(scratch.root(), "/fabric.json"); };
-  EXPECT_TRUE(check()) << "there is no fabric";
+  const auto check = [&]() -> Result<void> {
+    const auto fabric = RH_TRY(ReadFabric(scratch.root(), "/fabric.json"));
+    RH_TRY(IndexConfigOf(*fabric, "/fabric.json"));
+    return {};
+  };
   const auto write = [&](const std::string& index) {
     scratch.Write("/fabric.json", R"({"version": 1, "rails": [{"name": "r", "pf": 0}],
         "addresses": {"reuseDelaySeconds": 7200, "index": )" +

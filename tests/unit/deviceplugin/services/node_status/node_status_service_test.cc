@@ -10,6 +10,9 @@
 #include "deviceplugin/services/node_status/rail_states.h"
 #include "tests/support/eventually.h"
 #include "tests/support/kubernetes/kube_server.h"
+#include "tests/support/metrics/metrics_parser.h"
+#include "tests/support/service/running.h"
+#include "tests/support/temp_root.h"
 #include "tests/unit/deviceplugin/services/node_status/support.h"
 
 namespace railhead::testing {
@@ -266,42 +269,79 @@ TEST_F(NodeStatusWriterTest, ANodeThatIsNotThere) {
   EXPECT_EQ(outcome.problem->code, ErrorCode::kNotFound);
 }
 
-TEST_F(NodeStatusWriterTest, TheLoopReportsWhenItIsWokenAndEndsAtOnce) {
-  std::mutex mutex;
-  std::optional<node_status::NodeStatusUpdate> update;
-  node_status::NodeStatusLoop loop(
-      [&] {
-        const std::lock_guard lock(mutex);
-        return update;
-      },
-      [](const node_status::NodeStatusOutcome&) {});
-  const auto say = [&](const std::shared_ptr<node_status::NodeStatusWriter>& writer,
-                       node_status::RailState rail) {
-    {
-      const std::lock_guard lock(mutex);
-      update.emplace();
-      update->writer = writer;
-      update->status.rails = {std::move(rail)};
-    }
-    loop.Wake();
-  };
-  const std::shared_ptr<node_status::NodeStatusWriter> first = Make(All(), Server().Access());
+// The service beside what it reads.
+class NodeStatusServiceTest : public NodeStatusWriterTest {
+ protected:
+  NodeStatusServiceTest() {
+    temp_.Write("/etc/railhead/node-name", "gpu-001\n");
+    // Paths are below the root.
+    const KubeAccess access = Server().Access();
+    auto config = Json::parse(Server().Kubeconfig());
+    config["clusters"][0]["cluster"]["certificate-authority"] = "/ca.crt";
+    config["users"][0]["user"]["tokenFile"] = "/token";
+    temp_.Write("/kubeconfig", config.dump());
+    temp_.Write("/ca.crt", ReadFileAt(access.tls.authorities.file));
+    temp_.Write("/token", ReadFileAt(access.token_file));
+  }
+  // One rail, whose PF is in the inventory. "": nothing is reported.
+  void Describe(const std::string& what) {
+    const auto fabric = ParseFabric(
+        R"({"version": 1, "rails": [{"name": "rail0", "pf": ")" + std::string(kPfA) + R"("}])" +
+            (what.empty()
+                 ? ""
+                 : R"(, "nodeStatus": {"kubernetes": {"kubeconfig": "/kubeconfig"}, )" + what + "}") +
+            "}",
+        "fabric.json");
+    ASSERT_TRUE(fabric) << railhead::Describe(fabric.error());
+    resources::Plan node;
+    node.inventory = std::make_shared<const inventory::Inventory>();
+    node.of_fabric = true;
+    node.fabric = std::make_shared<const Fabric>(*fabric);
+    node.pf_of_rail = {{"rail0", kPfA}};
+    node_.Set(std::move(node));
+  }
+  void Say(std::vector<health::DeviceHealth> devices) { health_.Set({++generation_, std::move(devices)}); }
+  double Metric(const std::string& name) {
+    return ParseMetrics(metrics_.Page(ExpositionFormat::kText), false).Value(name);
+  }
+  bool HasMetric(const std::string& name) {
+    return ParseMetrics(metrics_.Page(ExpositionFormat::kText), false).Find(name, {}) != nullptr;
+  }
+
+  TempRoot temp_;
+  Log log_{"error"};
+  std::uint64_t generation_ = 0;
+  Published<resources::Plan> node_;
+  Published<health::Health> health_;
+  Published<RailFaults> faults_;
+  Published<std::string> refused_;
+  MetricRegistry metrics_;
+};
+
+TEST_F(NodeStatusServiceTest, ReportsWhenItIsWokenAndEndsAtOnce) {
+  auto service = RunService<node_status::NodeStatusService>(
+      temp_.root(), node_status::NodeStatusService::Sources{node_, health_, faults_, refused_}, KubeService{},
+      &log_);
+  service->Register(metrics_);
   EXPECT_TRUE(Condition().is_null());
-  say(first, Healthy("rail0"));
+  Describe(R"("nodeCondition": true)");
+  Say({PfHealth(kPfA, "pf0")});
   EXPECT_TRUE(Eventually([] { return !Condition().is_null() && Condition()["status"] == "True"; }));
-  say(first, Broken("rail0"));
+  Say({PfHealth(kPfA, "pf0", {NoCarrier()})});
   EXPECT_TRUE(Eventually([] { return Condition()["status"] == "False"; }));
-  EXPECT_EQ(loop.Summary().healthy_rails, 0);
-  // Counters only rise, also with another writer.
-  const auto calls = loop.Summary().counts.requests;
-  say(Make(All(), Server().Access()), Healthy("rail0"));
+  EXPECT_TRUE(Eventually([&] { return Metric("railhead_node_healthy_rails") == 0; }));
+  // Counters only rise, also after a change of the settings.
+  const double calls = Metric("railhead_node_status_requests_total");
+  Describe(R"("nodeCondition": true, "events": true)");
+  Say({PfHealth(kPfA, "pf0")});
   EXPECT_TRUE(Eventually([] { return Condition()["status"] == "True"; }));
-  EXPECT_GT(loop.Summary().counts.requests, calls);
-  say(nullptr, Broken("rail0"));
-  EXPECT_TRUE(Eventually([&] { return !loop.Summary().healthy_rails; }));
+  EXPECT_GT(Metric("railhead_node_status_requests_total"), calls);
+  Describe("");
+  Say({PfHealth(kPfA, "pf0", {NoCarrier()})});
+  EXPECT_TRUE(Eventually([&] { return !HasMetric("railhead_node_healthy_rails"); }));
   EXPECT_EQ(Condition()["status"], "True") << "nobody is asked to tell";
-  loop.Stop();
-  EXPECT_TRUE(loop.AwaitEnd(kTimeout));
+  service.RequestStop();
+  EXPECT_TRUE(service.AwaitEnd(kTimeout));
 }
 
 }  // namespace

@@ -14,10 +14,12 @@
 #include <utility>
 #include <vector>
 
+#include "deviceplugin/services/reachability/echo_request.h"
 #include "deviceplugin/services/reachability/udp_socket.h"
 #include "netns/ns/netns.h"
 #include "tests/support/eventually.h"
 #include "tests/support/rapidcheck.h"
+#include "tests/support/service/running.h"
 
 namespace railhead::testing {
 namespace {
@@ -225,7 +227,7 @@ class SignedProbeTest : public ::testing::Test {
   }
   // An endpoint that has `keys`, and knows kPeer.
   reachability::UdpEnd Serve(const Keys& keys) {
-    echo_ = *reachability::EchoServer::Start();
+    echo_ = RunService<reachability::EchoServer>();
     UniqueFd socket = Open(kEndpoint);
     const reachability::UdpEnd end = reachability::OwnEnd(socket.get());
     echo_->SetKeys(keys);
@@ -234,7 +236,7 @@ class SignedProbeTest : public ::testing::Test {
   }
   [[nodiscard]] bool IsHeard() const { return echo_->LastProbeFrom("rail0", kPeer).has_value(); }
 
-  std::unique_ptr<reachability::EchoServer> echo_;
+  Running<reachability::EchoServer> echo_;
   static constexpr milliseconds kLong{20'000};  // for what comes
 };
 

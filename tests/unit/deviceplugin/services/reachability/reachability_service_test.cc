@@ -1,10 +1,11 @@
 // How railheadd uses and reports a node's reachability.
-#include "deviceplugin/services/reachability/reachability_service.h"
-
 #include <gtest/gtest.h>
 
 #include <nlohmann/json.hpp>
 
+#include "deviceplugin/services/reachability/rail_verdicts.h"
+#include "deviceplugin/services/reachability/reachability_log.h"
+#include "deviceplugin/services/reachability/reachability_metrics.h"
 #include "netns/base/text.h"
 #include "tests/support/metrics/documented_metrics.h"
 #include "tests/support/metrics/metrics_parser.h"
@@ -33,7 +34,11 @@ class ProbedRail {
     return verdicts_.Update(report, At(second));
   }
   bool IsGone(int second) { return verdicts_.Update({"n", ReachabilityWall(0), {}, {}}, At(second)); }
-  [[nodiscard]] std::string Fault() const { return verdicts_.FaultOf("rail0"); }
+  [[nodiscard]] std::string Fault() const {
+    const auto faults = verdicts_.Faults();
+    const auto found = faults.find("rail0");
+    return found == faults.end() ? "" : found->second;
+  }
 
  private:
   static RailVerdicts::Clock::time_point At(int second) {
@@ -95,9 +100,10 @@ TEST(RailVerdictsTest, ARailThatIsFaultyTowardsMostCountsAfterAMinute) {
 // How railheadd reports a node's reachability: the metrics of docs/reference/metrics.md, and the log.
 
 MetricsText PageOf(const reachability::ReachabilityReport& report) {
-  Exposition page(ExpositionFormat::kText);
-  AppendReachability(&page, report);
-  MetricsText read = ParseMetrics(std::move(page).Finish(), false);
+  const Published<reachability::ReachabilityReport> published(report);
+  MetricRegistry metrics;
+  RegisterReachability(metrics, published);
+  MetricsText read = ParseMetrics(metrics.Page(ExpositionFormat::kText), false);
   EXPECT_EQ(read.errors, std::vector<std::string>{});
   return read;
 }

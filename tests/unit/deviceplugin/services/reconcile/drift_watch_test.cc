@@ -1,10 +1,11 @@
 // Drift between the pods' NCCL configuration and the current state, on a fake kernel.
+#include "deviceplugin/services/reconcile/drift_watch.h"
+
 #include <gtest/gtest.h>
 
 #include <algorithm>
 
 #include "cni/attachment/acquire.h"
-#include "deviceplugin/services/reconcile/reconciler.h"
 #include "deviceplugin/tools/railctl/nccl_configs.h"
 #include "tests/support/daemon/reconciler_fixture.h"
 

@@ -182,12 +182,12 @@ TEST_F(LeftoverTest, PassesDisturbNoWriter) {
   const Root root = sysfs_.root();
   const Journal journal(root);
   const reconcile::ReconcileOptions options;
-  const std::atomic<bool> stopped{false};
+  const std::stop_token never;
   std::atomic<bool> done{false};
   std::thread passes([&] {
     while (!done) {
       reconcile::ReconcileReport report;
-      reconcile::ReconcilePass pass{root, kernel_, journal, options, stopped, report};
+      reconcile::ReconcilePass pass{root, kernel_, journal, options, never, report};
       reconcile::ReconcilePartialFiles(pass);
       EXPECT_FALSE(report.Failed()) << ListActions(report);
     }

@@ -11,6 +11,7 @@
 #include "tests/support/eventually.h"
 #include "tests/support/kubernetes/scripted_server.h"
 #include "tests/support/kubernetes/server_process.h"
+#include "tests/support/service/running.h"
 #include "tests/support/temp_root.h"
 
 namespace railhead::testing {
@@ -70,8 +71,9 @@ TEST(HttpClientTest, ASocketOfTheMachine) {
   (void)std::signal(SIGPIPE, SIG_IGN);
   const TempRoot directory;
   const auto serve = [&](const std::string& name) {
-    return http::HttpServer::Start(
-        *http::ParseHttpAddress("unix:" + directory.directory() + "/" + name),
+    return RunService<http::HttpServer>(
+        http::HttpServer::Options{
+            .name = "http", .address = *http::ParseHttpAddress("unix:" + directory.directory() + "/" + name)},
         [name](const http::HttpRequest& request) {
           return http::HttpResponse{200, "text/plain", name + " has " + request.path};
         },
@@ -85,10 +87,9 @@ TEST(HttpClientTest, ASocketOfTheMachine) {
   };
   auto one = serve("one");
   auto two = serve("two");
-  ASSERT_TRUE(one && two);
   ASSERT_TRUE(Eventually([&] { return body("one") == "one has /x"; })) << body("one");
   ASSERT_TRUE(Eventually([&] { return body("two") == "two has /x"; })) << body("two");
-  one->reset();
+  one = {};
   EXPECT_NE(body("one").find("/one"), std::string::npos) << "named by its path";
   EXPECT_EQ(body("two"), "two has /x");
   one = serve("one");

@@ -13,6 +13,7 @@
 
 #include "tests/support/eventually.h"
 #include "tests/support/metrics/http_client.h"
+#include "tests/support/service/running.h"
 
 namespace railhead::testing {
 namespace {
@@ -102,8 +103,12 @@ class HttpServerTest : public ::testing::Test {
  protected:
   // Of the server that listens; "" when it did not within a minute.
   std::string Start(const std::string& address) {
-    auto server = http::HttpServer::Start(
-        *http::ParseHttpAddress(address),
+    auto server = RunService<http::HttpServer>(
+        http::HttpServer::Options{
+            .name = "http",
+            .address = *http::ParseHttpAddress(address),
+            .is_slow = [](const http::HttpRequest& request) { return request.path == "/slow"; },
+            .left = servers_.empty() ? &left_ : nullptr},
         [this](const http::HttpRequest& request) {
           if (request.path == "/slow") gate_.Pass();
           return http::HttpResponse{
@@ -113,10 +118,8 @@ class HttpServerTest : public ::testing::Test {
         [this](const Result<std::string>& taken) {
           const std::lock_guard<std::mutex> lock(mutex_);
           reports_.push_back(taken ? *taken : "failed: " + Describe(taken.error()));
-        },
-        [](const http::HttpRequest& request) { return request.path == "/slow"; });
-    EXPECT_TRUE(server);
-    servers_.push_back(*std::move(server));
+        });
+    servers_.push_back(std::move(server));
     return Address(1);
   }
   // The report with that number, from 1.
@@ -134,7 +137,8 @@ class HttpServerTest : public ::testing::Test {
   std::mutex mutex_;
   std::vector<std::string> reports_;
   Gate gate_;
-  std::vector<std::unique_ptr<http::HttpServer>> servers_;
+  Published<bool> left_;  // by the first server
+  std::vector<Running<http::HttpServer>> servers_;
 };
 
 TEST_F(HttpServerTest, AnswersGetAndHead) {
@@ -209,9 +213,8 @@ TEST_F(HttpServerTest, ASlowPageHoldsNobodyUp) {
 // A client requests a page again and again while the page is still being made.
 // A machine without a thread left, played by a default stack that fits into no memory.
 TEST(BackgroundQueueTest, RefusesWhereNoThreadCanBegin) {
-  std::atomic<int> ready{0};
-  http::BackgroundQueue queue([](const http::HttpRequest&) { return http::HttpResponse{}; },
-                              [&] { ++ready; });
+  const auto worker = Worker::Make().value();
+  http::BackgroundQueue queue([](const http::HttpRequest&) { return http::HttpResponse{}; }, *worker);
   pthread_attr_t usual;
   pthread_attr_t huge;
   ASSERT_EQ(::pthread_getattr_default_np(&usual), 0);
@@ -219,10 +222,9 @@ TEST(BackgroundQueueTest, RefusesWhereNoThreadCanBegin) {
   ASSERT_EQ(::pthread_attr_setstacksize(&huge, std::size_t{1} << 46U), 0);
   ASSERT_EQ(::pthread_setattr_default_np(&huge), 0);
   EXPECT_FALSE(queue.Submit({}));
-  EXPECT_TRUE(queue.AwaitEnd(std::chrono::seconds(0))) << "there is no thread to wait for";
   ASSERT_EQ(::pthread_setattr_default_np(&usual), 0);
   EXPECT_TRUE(queue.Submit({}));
-  EXPECT_TRUE(Eventually([&] { return ready == 1; }));
+  EXPECT_TRUE(worker->Wait(Worker::Clock::time_point::max())) << "there is an answer to take";
   EXPECT_TRUE(queue.Take()) << "the refused one is not in the way";
   EXPECT_FALSE(queue.Take());
 }
@@ -238,13 +240,12 @@ TEST_F(HttpServerTest, SlowRequestsDoNotPileUp) {
   }
   ASSERT_TRUE(gate_.AwaitInside());
   EXPECT_EQ(Get(address, "/slow")->status, 503);
-  EXPECT_FALSE(servers_.back()->AwaitEnd(1ms));
   waiting.pop_back();  // a scraper that gives up
   gate_.Open();
   for (const UniqueFd& one : waiting) EXPECT_TRUE(ReadAnswer(one));
   EXPECT_TRUE(Get(address, "/slow"));
-  servers_.back()->Stop();
-  EXPECT_TRUE(servers_.back()->AwaitEnd(60s));
+  servers_.back().RequestStop();
+  EXPECT_TRUE(servers_.back().AwaitEnd(60s));
 }
 
 TEST_F(HttpServerTest, ASilentClientIsLetGo) {
@@ -307,9 +308,9 @@ TEST_F(HttpServerTest, OneThatIsNotWantedGivesItsAddressUpAndTakesItBack) {
   const std::string address = Start("127.0.0.1:0");
   Start(address);
   EXPECT_NE(Address(2).find("failed"), std::string::npos);
-  servers_[0]->SetEnabled(false);
+  left_.Set(true);
   EXPECT_EQ(Address(3), address) << "the second one has it";
-  servers_[0]->SetEnabled(true);
+  left_.Set(false);
   EXPECT_NE(Address(4).find("failed"), std::string::npos);
   servers_.pop_back();
   EXPECT_EQ(Address(5), address) << "the first one has it again";

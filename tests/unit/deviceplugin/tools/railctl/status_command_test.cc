@@ -7,6 +7,7 @@
 #include "deviceplugin/support/http/http_server.h"
 #include "deviceplugin/tools/railctl/node_summary.h"
 #include "tests/support/eventually.h"
+#include "tests/support/service/running.h"
 #include "tests/unit/deviceplugin/tools/railctl/pods_node.h"
 
 namespace railhead::testing {
@@ -20,8 +21,8 @@ constexpr const char* kReady = R"({"status": "ready", "registered": 1, "standby"
 class ReadyPage {
  public:
   ReadyPage() {
-    auto server = http::HttpServer::Start(
-        http::ParseHttpAddress("127.0.0.1:0").value(),
+    server_ = RunService<http::HttpServer>(
+        http::HttpServer::Options{.name = "http", .address = http::ParseHttpAddress("127.0.0.1:0").value()},
         [this](const http::HttpRequest&) {
           const std::lock_guard lock(mutex_);
           return http::HttpResponse{status_, "application/json", body_};
@@ -30,7 +31,6 @@ class ReadyPage {
           const std::lock_guard lock(mutex_);
           if (address) address_ = *address;
         });
-    if (server) server_ = *std::move(server);
   }
   void Say(int status, std::string body) {
     const std::lock_guard lock(mutex_);
@@ -47,7 +47,7 @@ class ReadyPage {
   std::string body_ = kReady;
   std::mutex mutex_;
   std::string address_;
-  std::unique_ptr<http::HttpServer> server_;  // last: its thread uses the others
+  Running<http::HttpServer> server_;  // last: its thread uses the others
 };
 
 class StatusCommandTest : public PodsNode {

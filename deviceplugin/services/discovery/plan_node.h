@@ -1,0 +1,30 @@
+// PlanNode: applies the node's configuration to its hardware, without the NICs that the host itself needs.
+// At start, and whenever one of these may have changed. Threads: thread-safe.
+#pragma once
+
+#include "deviceplugin/node/inventory/inventory.h"
+#include "deviceplugin/node/resources/advertised.h"
+#include "deviceplugin/services/health/rules.h"
+#include "netns/base/result.h"
+#include "netns/base/root.h"
+#include "netns/kernel.h"
+
+namespace railhead::discovery {
+
+struct NodePlan {
+  resources::Plan plan;
+  health::HealthRules health;
+};
+
+// Errors: those of MakePlan for the configuration. Pools of fabric.json that deliver RDMA device nodes by
+// "mount" give kInvalid while the node is in exclusive mode. Resources of a config.json do so there as well,
+// as their users know it: that is a warning. Other errors mean that the host's network could not be read:
+// otherwise a NIC that the host needs could be allocated to a pod.
+Result<NodePlan> PlanNode(const Root& root, Kernel& kernel, const resources::ConfigSource& source,
+                          const resources::DdpLookup& ddp, const inventory::PfReads& reads = {});
+// With drivers as they answer now.
+inline Result<NodePlan> PlanNode(const Root& root, Kernel& kernel, const resources::ConfigSource& source) {
+  return PlanNode(root, kernel, source, resources::DdpOfKernel(root));
+}
+
+}  // namespace railhead::discovery

@@ -1,0 +1,56 @@
+// BindService: binds pods' slots to devices for ADD (binder.h, bind_server.h).
+//
+// It listens from the first view on: of two railheadds (an update) the earlier one answers until then.
+//
+// Ownership: borrows view and log. Threads: as Service. Errors: of Run(): kIo when it cannot listen.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <memory>
+#include <string_view>
+#include <utility>
+
+#include "cni/state/bind_protocol.h"
+#include "deviceplugin/node/binding_view.h"
+#include "deviceplugin/services/late_binding/bind_server.h"
+#include "deviceplugin/services/late_binding/binder.h"
+#include "deviceplugin/support/log/log.h"
+#include "deviceplugin/support/metrics/metric_registry.h"
+#include "deviceplugin/support/service/published.h"
+#include "deviceplugin/support/service/service.h"
+#include "netns/base/result.h"
+#include "netns/base/root.h"
+
+namespace railhead::late_binding {
+
+class BindService : public Service {
+ public:
+  // `allocated`: what kubelet has allocated; it needs a time limit of its own.
+  BindService(Root root, const Published<BindingView>& view, Binder::AllocatedSource allocated, Log* log)
+      : root_(std::move(root)),
+        view_(view),
+        none_(view.Get()),
+        binder_(root_, view, std::move(allocated)),
+        log_(log) {}
+
+  [[nodiscard]] std::string_view name() const override { return "binder"; }
+  void Register(MetricRegistry& metrics) override;
+  Result<void> Run(Worker& worker) override;
+
+ private:
+  static constexpr std::size_t kErrorCodes = static_cast<std::size_t>(ErrorCode::kLimited) + 1;
+
+  Result<Bindings> Bind(const BindRequest& request);
+
+  const Root root_;
+  const Published<BindingView>& view_;
+  const std::shared_ptr<const BindingView> none_;  // before the first one
+  Binder binder_;
+  Log* const log_;
+  Counter bound_;
+  std::array<Counter, kErrorCodes> not_bound_;  // by ErrorCode
+  LatencyHistogram duration_;
+};
+
+}  // namespace railhead::late_binding
