@@ -2,7 +2,7 @@
 //
 // Services know each other only by the values that one publishes and another reads:
 //
-//   NodeWatcher          the node, its health, what kubelet is told, what can be bound
+//   NodeWatcher          the node, its health, the advertisement, what can be bound
 //   Registrar            serves kubelet
 //   BindService          binds a pod's slots to devices for ADD
 //   HintsService         keeps the guess of a pod's accelerators in step with the node
@@ -29,7 +29,7 @@
 #include "deviceplugin/daemon/command_line.h"
 #include "deviceplugin/daemon/systemd_notifier.h"
 #include "deviceplugin/daemon/systemd_status.h"
-#include "deviceplugin/node/rail_faults.h"
+#include "deviceplugin/node/snapshot/rail_faults.h"
 #include "deviceplugin/services/discovery/node_watcher.h"
 #include "deviceplugin/services/fabric_follow/follower.h"
 #include "deviceplugin/services/kubelet/pod_resources.h"

@@ -68,7 +68,7 @@ const std::vector<Part>& Parts() {
       {"deviceplugin/node/resources/", Node({"deviceplugin/node/inventory/"})},
       {"deviceplugin/node/health/", Node({})},
       {"deviceplugin/node/topology/", Node({"deviceplugin/node/inventory/"})},
-      {"deviceplugin/node/", Node({"deviceplugin/node/"})},
+      {"deviceplugin/node/snapshot/", Node({"deviceplugin/node/"})},
       {"deviceplugin/services/discovery/",
        Service({"deviceplugin/services/fabric_follow/", "deviceplugin/services/health/",
                 "deviceplugin/services/provision/"})},

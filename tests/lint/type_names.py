@@ -17,7 +17,7 @@ TYPE = re.compile(r'^(?:struct|class|enum class|union) (\w+)(?: final)?(?: :.*| 
 
 # What all others speak in: namespace railhead itself.
 VOCABULARY = ('netns', 'cni/fabric', 'cni/protocol', 'cni/state', 'deviceplugin/support/keys', 'deviceplugin/support/kubernetes',
-              'deviceplugin/support/log', 'deviceplugin/support/metrics', 'deviceplugin/support/program', 'deviceplugin/support/service', 'deviceplugin/support/worker')
+              'deviceplugin/support/log', 'deviceplugin/support/metrics', 'deviceplugin/support/program', 'deviceplugin/support/service', 'deviceplugin/node/snapshot')
 
 
 def namespace_of(path):

@@ -1,14 +1,14 @@
-// What follows from the node and its health: what kubelet is told, and what can be bound to pods.
+// What follows from the node and its health: the advertisement, and what can be bound to pods.
 // Threads: thread-safe, as HealthWatch is. Errors: none; what cannot be read is left out.
 #pragma once
 
 #include <set>
 #include <string>
 
-#include "deviceplugin/node/advertisement.h"
-#include "deviceplugin/node/binding_view.h"
 #include "deviceplugin/node/resources/advertised.h"
 #include "deviceplugin/node/resources/allocate.h"
+#include "deviceplugin/node/snapshot/advertisement.h"
+#include "deviceplugin/node/snapshot/binding_view.h"
 #include "deviceplugin/node/topology/accelerator_ids.h"
 #include "deviceplugin/services/health/watch.h"
 #include "netns/base/root.h"

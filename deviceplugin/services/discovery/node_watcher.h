@@ -23,10 +23,10 @@
 #include <string_view>
 #include <vector>
 
-#include "deviceplugin/node/advertisement.h"
-#include "deviceplugin/node/binding_view.h"
 #include "deviceplugin/node/health/device_health.h"
 #include "deviceplugin/node/resources/advertised.h"
+#include "deviceplugin/node/snapshot/advertisement.h"
+#include "deviceplugin/node/snapshot/binding_view.h"
 #include "deviceplugin/services/discovery/node_events.h"
 #include "deviceplugin/services/discovery/plan_change.h"
 #include "deviceplugin/services/discovery/plan_node.h"

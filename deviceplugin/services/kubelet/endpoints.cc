@@ -4,10 +4,12 @@
 #include <string>
 #include <utility>
 
+#include "netns/base/mutex.h"
+
 namespace railhead::kubelet {
 
 std::vector<std::shared_ptr<const ResourceActivity>> Endpoints::Activities() const {
-  const std::lock_guard<std::mutex> lock(activities_mutex_);
+  const MutexLock lock(activities_mutex_);
   return activities_;
 }
 
@@ -35,7 +37,7 @@ Endpoint& Endpoints::EndpointOf(const std::shared_ptr<const resources::ResourceP
   endpoints_.emplace_back();
   endpoints_.back().view.pool = pool;
   endpoints_.back().activity = std::make_shared<ResourceActivity>(pool->spec.resource);
-  const std::lock_guard<std::mutex> lock(activities_mutex_);
+  const MutexLock lock(activities_mutex_);
   activities_.push_back(endpoints_.back().activity);
   return endpoints_.back();
 }

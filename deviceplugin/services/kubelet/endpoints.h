@@ -6,15 +6,15 @@
 #pragma once
 
 #include <memory>
-#include <mutex>
 #include <string>
 #include <vector>
 
-#include "deviceplugin/node/advertisement.h"
+#include "deviceplugin/node/snapshot/advertisement.h"
 #include "deviceplugin/services/kubelet/other_instances.h"
 #include "deviceplugin/services/kubelet/plugin_server.h"
 #include "deviceplugin/services/kubelet/registration_machine.h"
 #include "deviceplugin/services/kubelet/resource_activity.h"
+#include "netns/base/mutex.h"
 
 namespace railhead::kubelet {
 
@@ -51,8 +51,8 @@ class Endpoints {
 
   std::vector<Endpoint> endpoints_;
 
-  mutable std::mutex activities_mutex_;
-  std::vector<std::shared_ptr<const ResourceActivity>> activities_;
+  mutable Mutex activities_mutex_;
+  std::vector<std::shared_ptr<const ResourceActivity>> activities_ RH_GUARDED_BY(activities_mutex_);
 };
 
 }  // namespace railhead::kubelet

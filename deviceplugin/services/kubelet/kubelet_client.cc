@@ -3,12 +3,12 @@
 #include <grpcpp/grpcpp.h>
 
 #include <condition_variable>
-#include <mutex>
 #include <optional>
 #include <utility>
 
 #include "deviceplugin/services/kubelet/dial_unix.h"
 #include "deviceplugin/services/kubelet/proto/deviceplugin_v1beta1.grpc.pb.h"
+#include "netns/base/mutex.h"
 
 namespace railhead::kubelet {
 namespace {
@@ -31,17 +31,17 @@ class Call {
   }
   void Cancel() { context_.TryCancel(); }
   bool Wait(std::chrono::milliseconds limit) {
-    std::unique_lock<std::mutex> lock(mutex_);
-    return changed_.wait_for(lock, limit, [&] { return status_.has_value(); });
+    MutexLock lock(mutex_);
+    return changed_.wait_for(lock, limit, [&]() RH_REQUIRES(mutex_) { return status_.has_value(); });
   }
   grpc::Status Take() {
-    const std::lock_guard<std::mutex> lock(mutex_);
+    const MutexLock lock(mutex_);
     return *std::move(status_);
   }
 
  private:
   void Set(grpc::Status status) {
-    const std::lock_guard<std::mutex> lock(mutex_);
+    const MutexLock lock(mutex_);
     status_ = std::move(status);
     changed_.notify_all();
   }
@@ -50,9 +50,9 @@ class Call {
   const v1beta1::RegisterRequest request_;
   grpc::ClientContext context_;
   v1beta1::Empty response_;
-  std::mutex mutex_;
-  std::condition_variable changed_;
-  std::optional<grpc::Status> status_;
+  Mutex mutex_;
+  std::condition_variable_any changed_;
+  std::optional<grpc::Status> status_ RH_GUARDED_BY(mutex_);
 };
 
 v1beta1::RegisterRequest RequestFor(const KubeletClient::Registration& registration) {
@@ -95,7 +95,7 @@ class KubeletClient::Impl {
     }
     std::vector<Result<void>> results;
     results.reserve(registrations.size());
-    const std::lock_guard<std::mutex> lock(mutex_);
+    const MutexLock lock(mutex_);
     for (std::size_t i = 0; i < registrations.size(); ++i) {
       const grpc::Status status = i < calls_.size() ? calls_[i]->Take() : grpc::Status::CANCELLED;
       results.push_back(ResultOf(status, registrations[i].resource, socket_path_));
@@ -105,14 +105,14 @@ class KubeletClient::Impl {
   }
 
   void Cancel() {
-    const std::lock_guard<std::mutex> lock(mutex_);
+    const MutexLock lock(mutex_);
     cancelled_ = true;
     for (const auto& call : calls_) call->Cancel();
   }
 
  private:
   void Begin(const std::vector<Registration>& registrations, std::chrono::system_clock::time_point deadline) {
-    const std::lock_guard<std::mutex> lock(mutex_);
+    const MutexLock lock(mutex_);
     if (cancelled_) return;
     for (const Registration& registration : registrations)
       calls_.push_back(std::make_unique<Call>(socket_path_, RequestFor(registration), deadline));
@@ -126,9 +126,9 @@ class KubeletClient::Impl {
   }
 
   const std::string socket_path_;
-  std::mutex mutex_;
-  std::vector<std::unique_ptr<Call>> calls_;  // in progress; only Register() changes it
-  bool cancelled_ = false;
+  Mutex mutex_;
+  std::vector<std::unique_ptr<Call>> calls_ RH_GUARDED_BY(mutex_);  // in progress; only Register() changes it
+  bool cancelled_ RH_GUARDED_BY(mutex_) = false;
 };
 
 KubeletClient::KubeletClient(std::string socket_path)

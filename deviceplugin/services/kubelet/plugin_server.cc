@@ -5,7 +5,6 @@
 
 #include <algorithm>
 #include <chrono>
-#include <mutex>
 #include <optional>
 #include <set>
 #include <string>
@@ -16,6 +15,7 @@
 #include "deviceplugin/services/kubelet/handlers.h"
 #include "deviceplugin/services/kubelet/proto/deviceplugin_v1beta1.grpc.pb.h"
 #include "netns/base/files.h"
+#include "netns/base/mutex.h"
 
 namespace railhead::kubelet {
 namespace {
@@ -119,26 +119,26 @@ class PluginServer::Impl final : public v1beta1::DevicePlugin::CallbackService {
   }
 
   View view() const {
-    const std::lock_guard<std::mutex> lock(view_mutex_);
+    const MutexLock lock(view_mutex_);
     return view_;
   }
   std::shared_ptr<const resources::ResourcePool> pool() const { return view().pool; }
 
   void Update(View view) {
     {
-      const std::lock_guard<std::mutex> lock(view_mutex_);
+      const MutexLock lock(view_mutex_);
       view_ = std::move(view);
     }
-    const std::lock_guard<std::mutex> lock(streams_mutex_);
+    const MutexLock lock(streams_mutex_);
     for (Stream* stream : streams_) stream->Changed();
   }
 
   bool NewestStreamIsOpen() const {
-    const std::lock_guard<std::mutex> lock(streams_mutex_);
+    const MutexLock lock(streams_mutex_);
     return newest_ != nullptr;
   }
   int StreamsSoFar() const {
-    const std::lock_guard<std::mutex> lock(streams_mutex_);
+    const MutexLock lock(streams_mutex_);
     return streams_so_far_;
   }
 
@@ -159,7 +159,7 @@ class PluginServer::Impl final : public v1beta1::DevicePlugin::CallbackService {
       grpc::CallbackServerContext* /*context*/, const v1beta1::Empty* /*request*/) override {
     auto* stream = new Stream(this);  // deletes itself in OnDone
     {
-      const std::lock_guard<std::mutex> lock(streams_mutex_);
+      const MutexLock lock(streams_mutex_);
       streams_.insert(stream);
       ++streams_so_far_;
       newest_ = stream;
@@ -209,16 +209,16 @@ class PluginServer::Impl final : public v1beta1::DevicePlugin::CallbackService {
     explicit Stream(Impl* owner) : owner_(owner) {}
 
     void Changed() {
-      const std::lock_guard<std::mutex> lock(mutex_);
+      const MutexLock lock(mutex_);
       dirty_ = true;
       Send();
     }
     void End() {
-      const std::lock_guard<std::mutex> lock(mutex_);
+      const MutexLock lock(mutex_);
       FinishOnce({grpc::StatusCode::UNAVAILABLE, "railheadd is stopping"});
     }
     void OnWriteDone(bool ok) override {
-      const std::lock_guard<std::mutex> lock(mutex_);
+      const MutexLock lock(mutex_);
       writing_ = false;
       if (ok) {
         Send();
@@ -227,7 +227,7 @@ class PluginServer::Impl final : public v1beta1::DevicePlugin::CallbackService {
       }
     }
     void OnCancel() override {
-      const std::lock_guard<std::mutex> lock(mutex_);
+      const MutexLock lock(mutex_);
       FinishOnce(grpc::Status::CANCELLED);
     }
     void OnDone() override {
@@ -254,12 +254,12 @@ class PluginServer::Impl final : public v1beta1::DevicePlugin::CallbackService {
     }
 
     Impl* owner_;
-    std::mutex mutex_;
-    v1beta1::ListAndWatchResponse response_;
-    std::optional<std::string> sent_;
-    bool dirty_ = false;
-    bool writing_ = false;
-    bool finished_ = false;
+    Mutex mutex_;
+    v1beta1::ListAndWatchResponse response_ RH_GUARDED_BY(mutex_);
+    std::optional<std::string> sent_ RH_GUARDED_BY(mutex_);
+    bool dirty_ RH_GUARDED_BY(mutex_) = false;
+    bool writing_ RH_GUARDED_BY(mutex_) = false;
+    bool finished_ RH_GUARDED_BY(mutex_) = false;
   };
 
   // kubelet may count a device as free before the DEL of its last pod is over.
@@ -281,14 +281,14 @@ class PluginServer::Impl final : public v1beta1::DevicePlugin::CallbackService {
   }
 
   void EndStreams() {
-    const std::lock_guard<std::mutex> lock(streams_mutex_);
+    const MutexLock lock(streams_mutex_);
     stopping_ = true;
     for (Stream* stream : streams_) stream->End();
   }
 
   void Forget(Stream* stream) {
     {
-      const std::lock_guard<std::mutex> lock(streams_mutex_);
+      const MutexLock lock(streams_mutex_);
       streams_.erase(stream);
       if (newest_ == stream) newest_ = nullptr;
     }
@@ -311,15 +311,15 @@ class PluginServer::Impl final : public v1beta1::DevicePlugin::CallbackService {
   const bool pre_start_;
   const Wiring wiring_;
 
-  mutable std::mutex view_mutex_;
-  View view_;
+  mutable Mutex view_mutex_;
+  View view_ RH_GUARDED_BY(view_mutex_);
 
   // Locked before a Stream's own lock, never after it.
-  mutable std::mutex streams_mutex_;
-  std::set<Stream*> streams_;
-  Stream* newest_ = nullptr;  // nullptr: has ended
-  int streams_so_far_ = 0;
-  bool stopping_ = false;
+  mutable Mutex streams_mutex_;
+  std::set<Stream*> streams_ RH_GUARDED_BY(streams_mutex_);
+  Stream* newest_ RH_GUARDED_BY(streams_mutex_) = nullptr;  // nullptr: has ended
+  int streams_so_far_ RH_GUARDED_BY(streams_mutex_) = 0;
+  bool stopping_ RH_GUARDED_BY(streams_mutex_) = false;
 
   std::unique_ptr<grpc::Server> server_;
 };

@@ -3,12 +3,12 @@
 #include <grpcpp/grpcpp.h>
 
 #include <iterator>
-#include <mutex>
 #include <utility>
 
 #include "deviceplugin/services/kubelet/dial_unix.h"
 #include "deviceplugin/services/kubelet/proto/podresources_v1.grpc.pb.h"
 #include "netns/base/files.h"
+#include "netns/base/mutex.h"
 
 namespace railhead::kubelet {
 namespace {
@@ -51,18 +51,18 @@ class PodResources::Impl {
 
  private:
   std::shared_ptr<grpc::Channel> Channel() {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     if (!channel_) channel_ = DialUnix(socket_path_);
     return channel_;
   }
   void Drop(const std::shared_ptr<grpc::Channel>& channel) {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     if (channel_ == channel) channel_.reset();
   }
 
   const std::string socket_path_;
-  std::mutex mutex_;
-  std::shared_ptr<grpc::Channel> channel_;
+  Mutex mutex_;
+  std::shared_ptr<grpc::Channel> channel_ RH_GUARDED_BY(mutex_);
 };
 
 PodResources::PodResources(const Root& root)

@@ -38,7 +38,7 @@
 #include <string_view>
 #include <vector>
 
-#include "deviceplugin/node/advertisement.h"
+#include "deviceplugin/node/snapshot/advertisement.h"
 #include "deviceplugin/services/kubelet/plugin_server.h"
 #include "deviceplugin/services/kubelet/resource_activity.h"
 #include "deviceplugin/support/log/log.h"

@@ -5,11 +5,11 @@
 #pragma once
 
 #include <atomic>
-#include <mutex>
 #include <string>
 #include <utility>
 
 #include "deviceplugin/support/metrics/exposition.h"
+#include "netns/base/mutex.h"
 
 namespace railhead::kubelet {
 
@@ -39,17 +39,17 @@ class ResourceActivity {
 
   // Why it is not served or not registered; "" when it is.
   [[nodiscard]] std::string problem() const {
-    const std::lock_guard<std::mutex> lock(mutex_);
+    const MutexLock lock(mutex_);
     return problem_;
   }
   void set_problem(std::string problem) {
-    const std::lock_guard<std::mutex> lock(mutex_);
+    const MutexLock lock(mutex_);
     problem_ = std::move(problem);
   }
 
  private:
-  mutable std::mutex mutex_;
-  std::string problem_;
+  mutable Mutex mutex_;
+  std::string problem_ RH_GUARDED_BY(mutex_);
 };
 
 }  // namespace railhead::kubelet

@@ -1,10 +1,10 @@
-// RegisterResources: the metrics of the resources' connections to kubelet, and of the devices that it is told
-// of. Threads: as MetricRegistry.
+// RegisterResources: the metrics of the resources' connections to kubelet, and of the advertised devices.
+// Threads: as MetricRegistry.
 #pragma once
 
 #include <optional>
 
-#include "deviceplugin/node/advertisement.h"
+#include "deviceplugin/node/snapshot/advertisement.h"
 #include "deviceplugin/support/metrics/metric_registry.h"
 #include "deviceplugin/support/service/published.h"
 #include "netns/base/root.h"

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "deviceplugin/services/late_binding/paths_to.h"
+#include "netns/base/mutex.h"
 #include "netns/base/text.h"
 
 namespace railhead::late_binding {
@@ -28,7 +29,7 @@ void AdmissionHints::Update(std::shared_ptr<const topology::Topology> topology,
   const auto containers = asks && allocated
                               ? ContainersOf(*allocated, *ids, topology::AcceleratorIds::Effort::kLibrary)
                               : Containers{};
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   topology_ = std::move(topology);
   ids_ = std::move(ids);
   // Without an answer keep all.
@@ -37,7 +38,7 @@ void AdmissionHints::Update(std::shared_ptr<const topology::Topology> topology,
 
 std::map<PciAddress, std::vector<PciPath>> AdmissionHints::For(const resources::ResourcePool& pool,
                                                                Clock::time_point now) {
-  std::unique_lock lock(mutex_);
+  MutexLock lock(mutex_);
   const auto topology = topology_;
   const auto ids = ids_;
   lock.unlock();

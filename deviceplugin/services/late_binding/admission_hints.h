@@ -11,7 +11,6 @@
 #include <functional>
 #include <map>
 #include <memory>
-#include <mutex>
 #include <string>
 #include <vector>
 
@@ -19,6 +18,7 @@
 #include "deviceplugin/node/topology/accelerator_ids.h"
 #include "deviceplugin/node/topology/topology.h"
 #include "deviceplugin/services/kubelet/pod_resources.h"
+#include "netns/base/mutex.h"
 #include "netns/base/result.h"
 #include "netns/sys/pci_address.h"
 #include "netns/sys/pci_path.h"
@@ -52,15 +52,16 @@ class AdmissionHints {
   [[nodiscard]] Containers ContainersOf(const std::vector<kubelet::AllocatedDevices>& allocated,
                                         const topology::AcceleratorIds& ids,
                                         topology::AcceleratorIds::Effort effort) const;
-  void Remember(const Containers& containers, Clock::time_point seen);
+  void Remember(const Containers& containers, Clock::time_point seen) RH_REQUIRES(mutex_);
   [[nodiscard]] std::vector<PciAddress> Expected(const Containers& containers, const std::string& resource,
-                                                 Clock::time_point now) const;
+                                                 Clock::time_point now) const RH_REQUIRES(mutex_);
 
   const AllocatedSource allocated_;
-  mutable std::mutex mutex_;
-  std::shared_ptr<const topology::Topology> topology_;
-  std::shared_ptr<const topology::AcceleratorIds> ids_;
-  std::map<std::string, Clock::time_point> first_seen_;  // of containers with accelerators
+  mutable Mutex mutex_;
+  std::shared_ptr<const topology::Topology> topology_ RH_GUARDED_BY(mutex_);
+  std::shared_ptr<const topology::AcceleratorIds> ids_ RH_GUARDED_BY(mutex_);
+  std::map<std::string, Clock::time_point> first_seen_
+      RH_GUARDED_BY(mutex_);  // of containers with accelerators
 };
 
 }  // namespace railhead::late_binding

@@ -12,7 +12,7 @@
 #include <utility>
 
 #include "cni/state/bind_protocol.h"
-#include "deviceplugin/node/binding_view.h"
+#include "deviceplugin/node/snapshot/binding_view.h"
 #include "deviceplugin/services/late_binding/bind_server.h"
 #include "deviceplugin/services/late_binding/binder.h"
 #include "deviceplugin/support/log/log.h"

@@ -9,6 +9,7 @@
 #include "deviceplugin/node/resources/allocate.h"
 #include "deviceplugin/node/resources/preferred.h"
 #include "deviceplugin/services/late_binding/paths_to.h"
+#include "netns/base/mutex.h"
 #include "netns/base/text.h"
 
 namespace railhead::late_binding {
@@ -68,7 +69,7 @@ Result<Binder::NodeState> Binder::ReadNodeState(const BindRequest& request) {
   NodeState state;
   state.view = view_.Get();
   {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     state.reservations = reservations_;
   }
   if (state.view->pools.empty()) {
@@ -146,7 +147,7 @@ Result<Binder::PoolState> Binder::ReadPoolState(const BindingView& view, const s
 
 // A device that was free when the state was read is now reserved, or still free.
 Result<Bindings> Binder::Reserve(const BindRequest& request, const NodeState& state, Clock::time_point now) {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   ForgetReservations(state, now);
   Bindings bindings;
   for (const PoolState& pool : state.pools) RH_TRY(Choose(pool, &bindings));

@@ -19,7 +19,6 @@
 #include <cstdint>
 #include <map>
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <set>
 #include <string>
@@ -27,10 +26,11 @@
 
 #include "cni/state/bind_protocol.h"
 #include "cni/state/kubelet_checkpoint.h"
-#include "deviceplugin/node/binding_view.h"
 #include "deviceplugin/node/resources/resource_pool.h"
+#include "deviceplugin/node/snapshot/binding_view.h"
 #include "deviceplugin/services/late_binding/shared_answer.h"
 #include "deviceplugin/support/service/published.h"
+#include "netns/base/mutex.h"
 #include "netns/base/result.h"
 #include "netns/base/root.h"
 #include "netns/sys/pci_address.h"
@@ -84,17 +84,18 @@ class Binder {
                                                 std::vector<std::string> slots,
                                                 const std::vector<PciAddress>& accelerators) const;
   Result<Bindings> Reserve(const BindRequest& request, const NodeState& state, Clock::time_point now);
-  [[nodiscard]] Result<void> Choose(const PoolState& pool, Bindings* bindings) const;
+  [[nodiscard]] Result<void> Choose(const PoolState& pool, Bindings* bindings) const RH_REQUIRES(mutex_);
   [[nodiscard]] Result<void> WriteInfos(const NodeState& state, const Bindings& bindings) const;
-  void ForgetReservations(const NodeState& state, Clock::time_point now);
-  [[nodiscard]] bool IsReserved(const std::string& device, const std::set<std::string>& own) const;
+  void ForgetReservations(const NodeState& state, Clock::time_point now) RH_REQUIRES(mutex_);
+  [[nodiscard]] bool IsReserved(const std::string& device, const std::set<std::string>& own) const
+      RH_REQUIRES(mutex_);
 
   const Root root_;
   const Published<BindingView>& view_;
   SharedAnswer allocated_;
-  std::mutex mutex_;
-  std::map<std::string, Reservation> reserved_;  // by slot
-  std::uint64_t reservations_ = 0;               // so far
+  Mutex mutex_;
+  std::map<std::string, Reservation> reserved_ RH_GUARDED_BY(mutex_);  // by slot
+  std::uint64_t reservations_ RH_GUARDED_BY(mutex_) = 0;               // so far
 };
 
 }  // namespace railhead::late_binding

@@ -7,7 +7,7 @@
 #include <memory>
 #include <string_view>
 
-#include "deviceplugin/node/binding_view.h"
+#include "deviceplugin/node/snapshot/binding_view.h"
 #include "deviceplugin/services/late_binding/admission_hints.h"
 #include "deviceplugin/support/metrics/metric_registry.h"
 #include "deviceplugin/support/service/published.h"

@@ -8,11 +8,11 @@
 #include <condition_variable>
 #include <cstdint>
 #include <functional>
-#include <mutex>
 #include <utility>
 #include <vector>
 
 #include "deviceplugin/services/kubelet/pod_resources.h"
+#include "netns/base/mutex.h"
 #include "netns/base/result.h"
 
 namespace railhead::late_binding {
@@ -28,7 +28,7 @@ class SharedAnswer {
   explicit operator bool() const { return source_ != nullptr; }
 
   Answer Get() {
-    std::unique_lock lock(mutex_);
+    MutexLock lock(mutex_);
     const std::uint64_t wanted = begun_ + 1;
     while (ended_ < wanted) {
       if (begun_ != ended_) {
@@ -48,11 +48,11 @@ class SharedAnswer {
 
  private:
   const Source source_;
-  std::mutex mutex_;
-  std::condition_variable changed_;
-  std::uint64_t begun_ = 0;
-  std::uint64_t ended_ = 0;
-  Answer latest_;
+  Mutex mutex_;
+  std::condition_variable_any changed_;
+  std::uint64_t begun_ RH_GUARDED_BY(mutex_) = 0;
+  std::uint64_t ended_ RH_GUARDED_BY(mutex_) = 0;
+  Answer latest_ RH_GUARDED_BY(mutex_);
 };
 
 }  // namespace railhead::late_binding

@@ -18,7 +18,7 @@
 
 #include "cni/state/journal.h"
 #include "cni/state/journal_cache.h"
-#include "deviceplugin/node/advertisement.h"
+#include "deviceplugin/node/snapshot/advertisement.h"
 #include "netns/base/result.h"
 #include "netns/base/root.h"
 #include "netns/kernel.h"

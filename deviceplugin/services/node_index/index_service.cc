@@ -5,7 +5,7 @@
 #include <random>
 #include <utility>
 
-#include "deviceplugin/node/await_node.h"
+#include "deviceplugin/node/snapshot/await_node.h"
 #include "deviceplugin/services/node_index/index_config.h"
 #include "deviceplugin/services/node_index/kube_index_store.h"
 #include "deviceplugin/services/node_index/node_addresses.h"

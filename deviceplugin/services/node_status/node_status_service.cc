@@ -4,7 +4,8 @@
 #include <utility>
 
 #include "cni/protocol/cni_args.h"
-#include "deviceplugin/node/await_node.h"
+#include "deviceplugin/node/snapshot/await_node.h"
+#include "netns/base/mutex.h"
 #include "netns/base/node.h"
 
 namespace railhead::node_status {
@@ -84,15 +85,16 @@ NodeStatusService::Pause NodeStatusService::Step() {
   const auto applied = ApplySettings(*node->rails(), node->config_path);
   if (complaint_.IsNew(applied))
     log_->Warning("invalid nodeStatus settings; keeping the previous ones", applied.error());
-  if (!writer_) return {kOff};
+  NodeStatusWriter* const current = writer();
+  if (current == nullptr) return {kOff};
   const auto status = Collect(*node);
   if (!status) return {kNotYet};
   {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     healthy_rails_ = HealthyRails(status->rails);
   }
   const NodeStatusOutcome outcome =
-      writer_->Step(*status, std::chrono::steady_clock::now(), std::chrono::system_clock::now());
+      current->Step(*status, std::chrono::steady_clock::now(), std::chrono::system_clock::now());
   LogOutcome(outcome);
   return {outcome.wait, !outcome.problem};
 }
@@ -134,7 +136,7 @@ Result<void> NodeStatusService::ApplySettings(const Fabric& fabric, const std::s
 }
 
 void NodeStatusService::SetWriter(std::unique_ptr<NodeStatusWriter> writer) {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   if (writer_) earlier_ = Sum(earlier_, writer_->Counts());
   writer_ = std::move(writer);
   healthy_rails_.reset();
@@ -171,8 +173,13 @@ void NodeStatusService::LogOutcome(const NodeStatusOutcome& outcome) {
   }
 }
 
+NodeStatusWriter* NodeStatusService::writer() const {
+  const MutexLock lock(mutex_);
+  return writer_.get();
+}
+
 NodeStatusCounts NodeStatusService::Counts() const {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   return writer_ ? Sum(earlier_, writer_->Counts()) : earlier_;
 }
 
@@ -180,7 +187,7 @@ void NodeStatusService::Register(MetricRegistry& metrics) {
   metrics.Add(MetricType::kGauge, "railhead_node_healthy_rails",
               "Rails of the fabric whose PF is present and healthy, as reported to the cluster",
               [this](Exposition& page) {
-                const std::lock_guard lock(mutex_);
+                const MutexLock lock(mutex_);
                 if (healthy_rails_) page.Sample({}, static_cast<std::uint64_t>(*healthy_rails_));
               });
   metrics.Add(MetricType::kCounter, "railhead_node_status_requests",

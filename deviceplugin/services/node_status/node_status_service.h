@@ -12,7 +12,6 @@
 #include <chrono>
 #include <map>
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -20,8 +19,8 @@
 #include "cni/fabric/fabric.h"
 #include "cni/state/journal_cache.h"
 #include "deviceplugin/node/health/device_health.h"
-#include "deviceplugin/node/rail_faults.h"
 #include "deviceplugin/node/resources/advertised.h"
+#include "deviceplugin/node/snapshot/rail_faults.h"
 #include "deviceplugin/services/node_status/node_status_writer.h"
 #include "deviceplugin/services/node_status/rail_states.h"
 #include "deviceplugin/support/kubernetes/kube_api.h"
@@ -30,6 +29,7 @@
 #include "deviceplugin/support/service/once_per_change.h"
 #include "deviceplugin/support/service/published.h"
 #include "deviceplugin/support/service/service.h"
+#include "netns/base/mutex.h"
 #include "netns/base/result.h"
 #include "netns/base/root.h"
 
@@ -65,6 +65,8 @@ class NodeStatusService : public Service {
   [[nodiscard]] std::map<std::string, PodDevice> InPods();
   void LogOutcome(const NodeStatusOutcome& outcome);
   [[nodiscard]] NodeStatusCounts Counts() const;
+  // The service's thread alone changes it.
+  [[nodiscard]] NodeStatusWriter* writer() const;
 
   const Root root_;
   const Sources sources_;
@@ -75,10 +77,10 @@ class NodeStatusService : public Service {
   OncePerChange problem_;    // of writing
   OncePerChange complaint_;  // about the settings
 
-  mutable std::mutex mutex_;                  // of what metrics read
-  std::unique_ptr<NodeStatusWriter> writer_;  // nullptr: nothing is to be reported
-  NodeStatusCounts earlier_;                  // of the writers before
-  std::optional<int> healthy_rails_;          // of the latest update; nullopt: none so far
+  mutable Mutex mutex_;                                             // of what metrics read
+  std::unique_ptr<NodeStatusWriter> writer_ RH_GUARDED_BY(mutex_);  // nullptr: nothing is to be reported
+  NodeStatusCounts earlier_ RH_GUARDED_BY(mutex_);                  // of the writers before
+  std::optional<int> healthy_rails_ RH_GUARDED_BY(mutex_);  // of the latest update; nullopt: none so far
 };
 
 }  // namespace railhead::node_status

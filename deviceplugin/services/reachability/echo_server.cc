@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "deviceplugin/services/reachability/udp_socket.h"
+#include "netns/base/mutex.h"
 
 namespace railhead::reachability {
 namespace {
@@ -50,19 +51,19 @@ void EchoServer::Serve(const std::string& name, const Rail& rail, UniqueFd socke
   const auto endpoint = std::make_shared<Endpoint>(std::move(socket), rail);
   Drop(name);
   {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     endpoints_[name] = endpoint;
     if (worker_ != nullptr) worker_->Wake();
   }
 }
 
 void EchoServer::SetKeys(std::shared_ptr<const SharedKeys> keys) {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   keys_ = std::move(keys);
 }
 
 void EchoServer::SetPeers(const std::string& rail, const std::set<IpAddress>& peers) {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   const auto endpoint = endpoints_.find(rail);
   if (endpoint == endpoints_.end()) return;
   endpoint->second->limits.SetPeers(peers);
@@ -70,23 +71,23 @@ void EchoServer::SetPeers(const std::string& rail, const std::set<IpAddress>& pe
 }
 
 void EchoServer::SetQueuePair(const std::string& rail, std::uint32_t number) {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   const auto endpoint = endpoints_.find(rail);
   if (endpoint != endpoints_.end()) endpoint->second->queue_pair = number;
 }
 
 // The thread holds the socket until its next turn, and a waiting poll keeps it alive, too.
 void EchoServer::Drop(const std::string& rail) {
-  std::unique_lock lock(mutex_);
+  MutexLock lock(mutex_);
   if (endpoints_.erase(rail) == 0) return;
   const std::uint64_t own = ++drops_;
   if (worker_ != nullptr) worker_->Wake();
-  changed_.wait(lock, [&] { return worker_ == nullptr || drops_taken_ >= own; });
+  changed_.wait(lock, [&]() RH_REQUIRES(mutex_) { return worker_ == nullptr || drops_taken_ >= own; });
 }
 
 std::optional<EchoServer::Clock::time_point> EchoServer::LastProbeFrom(const std::string& rail,
                                                                        const IpAddress& peer) const {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   const auto endpoint = endpoints_.find(rail);
   if (endpoint == endpoints_.end()) return std::nullopt;
   const auto found = endpoint->second->heard.find(peer);
@@ -96,7 +97,7 @@ std::optional<EchoServer::Clock::time_point> EchoServer::LastProbeFrom(const std
 
 std::vector<std::shared_ptr<EchoServer::Endpoint>> EchoServer::TakeEndpoints() {
   std::vector<std::shared_ptr<Endpoint>> endpoints;
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   for (const auto& [rail, endpoint] : endpoints_) endpoints.push_back(endpoint);
   drops_taken_ = drops_;
   changed_.notify_all();
@@ -105,7 +106,7 @@ std::vector<std::shared_ptr<EchoServer::Endpoint>> EchoServer::TakeEndpoints() {
 
 Result<void> EchoServer::Run(Worker& worker) {
   {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     worker_ = &worker;
   }
   while (!worker.StopRequested()) {
@@ -118,7 +119,7 @@ Result<void> EchoServer::Run(Worker& worker) {
       if (waiting[i].revents != 0) Answer(*endpoints[i]);
     }
   }
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   worker_ = nullptr;
   changed_.notify_all();
   return {};
@@ -141,7 +142,7 @@ std::optional<ProbeMessage> EchoServer::AnswerTo(const Request& request, Endpoin
 void EchoServer::Answer(Endpoint& endpoint) {
   std::shared_ptr<const SharedKeys> keys;
   {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     keys = keys_;
   }
   std::vector<Request> requests;
@@ -161,7 +162,7 @@ void EchoServer::Answer(Endpoint& endpoint) {
   }
   std::vector<std::optional<ProbeMessage>> answers;
   {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     for (const Request& request : requests) answers.push_back(AnswerTo(request, endpoint));
   }
   for (std::size_t i = 0; i < answers.size(); ++i) {

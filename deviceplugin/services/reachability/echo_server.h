@@ -11,7 +11,6 @@
 #include <cstdint>
 #include <map>
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <set>
 #include <string>
@@ -24,6 +23,7 @@
 #include "deviceplugin/support/metrics/metric_registry.h"
 #include "deviceplugin/support/service/service.h"
 #include "netns/base/addresses.h"
+#include "netns/base/mutex.h"
 #include "netns/base/result.h"
 #include "netns/base/unique_fd.h"
 
@@ -81,13 +81,14 @@ class EchoServer : public Service {
   // nullopt: the probe gets no answer.
   static std::optional<ProbeMessage> AnswerTo(const Request& request, Endpoint& endpoint);
 
-  mutable std::mutex mutex_;
-  std::condition_variable changed_;
-  std::shared_ptr<const SharedKeys> keys_;
-  std::map<std::string, std::shared_ptr<Endpoint>> endpoints_;
-  std::uint64_t drops_ = 0;        // the number of Drop() calls
-  std::uint64_t drops_taken_ = 0;  // the calls that the thread knows of: it no longer has their sockets
-  Worker* worker_ = nullptr;       // while it runs
+  mutable Mutex mutex_;
+  std::condition_variable_any changed_;
+  std::shared_ptr<const SharedKeys> keys_ RH_GUARDED_BY(mutex_);
+  std::map<std::string, std::shared_ptr<Endpoint>> endpoints_ RH_GUARDED_BY(mutex_);
+  std::uint64_t drops_ RH_GUARDED_BY(mutex_) = 0;  // the number of Drop() calls
+  std::uint64_t drops_taken_ RH_GUARDED_BY(mutex_) =
+      0;  // the calls that the thread knows of: it no longer has their sockets
+  Worker* worker_ RH_GUARDED_BY(mutex_) = nullptr;  // while it runs
 };
 
 }  // namespace railhead::reachability

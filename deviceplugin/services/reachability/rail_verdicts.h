@@ -14,7 +14,7 @@
 #include <optional>
 #include <string>
 
-#include "deviceplugin/node/rail_faults.h"
+#include "deviceplugin/node/snapshot/rail_faults.h"
 #include "deviceplugin/services/reachability/reachability_report.h"
 
 namespace railhead::reachability {

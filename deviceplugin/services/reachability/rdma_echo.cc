@@ -6,6 +6,8 @@
 #include <random>
 #include <utility>
 
+#include "netns/base/mutex.h"
+
 namespace railhead::reachability {
 
 Result<std::unique_ptr<RdmaEcho>> RdmaEcho::Start(Datagrams datagrams, std::function<void()> lost) {
@@ -32,14 +34,14 @@ RdmaEcho::~RdmaEcho() {
 }
 
 bool RdmaEcho::IsLost() const {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   return lost_ || !datagrams_->HasItsGid();
 }
 
 void RdmaEcho::Loop() {
   std::array<pollfd, 2> waiting{};
   {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     waiting = {{{datagrams_->completions_fd(), POLLIN, 0}, {datagrams_->events_fd(), POLLIN, 0}}};
   }
   for (Next next = Next::kWait; next != Next::kEnd && !worker_->StopRequested();) {
@@ -51,7 +53,7 @@ void RdmaEcho::Loop() {
 }
 
 RdmaEcho::Next RdmaEcho::Serve(bool completions, bool events) {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   if (worker_->StopRequested() || (events && datagrams_->IsLost())) return Next::kEnd;
   if (!completions) return Next::kWait;
   const auto taken = datagrams_->Take();
@@ -65,7 +67,7 @@ RdmaEcho::Next RdmaEcho::Serve(bool completions, bool events) {
 
 void RdmaEcho::Lose() {
   {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     lost_ = true;
     datagrams_.reset();
     open_.clear();
@@ -75,7 +77,7 @@ void RdmaEcho::Lose() {
 }
 
 void RdmaEcho::SetKeys(std::shared_ptr<const SharedKeys> keys) {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   keys_ = std::move(keys);
 }
 
@@ -85,7 +87,7 @@ std::vector<std::uint8_t> RdmaEcho::PayloadTo(const IpAddress& to, const ProbeMe
 }
 
 void RdmaEcho::SetPeers(std::set<IpAddress> peers) {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   const auto now = Clock::now();
   std::erase_if(leaving_, [&](const auto& one) { return one.second < now; });
   for (const IpAddress& peer : peers_) {
@@ -137,7 +139,7 @@ bool RdmaEcho::Handle(const Datagrams::Received& received) {
 }
 
 void RdmaEcho::SendProbes(std::uint64_t session, const DatagramEnd& peer) {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   if (!datagrams_) return;
   // The peer has just answered.
   no_neighbours_.erase(peer.address);
@@ -158,12 +160,12 @@ void RdmaEcho::SendProbes(std::uint64_t session, const DatagramEnd& peer) {
 }
 
 void RdmaEcho::Await(Clock::time_point until) {
-  std::unique_lock lock(mutex_);
-  changed_.wait_until(lock, until, [this] { return open_.empty(); });
+  MutexLock lock(mutex_);
+  changed_.wait_until(lock, until, [this]() RH_REQUIRES(mutex_) { return open_.empty(); });
 }
 
 std::map<std::uint64_t, RdmaEcho::Count> RdmaEcho::TakeCounts() {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   open_.clear();
   auto counts = std::exchange(counts_, {});
   send_failure_ = counts.empty() ? refused_ : "";
@@ -175,7 +177,7 @@ std::map<std::uint64_t, RdmaEcho::Count> RdmaEcho::TakeCounts() {
 }
 
 std::string RdmaEcho::SendFailure() const {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   return send_failure_;
 }
 

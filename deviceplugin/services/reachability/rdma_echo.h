@@ -16,7 +16,6 @@
 #include <functional>
 #include <map>
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <set>
 #include <string>
@@ -28,6 +27,7 @@
 #include "deviceplugin/support/keys/shared_keys.h"
 #include "deviceplugin/support/service/worker.h"
 #include "netns/base/addresses.h"
+#include "netns/base/mutex.h"
 #include "netns/base/result.h"
 #include "netns/verbs/datagrams.h"
 
@@ -85,11 +85,11 @@ class RdmaEcho {
   void Loop();
   enum class Next : std::uint8_t { kWait, kMore, kEnd };
   Next Serve(bool completions, bool events);
-  bool Handle(const Datagrams::Received& received);
-  [[nodiscard]] bool Answers(const IpAddress& peer) const;
-  bool Answer(const DatagramEnd& to, const CheckedProbe& probe);
+  bool Handle(const Datagrams::Received& received) RH_REQUIRES(mutex_);
+  [[nodiscard]] bool Answers(const IpAddress& peer) const RH_REQUIRES(mutex_);
+  bool Answer(const DatagramEnd& to, const CheckedProbe& probe) RH_REQUIRES(mutex_);
   [[nodiscard]] std::vector<std::uint8_t> PayloadTo(const IpAddress& to, const ProbeMessage& message,
-                                                    bool is_signed) const;
+                                                    bool is_signed) const RH_REQUIRES(mutex_);
   void Lose();
 
   const DatagramEnd own_;
@@ -97,20 +97,22 @@ class RdmaEcho {
   const int gid_index_;
   const std::function<void()> lost_call_;
   const std::shared_ptr<Worker> worker_;
-  mutable std::mutex mutex_;
-  std::condition_variable changed_;
-  std::optional<Datagrams> datagrams_;
-  std::shared_ptr<const SharedKeys> keys_;
-  std::set<IpAddress> peers_;
-  std::map<IpAddress, Clock::time_point> leaving_;        // former peers, and until when they are answered
-  std::map<IpAddress, Clock::time_point> no_neighbours_;  // unresolved peers, and when that was seen
-  AnswerLimits limits_{kPeerAnswers, kOtherAnswers};      // others: those in leaving_
-  std::uint64_t next_token_;
-  std::map<std::uint64_t, OpenProbe> open_;  // by token
-  std::map<std::uint64_t, Count> counts_;    // by session
-  std::string refused_;                      // the round's last probe that could not be sent
-  std::string send_failure_;
-  bool lost_ = false;
+  mutable Mutex mutex_;
+  std::condition_variable_any changed_;
+  std::optional<Datagrams> datagrams_ RH_GUARDED_BY(mutex_);
+  std::shared_ptr<const SharedKeys> keys_ RH_GUARDED_BY(mutex_);
+  std::set<IpAddress> peers_ RH_GUARDED_BY(mutex_);
+  std::map<IpAddress, Clock::time_point> leaving_
+      RH_GUARDED_BY(mutex_);  // former peers, and until when they are answered
+  std::map<IpAddress, Clock::time_point> no_neighbours_
+      RH_GUARDED_BY(mutex_);  // unresolved peers, and when that was seen
+  AnswerLimits limits_ RH_GUARDED_BY(mutex_){kPeerAnswers, kOtherAnswers};  // others: those in leaving_
+  std::uint64_t next_token_ RH_GUARDED_BY(mutex_);
+  std::map<std::uint64_t, OpenProbe> open_ RH_GUARDED_BY(mutex_);  // by token
+  std::map<std::uint64_t, Count> counts_ RH_GUARDED_BY(mutex_);    // by session
+  std::string refused_ RH_GUARDED_BY(mutex_);  // the round's last probe that could not be sent
+  std::string send_failure_ RH_GUARDED_BY(mutex_);
+  bool lost_ RH_GUARDED_BY(mutex_) = false;
   std::thread thread_;  // last: it uses all of the others
 };
 

@@ -1,9 +1,9 @@
 // ReachabilityReport: what this node reaches on its rails, and what it does not reach.
 //
-// railheadd (reachability_watch.h) writes it to /run/railhead/reachability.json, which is lost with the boot.
-// railctl reads it, and so does railheadd's next start. `railctl reachability -o json` prints the same, and
-// `railctl reachability FILES` reads the reports of many nodes.
-// Threads: values and thread-safe functions. Errors of the readers: kMalformed, kInvalid.
+// railheadd (reachability_service.h) writes it to /run/railhead/reachability.json, which is lost with the
+// boot. railctl reads it, and so does railheadd's next start. `railctl reachability -o json` prints the same,
+// and `railctl reachability FILES` reads the reports of many nodes. Threads: values and thread-safe
+// functions. Errors of the readers: kMalformed, kInvalid.
 #pragma once
 
 #include <chrono>

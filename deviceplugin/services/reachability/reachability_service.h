@@ -19,8 +19,8 @@
 
 #include "cni/fabric/fabric.h"
 #include "cni/state/journal_cache.h"
-#include "deviceplugin/node/rail_faults.h"
 #include "deviceplugin/node/resources/advertised.h"
+#include "deviceplugin/node/snapshot/rail_faults.h"
 #include "deviceplugin/services/reachability/echo_server.h"
 #include "deviceplugin/services/reachability/pod_prober.h"
 #include "deviceplugin/services/reachability/rail_prober.h"

@@ -1,9 +1,11 @@
 #include "deviceplugin/services/reconcile/attach_counts.h"
 
+#include "netns/base/mutex.h"
+
 namespace railhead::reconcile {
 
 void AttachCounts::Read() {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   ReadLocked();
 }
 
@@ -28,7 +30,7 @@ void AttachCounts::Count(const AttachTiming& timing) {
 }
 
 void AttachCounts::Append(Exposition* page) {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   ReadLocked();
   page->Begin(MetricType::kCounter, "railhead_cni_adds", "ADDs of the CNI plugin, by outcome");
   page->Sample({{"outcome", "attached"}}, attached_);

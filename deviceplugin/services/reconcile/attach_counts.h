@@ -8,12 +8,12 @@
 #include <cstddef>
 #include <cstdint>
 #include <map>
-#include <mutex>
 #include <string>
 
 #include "cni/state/attach_log.h"
 #include "cni/state/attach_log_tail.h"
 #include "deviceplugin/support/metrics/exposition.h"
+#include "netns/base/mutex.h"
 #include "netns/base/root.h"
 
 namespace railhead::reconcile {
@@ -31,15 +31,15 @@ class AttachCounts {
   // The log names the phases. This limit keeps the page short.
   static constexpr std::size_t kMostPhases = 64;
 
-  void ReadLocked();
-  void Count(const AttachTiming& timing);
+  void ReadLocked() RH_REQUIRES(mutex_);
+  void Count(const AttachTiming& timing) RH_REQUIRES(mutex_);
 
-  std::mutex mutex_;
-  AttachLogTail tail_;
-  std::uint64_t attached_ = 0;
-  std::uint64_t failed_ = 0;
-  LatencyHistogram duration_;  // of those that attached
-  std::map<std::string, std::chrono::microseconds> phases_;
+  Mutex mutex_;
+  AttachLogTail tail_ RH_GUARDED_BY(mutex_);
+  std::uint64_t attached_ RH_GUARDED_BY(mutex_) = 0;
+  std::uint64_t failed_ RH_GUARDED_BY(mutex_) = 0;
+  LatencyHistogram duration_ RH_GUARDED_BY(mutex_);  // of those that attached
+  std::map<std::string, std::chrono::microseconds> phases_ RH_GUARDED_BY(mutex_);
 };
 
 }  // namespace railhead::reconcile

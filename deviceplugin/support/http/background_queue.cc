@@ -3,6 +3,8 @@
 #include <chrono>
 #include <system_error>
 
+#include "netns/base/mutex.h"
+
 namespace railhead::http {
 namespace {
 
@@ -13,7 +15,7 @@ constexpr std::chrono::minutes kLongestAnswer{5};
 
 BackgroundQueue::~BackgroundQueue() {
   {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     stopped_ = true;
     changed_.notify_all();
   }
@@ -21,7 +23,7 @@ BackgroundQueue::~BackgroundQueue() {
 }
 
 std::optional<BackgroundQueue::Ticket> BackgroundQueue::Submit(HttpRequest request) {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   if (stopped_ || waiting_.size() + (busy_ ? 1 : 0) >= kMostWaiting) return std::nullopt;
   if (!thread_.joinable()) {
     try {
@@ -36,9 +38,9 @@ std::optional<BackgroundQueue::Ticket> BackgroundQueue::Submit(HttpRequest reque
 }
 
 void BackgroundQueue::Loop() {
-  std::unique_lock lock(mutex_);
+  MutexLock lock(mutex_);
   while (true) {
-    changed_.wait(lock, [this] { return stopped_ || !waiting_.empty(); });
+    changed_.wait(lock, [this]() RH_REQUIRES(mutex_) { return stopped_ || !waiting_.empty(); });
     if (stopped_) break;
     const auto [ticket, request] = std::move(waiting_.front());
     waiting_.pop_front();
@@ -58,7 +60,7 @@ void BackgroundQueue::Loop() {
 }
 
 std::optional<std::pair<BackgroundQueue::Ticket, HttpResponse>> BackgroundQueue::Take() {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   if (done_.empty()) return std::nullopt;
   auto first = std::move(done_.front());
   done_.pop_front();

@@ -11,13 +11,13 @@
 #include <cstdint>
 #include <deque>
 #include <functional>
-#include <mutex>
 #include <optional>
 #include <thread>
 #include <utility>
 
 #include "deviceplugin/support/http/http_message.h"
 #include "deviceplugin/support/service/worker.h"
+#include "netns/base/mutex.h"
 
 namespace railhead::http {
 
@@ -45,13 +45,13 @@ class BackgroundQueue {
 
   const Answer answer_;
   Worker& worker_;
-  std::mutex mutex_;
-  std::condition_variable changed_;
-  std::deque<std::pair<Ticket, HttpRequest>> waiting_;
-  std::deque<std::pair<Ticket, HttpResponse>> done_;
-  Ticket last_ = 0;
-  bool busy_ = false;
-  bool stopped_ = false;
+  Mutex mutex_;
+  std::condition_variable_any changed_;
+  std::deque<std::pair<Ticket, HttpRequest>> waiting_ RH_GUARDED_BY(mutex_);
+  std::deque<std::pair<Ticket, HttpResponse>> done_ RH_GUARDED_BY(mutex_);
+  Ticket last_ RH_GUARDED_BY(mutex_) = 0;
+  bool busy_ RH_GUARDED_BY(mutex_) = false;
+  bool stopped_ RH_GUARDED_BY(mutex_) = false;
   std::thread thread_;  // last: it uses all of the others
 };
 

@@ -5,6 +5,8 @@
 #include <system_error>
 #include <thread>
 
+#include "netns/base/mutex.h"
+
 namespace railhead {
 
 // One thread, which holds it, too. So it lives as long as a read that hangs.
@@ -23,18 +25,20 @@ class ProbeWorkers::Worker {
   // One caller at a time: another one waits for its turn within its own deadline.
   Result<void> Run(const std::string& device, std::function<void()> read, std::chrono::milliseconds limit) {
     const auto deadline = std::chrono::steady_clock::now() + limit;
-    std::unique_lock lock(mutex_);
-    if (hangs_ || !changed_.wait_until(lock, deadline, [this] { return !read_; })) return Late(device);
+    MutexLock lock(mutex_);
+    if (hangs_ || !changed_.wait_until(lock, deadline, [this]() RH_REQUIRES(mutex_) { return !read_; }))
+      return Late(device);
     read_ = std::move(read);
     const auto number = ++begun_;
     changed_.notify_all();
-    if (changed_.wait_until(lock, deadline, [&] { return ended_ >= number; })) return {};
+    if (changed_.wait_until(lock, deadline, [&]() RH_REQUIRES(mutex_) { return ended_ >= number; }))
+      return {};
     hangs_ = true;
     return Late(device);
   }
 
   void End() {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     over_ = true;
     changed_.notify_all();
   }
@@ -46,12 +50,13 @@ class ProbeWorkers::Worker {
   }
 
   void Loop() {
-    std::unique_lock lock(mutex_);
+    MutexLock lock(mutex_);
     for (;;) {
-      changed_.wait(lock, [this] { return over_ || read_; });
+      changed_.wait(lock, [this]() RH_REQUIRES(mutex_) { return over_ || read_; });
       if (!read_) return;
+      const auto read = read_;
       lock.unlock();
-      read_();
+      read();
       lock.lock();
       read_ = nullptr;
       hangs_ = false;
@@ -60,13 +65,13 @@ class ProbeWorkers::Worker {
     }
   }
 
-  std::mutex mutex_;
-  std::condition_variable changed_;
-  std::function<void()> read_;
-  bool hangs_ = false;
-  std::uint64_t begun_ = 0;
-  std::uint64_t ended_ = 0;
-  bool over_ = false;
+  Mutex mutex_;
+  std::condition_variable_any changed_;
+  std::function<void()> read_ RH_GUARDED_BY(mutex_);
+  bool hangs_ RH_GUARDED_BY(mutex_) = false;
+  std::uint64_t begun_ RH_GUARDED_BY(mutex_) = 0;
+  std::uint64_t ended_ RH_GUARDED_BY(mutex_) = 0;
+  bool over_ RH_GUARDED_BY(mutex_) = false;
 };
 
 ProbeWorkers::~ProbeWorkers() {
@@ -74,7 +79,7 @@ ProbeWorkers::~ProbeWorkers() {
 }
 
 Result<std::shared_ptr<ProbeWorkers::Worker>> ProbeWorkers::WorkerOf(const std::string& device) {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   if (const auto known = workers_.find(device); known != workers_.end()) return known->second;
   auto worker = RH_TRY(Worker::Start());
   workers_.emplace(device, worker);
@@ -87,7 +92,7 @@ Result<void> ProbeWorkers::Run(const std::string& device, std::function<void()> 
 }
 
 void ProbeWorkers::KeepOnly(const std::set<std::string>& devices) {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   std::erase_if(workers_, [&](const auto& one) {
     if (devices.contains(one.first)) return false;
     one.second->End();

@@ -13,13 +13,13 @@
 #include <functional>
 #include <map>
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <set>
 #include <string>
 #include <type_traits>
 #include <utility>
 
+#include "netns/base/mutex.h"
 #include "netns/base/result.h"
 
 namespace railhead {
@@ -53,8 +53,8 @@ class ProbeWorkers {
   Result<std::shared_ptr<Worker>> WorkerOf(const std::string& device);
 
   const std::chrono::milliseconds longest_answer_;
-  std::mutex mutex_;  // of the map
-  std::map<std::string, std::shared_ptr<Worker>> workers_;
+  Mutex mutex_;  // of the map
+  std::map<std::string, std::shared_ptr<Worker>> workers_ RH_GUARDED_BY(mutex_);
 };
 
 }  // namespace railhead

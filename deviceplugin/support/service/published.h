@@ -6,11 +6,11 @@
 #pragma once
 
 #include <memory>
-#include <mutex>
 #include <utility>
 #include <vector>
 
 #include "deviceplugin/support/service/worker.h"
+#include "netns/base/mutex.h"
 
 namespace railhead {
 
@@ -22,12 +22,12 @@ class Published {
 
   // Never nullptr: a default value before the first Set(). Two pointers are equal if nothing came between.
   [[nodiscard]] std::shared_ptr<const T> Get() const {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     return value_;
   }
   void Set(T value) {
     auto next = std::make_shared<const T>(std::move(value));
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     value_.swap(next);
     std::erase_if(subscribers_, [](const auto& subscriber) {
       const auto waker = subscriber.lock();
@@ -36,14 +36,14 @@ class Published {
     });
   }
   void Subscribe(Worker& worker) const {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     subscribers_.push_back(worker.waker());
   }
 
  private:
-  mutable std::mutex mutex_;
-  std::shared_ptr<const T> value_ = std::make_shared<const T>();
-  mutable std::vector<std::weak_ptr<const Worker::Waker>> subscribers_;
+  mutable Mutex mutex_;
+  std::shared_ptr<const T> value_ RH_GUARDED_BY(mutex_) = std::make_shared<const T>();
+  mutable std::vector<std::weak_ptr<const Worker::Waker>> subscribers_ RH_GUARDED_BY(mutex_);
 };
 
 }  // namespace railhead

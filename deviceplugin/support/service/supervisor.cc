@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <system_error>
 
+#include "netns/base/mutex.h"
+
 namespace railhead {
 
 Supervisor::~Supervisor() {
@@ -72,7 +74,7 @@ Result<void> Supervisor::StartOne(Member* member) {
 
 void Supervisor::NoteFailure(const Error& error) {
   {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     if (failure_) return;
     failure_ = error;
   }
@@ -80,7 +82,7 @@ void Supervisor::NoteFailure(const Error& error) {
 }
 
 std::optional<Error> Supervisor::Failure() const {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   return failure_;
 }
 

@@ -12,7 +12,6 @@
 #include <functional>
 #include <future>
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -23,6 +22,7 @@
 #include "deviceplugin/support/metrics/metric_registry.h"
 #include "deviceplugin/support/service/service.h"
 #include "deviceplugin/support/service/worker.h"
+#include "netns/base/mutex.h"
 #include "netns/base/result.h"
 #include "netns/base/root.h"
 #include "netns/base/state_folder.h"
@@ -89,8 +89,8 @@ class Supervisor {
   std::optional<FileLock> lock_;
   std::vector<Member> members_;  // complete before the first thread
 
-  mutable std::mutex mutex_;
-  std::optional<Error> failure_;
+  mutable Mutex mutex_;
+  std::optional<Error> failure_ RH_GUARDED_BY(mutex_);
 };
 
 }  // namespace railhead

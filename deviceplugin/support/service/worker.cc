@@ -8,6 +8,8 @@
 #include <cstdint>
 #include <thread>
 
+#include "netns/base/mutex.h"
+
 namespace railhead {
 namespace {
 
@@ -56,7 +58,7 @@ bool Worker::Poll(Clock::time_point until, std::span<pollfd> fds) {
 }
 
 void Worker::Busy(Clock::duration limit, std::string what) {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   due_ = Clock::now() + limit;
   busy_at_ = std::move(what);
 }
@@ -73,13 +75,13 @@ void Worker::RequestStop() {
 }
 
 void Worker::Adopt(const std::shared_ptr<const Worker>& helper, std::string what) {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   std::erase_if(helpers_, [&](const auto& one) { return one.first.expired() || one.first.lock() == helper; });
   helpers_.emplace_back(helper, std::move(what));
 }
 
 std::optional<std::string> Worker::StuckAt(Clock::time_point now) const {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   for (const auto& [weak, what] : helpers_) {
     const auto helper = weak.lock();
     const auto at = helper ? helper->StuckAt(now) : std::nullopt;
@@ -91,12 +93,12 @@ std::optional<std::string> Worker::StuckAt(Clock::time_point now) const {
 }
 
 Worker::Aside::Aside(Worker& worker, Clock::duration limit, std::string what) : worker_(worker) {
-  const std::lock_guard lock(worker_.mutex_);
+  const MutexLock lock(worker_.mutex_);
   place_ = worker_.asides_.emplace(Clock::now() + limit, std::move(what));
 }
 
 Worker::Aside::~Aside() {
-  const std::lock_guard lock(worker_.mutex_);
+  const MutexLock lock(worker_.mutex_);
   worker_.asides_.erase(place_);
 }
 

@@ -12,7 +12,6 @@
 #include <chrono>
 #include <map>
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <span>
 #include <stop_token>
@@ -20,6 +19,7 @@
 #include <utility>
 #include <vector>
 
+#include "netns/base/mutex.h"
 #include "netns/base/result.h"
 #include "netns/base/unique_fd.h"
 
@@ -93,11 +93,11 @@ class Worker {
   std::vector<pollfd> polled_;
   bool woken_in_pause_ = false;
 
-  mutable std::mutex mutex_;
-  Clock::time_point due_ = Clock::time_point::max();  // before the service runs
-  std::string busy_at_;
-  std::multimap<Clock::time_point, std::string> asides_;  // by when each is due
-  std::vector<std::pair<std::weak_ptr<const Worker>, std::string>> helpers_;
+  mutable Mutex mutex_;
+  Clock::time_point due_ RH_GUARDED_BY(mutex_) = Clock::time_point::max();  // before the service runs
+  std::string busy_at_ RH_GUARDED_BY(mutex_);
+  std::multimap<Clock::time_point, std::string> asides_ RH_GUARDED_BY(mutex_);  // by when each is due
+  std::vector<std::pair<std::weak_ptr<const Worker>, std::string>> helpers_ RH_GUARDED_BY(mutex_);
 };
 
 }  // namespace railhead

@@ -1,4 +1,4 @@
-// What probes and the service manager are told.
+// The answers to probes, and the line for the service manager.
 #include "deviceplugin/daemon/readiness.h"
 
 #include <gtest/gtest.h>

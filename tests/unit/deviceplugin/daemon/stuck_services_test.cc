@@ -26,7 +26,7 @@ namespace {
 
 using Json = nlohmann::json;
 
-// The service manager, which counts the signs of life.
+// The service manager, which counts WATCHDOG=1.
 class Watchdog {
  public:
   explicit Watchdog(const std::string& path) : socket_(::socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0)) {
@@ -36,14 +36,14 @@ class Watchdog {
     EXPECT_EQ(::bind(socket_.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address), 0);
   }
   // Since the last call.
-  int TakeSigns() {
-    int signs = 0;
+  int TakeBeats() {
+    int beats = 0;
     std::array<char, 4096> message{};
     for (ssize_t size = 0;
          (size = ::recv(socket_.get(), message.data(), message.size(), MSG_DONTWAIT)) > 0;) {
-      if (std::string_view(message.data(), static_cast<std::size_t>(size)) == "WATCHDOG=1") ++signs;
+      if (std::string_view(message.data(), static_cast<std::size_t>(size)) == "WATCHDOG=1") ++beats;
     }
-    return signs;
+    return beats;
   }
 
  private:
@@ -163,9 +163,9 @@ TEST_F(StuckServicesTest, AreNamedWhileTheOthersGoOnAndRailheaddCanBeStopped) {
     EXPECT_EQ(health["threads"], Json::array({service})) << health;
     EXPECT_FALSE(health["busyAt"].value(service, "").empty()) << health;
     EXPECT_TRUE(Logs(node->daemon(), "\"what\":\"" + service + "\""));
-    node->watchdog().TakeSigns();
+    node->watchdog().TakeBeats();
     EXPECT_TRUE(GoesOn(*node, service));
-    EXPECT_EQ(node->watchdog().TakeSigns(), 0) << "the service manager must learn of it";
+    EXPECT_EQ(node->watchdog().TakeBeats(), 0) << "the service manager must learn of it";
   }
   for (auto& [service, node] : nodes_) node->daemon().Signal(SIGTERM);
   for (auto& [service, node] : nodes_) {
