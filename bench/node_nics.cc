@@ -9,6 +9,7 @@
 
 #include "bench/node.h"
 #include "cni/state/journal.h"
+#include "deviceplugin/node/resources/plan.h"
 #include "deviceplugin/services/discovery/plan_node.h"
 #include "deviceplugin/services/nic_metrics/collector.h"
 #include "deviceplugin/services/nic_metrics/nic_page.h"

@@ -138,7 +138,7 @@ INSTANTIATE_TEST_SUITE_P(
         Planted{"ipam/store/store.cc", "#include <spdlog/spdlog.h>"},
         Planted{"deviceplugin/daemon/main.cc", "#include <openssl/ssl.h>"},
         Planted{"ipam/store/store.cc", "#include <boost/beast/http.hpp>"},
-        Planted{"deviceplugin/node/resources/advertised.cc", "#include <yaml-cpp/yaml.h>"},
+        Planted{"deviceplugin/node/resources/plan.cc", "#include <yaml-cpp/yaml.h>"},
         Planted{"deviceplugin/tools/migrate/chain.cc", "#include <toml++/toml.h>"},
         Planted{"netns/sys/pci.cc", "#include <hwloc.h>"},
         Planted{"cni/plugin/add.cc", "#include <google/protobuf/message.h>"},

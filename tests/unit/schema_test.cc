@@ -18,7 +18,7 @@
 
 #include "cni/attachment/plugin_config.h"
 #include "cni/fabric/fabric_shape.h"
-#include "deviceplugin/node/topology/topology.h"
+#include "deviceplugin/node/topology/topology_config.h"
 #include "deviceplugin/services/fabric_follow/fabric_errors.h"
 #include "deviceplugin/tools/railctl/config_sections.h"
 #include "ipam/plugin/fields.h"

@@ -7,7 +7,10 @@
 #include <utility>
 
 #include "cni/state/journal.h"
+#include "deviceplugin/node/inventory/netdev_facts.h"
+#include "deviceplugin/node/inventory/pf_memory.h"
 #include "deviceplugin/node/inventory/subfunctions.h"
+#include "deviceplugin/node/inventory/vdpa_devices.h"
 #include "netns/base/files.h"
 #include "netns/base/node.h"
 #include "netns/base/root.h"
@@ -16,11 +19,9 @@
 #include "netns/json/record_io.h"
 #include "netns/kernel.h"
 #include "netns/nl/host_use.h"
-#include "netns/sys/netdev_sysfs.h"
 #include "netns/sys/network_managers.h"
 #include "netns/sys/pci.h"
 #include "netns/sys/pci_address.h"
-#include "netns/sys/rdma_sysfs.h"
 #include "netns/sys/user_space.h"
 
 namespace railhead::inventory {
@@ -262,155 +263,6 @@ std::vector<NicFunction> Inventory::All() const {
   all.insert(all.end(), accelerators.begin(), accelerators.end());
   all.insert(all.end(), auxiliaries.begin(), auxiliaries.end());
   return all;
-}
-
-namespace {
-
-constexpr const char* kInfiniBand = "infiniband";
-
-Result<std::string> LinkTypeOfPort(const Root& root, const std::string& ibdev) {
-  switch (RH_TRY(LinkLayerOf(root, ibdev, 1)).value_or(LinkLayer::kUnknown)) {
-    case LinkLayer::kEthernet:
-      return std::string("ether");
-    case LinkLayer::kInfiniband:
-      return std::string(kInfiniBand);
-    case LinkLayer::kUnknown:
-      break;
-  }
-  return std::string();
-}
-
-// Port 1, index 0: "0xffff" (Documentation/ABI/stable/sysfs-class-infiniband).
-Result<std::optional<std::uint16_t>> DefaultPkey(const Root& root, const std::string& ibdev) {
-  const auto text = RH_TRY(ReadAttribute(root.Path("/sys/class/infiniband/") + ibdev + "/ports/1/pkeys/0"));
-  if (!text || text->rfind("0x", 0) != 0) return std::nullopt;
-  const auto value = ParseHex(text->substr(2));
-  if (!value || *value > 0xffff) return std::nullopt;
-  return static_cast<std::uint16_t>(*value);
-}
-
-}  // namespace
-
-Result<HostCarriers> FindHostCarriers(const Root& root, const HostNetwork& host) {
-  HostCarriers carriers;
-  const auto use_of = [](const auto& netdev) {
-    return std::string(netdev.second).append(" (").append(netdev.first).append(")");
-  };
-  for (const auto& netdev : host.netdevs) carriers.emplace(netdev.first, use_of(netdev));
-  for (const auto& netdev : host.netdevs) {
-    for (const std::string& lower : RH_TRY(LowerDevicesOf(root, netdev.first)))
-      carriers.emplace(lower, use_of(netdev));
-  }
-  return carriers;
-}
-
-Result<void> ReadNetdevFacts(const Root& root, const HostCarriers& host,
-                             const std::vector<std::string>& netdevs, NicFunction* function) {
-  if (netdevs.empty()) return {};
-  const auto type = RH_TRY(HardwareTypeOf(root, netdevs.front()));
-  if (type) function->link_type = HardwareTypeName(*type);
-  for (const std::string& netdev : netdevs) {
-    const auto carries = host.find(netdev);
-    if (carries == host.end()) continue;
-    function->host_use = carries->second;
-    break;
-  }
-  return {};
-}
-
-Result<void> ReadRdmaFacts(const Root& root, const std::vector<std::string>& rdma_devices,
-                           NicFunction* function) {
-  function->is_rdma = !rdma_devices.empty();
-  if (rdma_devices.empty()) return {};
-  function->rdma_device = rdma_devices.front();
-  if (function->link_type.empty()) {
-    function->link_type = RH_TRY(LinkTypeOfPort(root, function->rdma_device));
-  }
-  if (function->link_type == kInfiniBand) {
-    function->pkey = RH_TRY(DefaultPkey(root, function->rdma_device));
-  }
-  return {};
-}
-
-namespace {
-
-struct KnownPfs {
-  std::vector<KnownPf> pfs;
-
-  bool operator==(const KnownPfs&) const = default;
-};
-
-}  // namespace
-}  // namespace railhead::inventory
-
-template <>
-struct railhead::Shape<railhead::inventory::KnownPf> {
-  using Pf = inventory::KnownPf;
-  static void List(auto& f) {
-    f("pf", &Pf::id, kRequiredField);
-    f("driver", &Pf::driver, kRequiredField);
-    f("name", &Pf::name);
-    f("linkType", &Pf::link_type);
-    f("rdma", &Pf::is_rdma);
-  }
-  static std::string Key(const Pf& pf) { return pf.id; }
-};
-
-template <>
-struct railhead::Shape<railhead::inventory::KnownPfs> {
-  static void List(auto& f) {
-    f.Version(1);
-    f("pfs", &inventory::KnownPfs::pfs);
-  }
-};
-
-namespace railhead::inventory {
-namespace {
-
-constexpr StateFile<KnownPfs> kMemory{"/run/railhead/pfs.json", "remembering the PFs"};
-
-// A file that cannot be read counts as empty.
-std::vector<KnownPf> ReadMemory(const Root& root) {
-  const auto file = kMemory.Read(root);
-  return file && *file ? (*file)->pfs : std::vector<KnownPf>{};
-}
-
-// The same device in the same role; nullptr: unknown.
-const KnownPf* FindSamePf(const std::vector<KnownPf>& known, const NicFunction& now) {
-  const auto before = std::ranges::find(known, now.id, &KnownPf::id);
-  const bool is_same =
-      before != known.end() && before->driver == now.driver &&
-      (before->link_type.empty() || now.link_type.empty() || before->link_type == now.link_type);
-  return is_same ? &*before : nullptr;
-}
-
-}  // namespace
-
-void PfMemory::Recall(NicFunction* pf) {
-  if (pf->driver.empty()) return;
-  if (!known_) known_ = ReadMemory(root_);
-  const KnownPf* before = FindSamePf(*known_, *pf);
-  if (before == nullptr) return;
-  if (pf->pf_name.empty() && !Exists(root_.Path("/sys/class/net/") + before->name))
-    pf->pf_name = before->name;
-  if (pf->link_type.empty()) pf->link_type = before->link_type;
-  pf->is_rdma = pf->is_rdma || before->is_rdma;
-}
-
-Result<void> RememberPfs(const Root& root, const Inventory& inventory) {
-  const auto before = kMemory.Read(root);
-  KnownPfs now;
-  for (const NicFunction& pf : inventory.functions) {
-    if (pf.is_vf || pf.driver.empty()) continue;
-    now.pfs.push_back({pf.id, pf.driver, pf.pf_name, pf.link_type, pf.is_rdma});
-    if (!pf.pf_name.empty() || !before || !*before) continue;
-    // Another device has its name at the moment.
-    if (const KnownPf* old = FindSamePf((*before)->pfs, pf)) now.pfs.back().name = old->name;
-  }
-  std::ranges::sort(now.pfs, {}, &KnownPf::id);
-  // A file that cannot be read is written again.
-  if (before && *before == now) return {};
-  return kMemory.Write(root, now);
 }
 
 }  // namespace railhead::inventory

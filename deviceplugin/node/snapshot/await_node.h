@@ -2,7 +2,7 @@
 // Threads: the worker's.
 #pragma once
 
-#include "deviceplugin/node/resources/advertised.h"
+#include "deviceplugin/node/resources/plan.h"
 #include "deviceplugin/support/service/published.h"
 #include "deviceplugin/support/service/worker.h"
 

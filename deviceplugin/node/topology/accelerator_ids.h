@@ -18,7 +18,6 @@
 // caller. Threads: immutable; Find() is thread-safe if `beyond_proc` is. Find() reads files.
 #pragma once
 
-#include <chrono>
 #include <cstdint>
 #include <functional>
 #include <map>
@@ -77,19 +76,5 @@ AcceleratorIds::UuidLookup Remembering(AcceleratorIds::UuidLookup lookup);
 
 // Whether a resource has a name of accelerators: nvidia.com/gpu, huawei.com/Ascend910.
 bool NamesAccelerators(std::string_view resource);
-
-// The one question that only NVIDIA's library answers: where a UUID is.
-//
-// For ids of MIG slices (/proc does not list them) and of GPUs that the driver has not initialised. The
-// program railhead-nvml asks, since a static program can load no library. Initialising the library can take
-// seconds on a node whose driver is not kept loaded (nvidia-persistenced). Never ask where kubelet waits.
-// Threads: thread-safe; waits for a child.
-
-// The program: beside another, whose path is given, or in /usr/libexec/railhead. nullopt: in neither.
-std::optional<std::string> FindNvmlProgram(const Root& root, const std::string& beside);
-
-// "GPU-..." or "MIG-...". nullopt: no program, no library, no driver, no such device, no answer in time.
-std::optional<PciAddress> FindByNvml(const std::string& uuid, const std::string& program,
-                                     std::chrono::milliseconds limit = std::chrono::seconds(30));
 
 }  // namespace railhead::topology

@@ -4,6 +4,9 @@
 #include <memory>
 #include <utility>
 
+#include "deviceplugin/node/resources/find_allocated.h"
+#include "deviceplugin/node/resources/slots.h"
+#include "deviceplugin/node/topology/topology_config.h"
 #include "deviceplugin/services/health/drains.h"
 
 namespace railhead::discovery {

@@ -5,8 +5,9 @@
 #include <set>
 #include <string>
 
-#include "deviceplugin/node/resources/advertised.h"
 #include "deviceplugin/node/resources/allocate.h"
+#include "deviceplugin/node/resources/plan.h"
+#include "deviceplugin/node/resources/slots.h"
 #include "deviceplugin/node/snapshot/advertisement.h"
 #include "deviceplugin/node/snapshot/binding_view.h"
 #include "deviceplugin/node/topology/accelerator_ids.h"

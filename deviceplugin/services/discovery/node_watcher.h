@@ -24,7 +24,8 @@
 #include <vector>
 
 #include "deviceplugin/node/health/device_health.h"
-#include "deviceplugin/node/resources/advertised.h"
+#include "deviceplugin/node/resources/ddp_profiles.h"
+#include "deviceplugin/node/resources/plan.h"
 #include "deviceplugin/node/snapshot/advertisement.h"
 #include "deviceplugin/node/snapshot/binding_view.h"
 #include "deviceplugin/services/discovery/node_events.h"

@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "deviceplugin/node/resources/advertised.h"
+#include "deviceplugin/node/resources/plan.h"
 #include "deviceplugin/support/log/log.h"
 #include "netns/base/result.h"
 

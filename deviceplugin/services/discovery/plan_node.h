@@ -3,7 +3,8 @@
 #pragma once
 
 #include "deviceplugin/node/inventory/inventory.h"
-#include "deviceplugin/node/resources/advertised.h"
+#include "deviceplugin/node/resources/ddp_profiles.h"
+#include "deviceplugin/node/resources/plan.h"
 #include "deviceplugin/services/health/rules.h"
 #include "netns/base/result.h"
 #include "netns/base/root.h"

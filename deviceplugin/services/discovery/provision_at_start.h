@@ -5,7 +5,7 @@
 // Errors: only those of the configuration.
 #pragma once
 
-#include "deviceplugin/node/resources/advertised.h"
+#include "deviceplugin/node/resources/plan.h"
 #include "deviceplugin/services/provision/provisioner.h"
 #include "deviceplugin/support/log/log.h"
 #include "netns/base/result.h"

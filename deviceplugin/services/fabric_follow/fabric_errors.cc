@@ -6,7 +6,7 @@
 
 #include "cni/fabric/fabric.h"
 #include "deviceplugin/node/inventory/inventory.h"
-#include "deviceplugin/node/resources/advertised.h"
+#include "deviceplugin/node/resources/fabric_resources.h"
 #include "deviceplugin/services/health/rules.h"
 #include "deviceplugin/services/node_index/index_config.h"
 #include "deviceplugin/services/node_status/rail_states.h"

@@ -5,7 +5,7 @@
 
 #include "cni/fabric/fabric.h"
 #include "cni/state/journal.h"
-#include "deviceplugin/node/topology/topology.h"
+#include "deviceplugin/node/topology/topology_config.h"
 #include "deviceplugin/services/fabric_follow/fabric_errors.h"
 #include "netns/base/files.h"
 #include "netns/sys/pci.h"

@@ -27,7 +27,7 @@
 #include <vector>
 
 #include "deviceplugin/node/inventory/inventory.h"
-#include "deviceplugin/node/resources/advertised.h"
+#include "deviceplugin/node/resources/plan.h"
 #include "deviceplugin/services/health/drains.h"
 #include "deviceplugin/services/health/monitor.h"
 #include "deviceplugin/services/health/observation.h"

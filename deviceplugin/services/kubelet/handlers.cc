@@ -5,6 +5,7 @@
 #include <string_view>
 #include <utility>
 
+#include "deviceplugin/node/resources/grant.h"
 #include "deviceplugin/services/kubelet/cdi_reader.h"
 #include "deviceplugin/services/kubelet/cdi_repair.h"
 #include "deviceplugin/services/kubelet/check_attached.h"

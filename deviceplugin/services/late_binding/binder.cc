@@ -6,7 +6,7 @@
 
 #include "cni/state/allocation.h"
 #include "cni/state/journal.h"
-#include "deviceplugin/node/resources/allocate.h"
+#include "deviceplugin/node/resources/device_info.h"
 #include "deviceplugin/node/resources/preferred.h"
 #include "deviceplugin/services/late_binding/paths_to.h"
 #include "netns/base/mutex.h"

@@ -18,7 +18,7 @@
 #include <string_view>
 #include <vector>
 
-#include "deviceplugin/node/resources/advertised.h"
+#include "deviceplugin/node/resources/plan.h"
 #include "deviceplugin/services/lldp/lldp_report.h"
 #include "deviceplugin/services/lldp/node_features.h"
 #include "deviceplugin/support/log/log.h"

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "deviceplugin/node/topology/topology.h"
+#include "deviceplugin/node/topology/topology_config.h"
 #include "netns/base/files.h"
 #include "netns/base/text.h"
 

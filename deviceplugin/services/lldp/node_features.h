@@ -12,7 +12,7 @@
 #include <string>
 #include <string_view>
 
-#include "deviceplugin/node/resources/advertised.h"
+#include "deviceplugin/node/resources/plan.h"
 #include "deviceplugin/services/lldp/lldp_report.h"
 #include "deviceplugin/services/lldp/node_labels.h"
 #include "deviceplugin/support/log/log.h"

@@ -14,8 +14,9 @@
 #include <vector>
 
 #include "cni/fabric/fabric.h"
-#include "deviceplugin/node/resources/advertised.h"
+#include "deviceplugin/node/resources/fabric_resources.h"
 #include "deviceplugin/node/topology/topology.h"
+#include "deviceplugin/node/topology/topology_config.h"
 #include "netns/base/files.h"
 #include "netns/base/fnv.h"
 #include "netns/base/root.h"

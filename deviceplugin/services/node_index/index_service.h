@@ -18,7 +18,7 @@
 #include <string_view>
 
 #include "cni/fabric/fabric.h"
-#include "deviceplugin/node/resources/advertised.h"
+#include "deviceplugin/node/resources/plan.h"
 #include "deviceplugin/services/node_index/index_claim.h"
 #include "deviceplugin/services/node_index/index_directory.h"
 #include "deviceplugin/services/node_index/index_store.h"

@@ -19,7 +19,7 @@
 #include "cni/fabric/fabric.h"
 #include "cni/state/journal_cache.h"
 #include "deviceplugin/node/health/device_health.h"
-#include "deviceplugin/node/resources/advertised.h"
+#include "deviceplugin/node/resources/plan.h"
 #include "deviceplugin/node/snapshot/rail_faults.h"
 #include "deviceplugin/services/node_status/node_status_writer.h"
 #include "deviceplugin/services/node_status/rail_states.h"

@@ -19,7 +19,7 @@
 
 #include "cni/fabric/fabric.h"
 #include "cni/state/journal_cache.h"
-#include "deviceplugin/node/resources/advertised.h"
+#include "deviceplugin/node/resources/plan.h"
 #include "deviceplugin/node/snapshot/rail_faults.h"
 #include "deviceplugin/services/reachability/echo_server.h"
 #include "deviceplugin/services/reachability/pod_prober.h"

@@ -6,7 +6,7 @@
 #include "cni/state/cdi_spec.h"
 #include "cni/state/displaced_names.h"
 #include "cni/state/journal.h"
-#include "deviceplugin/node/resources/advertised.h"
+#include "deviceplugin/node/resources/plan.h"
 #include "deviceplugin/services/health/drains.h"
 #include "deviceplugin/services/reachability/reachability_report.h"
 #include "ipam/store/held_addresses.h"

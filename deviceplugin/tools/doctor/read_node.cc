@@ -10,9 +10,9 @@
 
 #include "cni/fabric/fabric.h"
 #include "cni/state/paths.h"
-#include "deviceplugin/node/resources/advertised.h"
-#include "deviceplugin/node/topology/accelerator_ids.h"
-#include "deviceplugin/node/topology/topology.h"
+#include "deviceplugin/node/resources/plan.h"
+#include "deviceplugin/node/topology/find_by_nvml.h"
+#include "deviceplugin/node/topology/topology_config.h"
 #include "deviceplugin/tools/doctor/facts.h"
 #include "netns/base/files.h"
 #include "netns/base/root.h"

@@ -6,7 +6,8 @@
 
 #include "cni/state/journal.h"
 #include "deviceplugin/node/inventory/inventory.h"
-#include "deviceplugin/node/topology/topology.h"
+#include "deviceplugin/node/inventory/pf_memory.h"
+#include "deviceplugin/node/topology/topology_config.h"
 #include "deviceplugin/tools/doctor/facts.h"
 #include "netns/base/files.h"
 #include "netns/base/root.h"

@@ -12,6 +12,7 @@
 
 #include "deviceplugin/node/inventory/inventory.h"
 #include "deviceplugin/node/topology/topology.h"
+#include "deviceplugin/node/topology/topology_config.h"
 #include "netns/base/files.h"
 #include "netns/base/node.h"
 #include "netns/base/root.h"

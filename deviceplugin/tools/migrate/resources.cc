@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "cni/fabric/fabric.h"
+#include "deviceplugin/node/resources/selector.h"
 #include "deviceplugin/node/resources/sriovdp_config.h"
 #include "netns/base/text.h"
 #include "netns/sys/user_space.h"

@@ -1,6 +1,6 @@
 // railhead-nvml UUID: where NVIDIA's library says that a GPU is, or the GPU of a MIG slice.
 //
-// railheadd runs it (deviceplugin/node/topology/accelerator_ids.h). It is dynamic, since a static program can
+// railheadd runs it (deviceplugin/node/topology/find_by_nvml.h). It is dynamic, since a static program can
 // load no library. It needs the C library only, in the version of any host that the driver runs on. NVIDIA's
 // library takes tens of megabytes, which end with this process.
 // Source: nvml.h of the CUDA toolkit; only functions whose ABI has been stable since R440.

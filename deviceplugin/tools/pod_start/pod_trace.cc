@@ -15,7 +15,8 @@
 #include "cni/state/allocation.h"
 #include "cni/state/kubelet_checkpoint.h"
 #include "cni/state/paths.h"
-#include "deviceplugin/node/resources/advertised.h"
+#include "deviceplugin/node/resources/ddp_profiles.h"
+#include "deviceplugin/node/resources/plan.h"
 #include "netns/base/state_folder.h"
 #include "netns/base/text.h"
 

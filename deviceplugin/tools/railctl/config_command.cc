@@ -9,7 +9,8 @@
 #include <vector>
 
 #include "cni/fabric/fabric.h"
-#include "deviceplugin/node/resources/advertised.h"
+#include "deviceplugin/node/resources/detect_config.h"
+#include "deviceplugin/node/resources/plan.h"
 #include "deviceplugin/node/resources/sriovdp_config.h"
 #include "deviceplugin/services/fabric_follow/fabric_errors.h"
 #include "deviceplugin/services/node_index/node_addresses.h"

@@ -6,6 +6,7 @@
 #include "cni/fabric/fabric_shape.h"
 #include "cni/fabric/node_index.h"
 #include "cni/protocol/cni_args.h"
+#include "deviceplugin/node/resources/fabric_resources.h"
 #include "deviceplugin/services/fabric_follow/compose.h"
 #include "deviceplugin/tools/railctl/config_sections.h"
 #include "netns/base/node.h"

@@ -4,6 +4,7 @@
 
 #include "cni/attachment/plugin_config_shape.h"
 #include "cni/fabric/fabric_shape.h"
+#include "deviceplugin/node/resources/ddp_profiles.h"
 #include "deviceplugin/node/resources/sriovdp_config.h"
 #include "deviceplugin/node/topology/topology_shape.h"
 #include "deviceplugin/services/health/rules.h"

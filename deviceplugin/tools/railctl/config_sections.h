@@ -10,7 +10,7 @@
 #include <string>
 #include <vector>
 
-#include "deviceplugin/node/resources/advertised.h"
+#include "deviceplugin/node/resources/plan.h"
 #include "netns/base/result.h"
 #include "netns/base/root.h"
 

@@ -8,6 +8,7 @@
 #include "cni/protocol/cni_args.h"
 #include "cni/state/tenants.h"
 #include "deviceplugin/node/topology/topology.h"
+#include "deviceplugin/node/topology/topology_config.h"
 #include "deviceplugin/services/node_index/index_store.h"
 #include "deviceplugin/services/reachability/reachability_report.h"
 #include "deviceplugin/services/reconcile/address_owners.h"

@@ -12,7 +12,7 @@
 #include <utility>
 #include <vector>
 
-#include "deviceplugin/node/resources/advertised.h"
+#include "deviceplugin/node/resources/plan.h"
 #include "deviceplugin/tools/railctl/node_records.h"
 #include "netns/base/root.h"
 #include "netns/json/record.h"

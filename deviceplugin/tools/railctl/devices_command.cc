@@ -8,7 +8,9 @@
 #include <vector>
 
 #include "cni/protocol/cni_args.h"
+#include "deviceplugin/node/resources/plan.h"
 #include "deviceplugin/node/resources/resource_pool.h"
+#include "deviceplugin/node/resources/slots.h"
 #include "deviceplugin/support/help/help.h"
 #include "deviceplugin/tools/railctl/commands.h"
 #include "deviceplugin/tools/railctl/config_sections.h"

@@ -8,7 +8,7 @@
 #include <utility>
 #include <vector>
 
-#include "deviceplugin/node/resources/advertised.h"
+#include "deviceplugin/node/resources/plan.h"
 #include "deviceplugin/services/health/recording.h"
 #include "deviceplugin/services/health/rules.h"
 #include "deviceplugin/services/health/state_file.h"

@@ -5,7 +5,7 @@
 
 #include "cni/fabric/node_index.h"
 #include "cni/protocol/cni_args.h"
-#include "deviceplugin/node/resources/advertised.h"
+#include "deviceplugin/node/resources/fabric_resources.h"
 #include "netns/base/node.h"
 
 namespace railhead::railctl {

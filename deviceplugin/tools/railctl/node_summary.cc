@@ -4,7 +4,7 @@
 #include <utility>
 
 #include "cni/protocol/cni_args.h"
-#include "deviceplugin/node/resources/advertised.h"
+#include "deviceplugin/node/resources/plan.h"
 #include "deviceplugin/services/fabric_follow/fabric_errors.h"
 #include "deviceplugin/services/fabric_follow/follower.h"
 #include "deviceplugin/tools/railctl/print.h"

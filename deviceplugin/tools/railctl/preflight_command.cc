@@ -9,7 +9,7 @@
 
 #include "cni/fabric/fabric.h"
 #include "deviceplugin/node/inventory/inventory.h"
-#include "deviceplugin/node/resources/advertised.h"
+#include "deviceplugin/node/resources/fabric_resources.h"
 #include "deviceplugin/services/lldp/node_labels.h"
 #include "deviceplugin/support/help/help.h"
 #include "deviceplugin/tools/doctor/checks.h"

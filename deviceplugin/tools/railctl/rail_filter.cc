@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "deviceplugin/node/inventory/inventory.h"
-#include "deviceplugin/node/resources/advertised.h"
+#include "deviceplugin/node/resources/fabric_resources.h"
 #include "netns/base/text.h"
 
 namespace railhead::railctl {

@@ -9,6 +9,7 @@
 #include <utility>
 #include <vector>
 
+#include "deviceplugin/node/resources/plan.h"
 #include "deviceplugin/services/reconcile/address_owners.h"
 #include "deviceplugin/support/help/help.h"
 #include "deviceplugin/tools/preflight/preflight_checks.h"

@@ -9,6 +9,7 @@
 
 #include "cni/fabric/fabric.h"
 #include "cni/state/journal.h"
+#include "deviceplugin/node/topology/topology_config.h"
 #include "netns/base/node.h"
 #include "netns/base/text.h"
 #include "netns/json/record_table.h"

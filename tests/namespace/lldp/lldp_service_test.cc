@@ -8,6 +8,8 @@
 #include <filesystem>
 #include <optional>
 
+#include "deviceplugin/node/resources/fabric_resources.h"
+#include "deviceplugin/node/resources/plan.h"
 #include "netns/linux_kernel.h"
 #include "tests/support/netns/wires.h"
 #include "tests/support/process.h"

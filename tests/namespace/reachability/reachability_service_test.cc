@@ -10,6 +10,8 @@
 #include "cni/fabric/node_index.h"
 #include "cni/fabric/probe_endpoint_mac.h"
 #include "cni/state/journal.h"
+#include "deviceplugin/node/resources/fabric_resources.h"
+#include "deviceplugin/node/resources/plan.h"
 #include "netns/base/files.h"
 #include "netns/base/node.h"
 #include "netns/linux_kernel.h"

@@ -1,7 +1,7 @@
 #include "tests/support/daemon/two_rails.h"
 
 #include "cni/fabric/fabric.h"
-#include "deviceplugin/node/resources/advertised.h"
+#include "deviceplugin/node/resources/fabric_resources.h"
 
 namespace railhead::testing {
 

@@ -13,7 +13,7 @@
 #include "cni/state/bind_protocol.h"
 #include "cni/state/journal.h"
 #include "cni/state/paths.h"
-#include "deviceplugin/node/resources/allocate.h"
+#include "deviceplugin/node/resources/device_info.h"
 #include "netns/base/files.h"
 #include "netns/base/text.h"
 #include "netns/base/unique_fd.h"

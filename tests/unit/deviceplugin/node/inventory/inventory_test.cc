@@ -8,6 +8,7 @@
 #include <filesystem>
 
 #include "cni/state/journal.h"
+#include "deviceplugin/node/inventory/pf_memory.h"
 #include "netns/base/files.h"
 #include "netns/base/node.h"
 #include "tests/support/daemon/two_rails.h"

@@ -6,6 +6,11 @@
 
 #include "cni/nccl/nccl_config_files.h"
 #include "cni/state/allocation.h"
+#include "deviceplugin/node/resources/cdi_grant.h"
+#include "deviceplugin/node/resources/device_info.h"
+#include "deviceplugin/node/resources/find_allocated.h"
+#include "deviceplugin/node/resources/grant.h"
+#include "deviceplugin/node/resources/restore_allocated.h"
 #include "deviceplugin/node/resources/sriovdp_config.h"
 #include "netns/base/files.h"
 #include "netns/base/text.h"

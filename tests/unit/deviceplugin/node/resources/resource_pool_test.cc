@@ -5,7 +5,8 @@
 #include <random>
 #include <set>
 
-#include "deviceplugin/node/resources/advertised.h"
+#include "deviceplugin/node/resources/fabric_resources.h"
+#include "deviceplugin/node/resources/slots.h"
 #include "tests/support/daemon/two_rails.h"
 
 namespace railhead::testing {

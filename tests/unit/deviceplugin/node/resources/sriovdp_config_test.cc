@@ -1,5 +1,8 @@
 #include "deviceplugin/node/resources/sriovdp_config.h"
 
+#include "deviceplugin/node/resources/ddp_profiles.h"
+#include "deviceplugin/node/resources/detect_config.h"
+#include "deviceplugin/node/resources/plan.h"
 #include "deviceplugin/tools/migrate/resources.h"
 #include "netns/json/record_io.h"
 #include "tests/support/daemon/two_rails.h"

@@ -1,5 +1,6 @@
 // Which devices config.json's selectors take, beyond VFs with network drivers.
-#include "deviceplugin/node/resources/advertised.h"
+#include "deviceplugin/node/resources/ddp_profiles.h"
+#include "deviceplugin/node/resources/plan.h"
 #include "deviceplugin/node/resources/sriovdp_config.h"
 #include "netns/base/text.h"
 #include "tests/support/daemon/two_rails.h"

@@ -6,6 +6,7 @@
 #include <map>
 #include <vector>
 
+#include "deviceplugin/node/topology/find_by_nvml.h"
 #include "tests/support/sysfs/machines.h"
 #include "tests/support/temp_root.h"
 

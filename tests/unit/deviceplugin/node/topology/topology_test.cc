@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include "deviceplugin/node/topology/topology_config.h"
 #include "netns/base/text.h"
 #include "tests/support/sysfs/fake_sysfs.h"
 #include "tests/support/sysfs/machines.h"

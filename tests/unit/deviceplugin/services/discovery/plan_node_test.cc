@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include "deviceplugin/node/resources/plan.h"
 #include "tests/support/daemon/two_rails.h"
 #include "tests/support/fake_kernel/fake_kernel.h"
 

@@ -12,7 +12,8 @@
 #include <vector>
 
 #include "cni/state/journal.h"
-#include "deviceplugin/node/resources/advertised.h"
+#include "deviceplugin/node/resources/ddp_profiles.h"
+#include "deviceplugin/node/resources/plan.h"
 #include "netns/base/node.h"
 #include "tests/support/daemon/two_rails.h"
 #include "tests/support/eventually.h"

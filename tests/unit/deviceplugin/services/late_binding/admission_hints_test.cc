@@ -4,7 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "cni/fabric/fabric.h"
-#include "deviceplugin/node/resources/advertised.h"
+#include "deviceplugin/node/resources/fabric_resources.h"
 #include "deviceplugin/node/resources/preferred.h"
 #include "tests/support/sysfs/machines.h"
 

@@ -8,7 +8,7 @@
 #include <set>
 
 #include "cni/fabric/fabric.h"
-#include "deviceplugin/node/resources/advertised.h"
+#include "deviceplugin/node/resources/fabric_resources.h"
 #include "tests/support/daemon/reconciler_fixture.h"
 
 namespace railhead::testing {

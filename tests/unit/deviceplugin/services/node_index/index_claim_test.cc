@@ -9,6 +9,7 @@
 #include <string>
 #include <utility>
 
+#include "deviceplugin/node/resources/plan.h"
 #include "deviceplugin/services/node_index/index_service.h"
 #include "tests/support/metrics/metrics_parser.h"
 #include "tests/support/service/running.h"

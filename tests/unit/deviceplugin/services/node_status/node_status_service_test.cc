@@ -6,6 +6,7 @@
 #include <csignal>
 #include <nlohmann/json.hpp>
 
+#include "deviceplugin/node/resources/plan.h"
 #include "deviceplugin/services/node_status/node_status_writer.h"
 #include "deviceplugin/services/node_status/rail_states.h"
 #include "tests/support/eventually.h"

@@ -4,7 +4,7 @@
 #include <cstdlib>
 #include <filesystem>
 
-#include "deviceplugin/node/topology/accelerator_ids.h"
+#include "deviceplugin/node/topology/find_by_nvml.h"
 #include "netns/base/exit_status.h"
 #include "tests/support/process.h"
 #include "tests/support/temp_root.h"

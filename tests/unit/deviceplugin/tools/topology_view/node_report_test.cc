@@ -7,6 +7,7 @@
 #include <stdexcept>
 
 #include "cni/state/journal.h"
+#include "deviceplugin/node/topology/topology_config.h"
 #include "netns/base/node.h"
 #include "netns/json/record_io.h"
 #include "tests/support/process.h"

@@ -1,0 +1,35 @@
+// Devices allocated to a pod under a different resource name than their current one.
+//
+// A changed configuration can move a device from one resource to another. Since kubelet counts by resource,
+// it would allocate the device again. So the device is reported unhealthy as long as the pod is there.
+//
+// Source: kubelet's checkpoint (cni/state/kubelet_checkpoint.h), which keeps ended pods until its next
+// allocation. A pod's directory goes with the pod. Threads: thread-safe. Errors: none; without a readable
+// checkpoint nothing is known.
+#pragma once
+
+#include <map>
+#include <memory>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "deviceplugin/node/resources/resource_pool.h"
+#include "netns/base/root.h"
+
+namespace railhead::resources {
+
+// Ids of devices, never of slots.
+std::set<std::string> FindAllocatedUnderOtherNames(
+    const Root& root, const std::vector<std::shared_ptr<const ResourcePool>>& pools);
+
+// Devices and slots that kubelet has allocated to a pod, and that are in none of `pools`, by resource: a VF
+// was removed, a PF unplugged, a driver unbound.
+//
+// kubelet keeps the allocation until the pod ends, and takes its capacity from ListAndWatch. So they stay in
+// the list, unhealthy. Resources without a pool are left out: they were withdrawn. Source, threads and errors
+// as above.
+std::map<std::string, std::set<std::string>> FindAllocatedAndLost(
+    const Root& root, const std::vector<std::shared_ptr<const ResourcePool>>& pools);
+
+}  // namespace railhead::resources
