@@ -18,6 +18,7 @@
 #include "deviceplugin/services/reachability/echo_server.h"
 #include "deviceplugin/services/reachability/reachability_service.h"
 #include "deviceplugin/services/reconcile/reconcile_service.h"
+#include "deviceplugin/support/metrics/process_metrics.h"
 #include "netns/base/exit_status.h"
 #include "netns/base/files.h"
 #include "netns/base/text.h"

@@ -40,7 +40,7 @@
 #include "deviceplugin/services/reconcile/drift_service.h"
 #include "deviceplugin/support/http/http_message.h"
 #include "deviceplugin/support/http/http_server.h"
-#include "deviceplugin/support/kubernetes/kube_api.h"
+#include "deviceplugin/support/kubernetes/kube_access.h"
 #include "deviceplugin/support/log/log.h"
 #include "deviceplugin/support/metrics/metric_registry.h"
 #include "deviceplugin/support/service/probe_workers.h"

@@ -1,5 +1,5 @@
 // A kubeconfig file: YAML or JSON that another program or a person has written.
-#include "deviceplugin/support/kubernetes/kube_api.h"
+#include "deviceplugin/support/kubernetes/kube_access.h"
 #include "netns/base/files.h"
 #include "netns/base/root.h"
 #include "tests/fuzz/fuzz.h"

@@ -34,6 +34,7 @@
 #include "deviceplugin/services/health/drains.h"
 #include "deviceplugin/services/health/watch.h"
 #include "deviceplugin/support/log/log.h"
+#include "deviceplugin/support/metrics/counter.h"
 #include "deviceplugin/support/metrics/metric_registry.h"
 #include "deviceplugin/support/metrics/time_of_day.h"
 #include "deviceplugin/support/service/once_per_change.h"

@@ -8,7 +8,7 @@
 #include <string>
 #include <utility>
 
-#include "deviceplugin/support/metrics/exposition.h"
+#include "deviceplugin/support/metrics/counter.h"
 #include "netns/base/mutex.h"
 
 namespace railhead::kubelet {

@@ -16,6 +16,7 @@
 #include "deviceplugin/services/late_binding/bind_server.h"
 #include "deviceplugin/services/late_binding/binder.h"
 #include "deviceplugin/support/log/log.h"
+#include "deviceplugin/support/metrics/counter.h"
 #include "deviceplugin/support/metrics/metric_registry.h"
 #include "deviceplugin/support/service/published.h"
 #include "deviceplugin/support/service/service.h"

@@ -2,7 +2,7 @@
 //
 //   `{"from": "nodes" | "kubernetes", "fenceSeconds": 43200, "reclaimSeconds": 86400, "kubernetes": {...}}`
 //
-// `kubernetes` is the object of KubeConfig (deviceplugin/support/kubernetes/kube_api.h).
+// `kubernetes` is the object of KubeConfig (deviceplugin/support/kubernetes/kube_access.h).
 // Threads: pure functions over files. Errors: kInvalid, kMalformed, with the JSON pointer.
 #pragma once
 
@@ -15,7 +15,7 @@
 
 #include "cni/fabric/fabric.h"
 #include "deviceplugin/services/node_index/index_store.h"
-#include "deviceplugin/support/kubernetes/kube_api.h"
+#include "deviceplugin/support/kubernetes/kube_access.h"
 #include "netns/base/result.h"
 #include "netns/base/root.h"
 #include "netns/json/record.h"

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "deviceplugin/services/node_index/kube_index_store.h"
+#include "deviceplugin/support/kubernetes/kube_access.h"
 
 namespace railhead::node_index {
 namespace {

@@ -19,6 +19,7 @@
 
 #include "cni/fabric/fabric.h"
 #include "deviceplugin/services/node_index/index_claim.h"
+#include "deviceplugin/support/kubernetes/kube_access.h"
 #include "deviceplugin/support/kubernetes/resource_watch.h"
 #include "deviceplugin/support/service/published.h"
 #include "netns/base/result.h"

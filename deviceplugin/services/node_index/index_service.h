@@ -22,7 +22,7 @@
 #include "deviceplugin/services/node_index/index_claim.h"
 #include "deviceplugin/services/node_index/index_directory.h"
 #include "deviceplugin/services/node_index/index_store.h"
-#include "deviceplugin/support/kubernetes/kube_api.h"
+#include "deviceplugin/support/kubernetes/kube_access.h"
 #include "deviceplugin/support/log/log.h"
 #include "deviceplugin/support/metrics/metric_registry.h"
 #include "deviceplugin/support/service/once_per_change.h"

@@ -7,7 +7,8 @@
 #include <utility>
 #include <vector>
 
-#include "deviceplugin/support/http/http_message.h"
+#include "deviceplugin/support/http/base64.h"
+#include "deviceplugin/support/kubernetes/kube_api.h"
 #include "netns/base/text.h"
 
 namespace railhead::node_index {

@@ -22,7 +22,7 @@
 #include <string>
 
 #include "deviceplugin/services/node_index/index_store.h"
-#include "deviceplugin/support/kubernetes/kube_api.h"
+#include "deviceplugin/support/kubernetes/kube_access.h"
 #include "netns/base/result.h"
 #include "netns/json/json_reader.h"
 

@@ -23,7 +23,7 @@
 #include "deviceplugin/node/snapshot/rail_faults.h"
 #include "deviceplugin/services/node_status/node_status_writer.h"
 #include "deviceplugin/services/node_status/rail_states.h"
-#include "deviceplugin/support/kubernetes/kube_api.h"
+#include "deviceplugin/support/kubernetes/kube_access.h"
 #include "deviceplugin/support/log/log.h"
 #include "deviceplugin/support/metrics/metric_registry.h"
 #include "deviceplugin/support/service/once_per_change.h"

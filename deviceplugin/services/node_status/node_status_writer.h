@@ -17,8 +17,9 @@
 #include <vector>
 
 #include "deviceplugin/services/node_status/rail_states.h"
+#include "deviceplugin/support/kubernetes/kube_access.h"
 #include "deviceplugin/support/kubernetes/kube_api.h"
-#include "deviceplugin/support/metrics/exposition.h"
+#include "deviceplugin/support/metrics/counter.h"
 #include "netns/base/result.h"
 
 namespace railhead::node_status {

@@ -15,7 +15,7 @@
 #include <vector>
 
 #include "deviceplugin/node/health/device_health.h"
-#include "deviceplugin/support/kubernetes/kube_api.h"
+#include "deviceplugin/support/kubernetes/kube_access.h"
 #include "netns/base/result.h"
 #include "netns/json/json_reader.h"
 #include "netns/json/record.h"

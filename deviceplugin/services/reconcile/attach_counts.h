@@ -12,6 +12,7 @@
 
 #include "cni/state/attach_log.h"
 #include "cni/state/attach_log_tail.h"
+#include "deviceplugin/support/metrics/counter.h"
 #include "deviceplugin/support/metrics/exposition.h"
 #include "netns/base/mutex.h"
 #include "netns/base/root.h"

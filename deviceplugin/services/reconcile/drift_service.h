@@ -13,6 +13,7 @@
 #include "cni/state/journal.h"
 #include "deviceplugin/services/reconcile/drift_watch.h"
 #include "deviceplugin/support/log/log.h"
+#include "deviceplugin/support/metrics/counter.h"
 #include "deviceplugin/support/metrics/metric_registry.h"
 #include "deviceplugin/support/service/published.h"
 #include "deviceplugin/support/service/service.h"

@@ -17,6 +17,7 @@
 #include "deviceplugin/services/reconcile/reconcile_report.h"
 #include "deviceplugin/services/reconcile/reconciler.h"
 #include "deviceplugin/support/log/log.h"
+#include "deviceplugin/support/metrics/counter.h"
 #include "deviceplugin/support/metrics/metric_registry.h"
 #include "deviceplugin/support/metrics/time_of_day.h"
 #include "deviceplugin/support/service/published.h"

@@ -36,12 +36,4 @@ HttpParsed ParseHttpRequest(std::string_view bytes);
 // `with_body` is false for HEAD.
 std::string FormatHttpResponse(const HttpResponse& response, bool with_body);
 
-// Base64 as JSON carries bytes in it.
-// Source: RFC 4648 section 4 (with padding).
-// Threads: pure functions.
-
-std::string EncodeBase64(std::string_view bytes);
-// nullopt: the text is not Base64. Skips white space: PEM in YAML has line breaks.
-std::optional<std::string> DecodeBase64(std::string_view text);
-
 }  // namespace railhead::http

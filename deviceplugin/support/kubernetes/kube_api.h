@@ -9,80 +9,16 @@
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
-#include <nlohmann/json_fwd.hpp>
 #include <optional>
 #include <string>
-#include <vector>
 
-#include "deviceplugin/support/http/connection.h"
 #include "deviceplugin/support/http/http_client.h"
 #include "deviceplugin/support/http/http_stream.h"
+#include "deviceplugin/support/kubernetes/kube_access.h"
 #include "netns/base/result.h"
-#include "netns/base/root.h"
 #include "netns/json/json_reader.h"
-#include "netns/json/record.h"
-#include "netns/json/record_forms.h"
 
 namespace railhead {
-
-// How to reach the Kubernetes API, and as which client.
-//
-// An object `kubernetes` of fabric.json, such as that of `addresses.index`:
-//
-//   `{"kubeconfig": PATH, "context": NAME, "timeoutSeconds": 5}`
-//
-// Without `kubeconfig` access is as in every pod: by the service account's token and authority, and by
-// KUBERNETES_SERVICE_HOST and _PORT. A kubeconfig is YAML or JSON. These fields are used: server,
-// tls-server-name, certificate-authority, client-certificate, client-key (each also with -data), token and
-// tokenFile. A field that would run a program, or make TLS worthless, is an error. Threads: pure functions
-// over files. Errors: kInvalid, kMalformed, with the file and the place.
-
-struct KubeConfig {
-  std::string kubeconfig;  // "": in a pod
-  std::string context;     // "": the file's current one
-  std::chrono::seconds timeout{5};
-
-  bool operator==(const KubeConfig&) const = default;
-};
-
-template <>
-struct Shape<KubeConfig> {
-  static void List(auto& f) {
-    f("kubeconfig", &KubeConfig::kubeconfig);
-    f("context", &KubeConfig::context);
-    f("timeoutSeconds", &KubeConfig::timeout, {.min = 1, .max = 60});
-  }
-  static void Check(const KubeConfig& config, const record::Complain& complain);
-};
-
-// The variables of a pod's environment.
-struct KubeService {
-  std::string host;
-  std::string port;
-};
-
-struct KubeAccess {
-  http::HttpEndpoint endpoint;
-  http::TlsSettings tls;
-  std::string token;       // "": none
-  std::string token_file;  // read for every call; before `token`
-};
-
-// Files are taken below `root`.
-Result<KubeAccess> FindKubeAccess(const Root& root, const KubeConfig& config, const KubeService& service);
-
-// YAML as JSON text, for the kinds of YAML that are read here: kubeconfig files and Kubernetes' objects.
-// Scalars other than true, false and null stay text, also numbers. JSON is YAML, too. Threads: pure
-// functions. Errors: kMalformed, with `what` and the line.
-
-Result<std::string> YamlToJson(const std::string& yaml, const std::string& what);
-
-// The documents of a stream, between lines of "---".
-Result<std::vector<std::string>> YamlDocumentsToJson(const std::string& yaml, const std::string& what);
-
-// JSON as YAML of many lines. A string stays a string for every reader. YAML 1.1 takes 0:43, no and 1e3 for
-// something else, so all but plain words are in quotes. Bytes that are not UTF-8 are replaced.
-std::string JsonToYaml(const nlohmann::ordered_json& json);
 
 struct KubeAnswer {
   enum class Status : std::uint8_t { kDone, kNotFound, kExpired };

@@ -19,6 +19,7 @@
 #include <string>
 
 #include "deviceplugin/support/http/http_stream.h"
+#include "deviceplugin/support/kubernetes/kube_access.h"
 #include "deviceplugin/support/kubernetes/kube_api.h"
 #include "netns/base/result.h"
 #include "netns/json/json_reader.h"

@@ -16,6 +16,7 @@
 #include <utility>
 #include <vector>
 
+#include "deviceplugin/support/metrics/counter.h"
 #include "deviceplugin/support/metrics/exposition.h"
 
 namespace railhead {

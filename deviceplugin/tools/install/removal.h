@@ -17,6 +17,7 @@
 #include <string>
 #include <vector>
 
+#include "deviceplugin/support/kubernetes/kube_access.h"
 #include "deviceplugin/support/kubernetes/kube_api.h"
 #include "netns/base/result.h"
 #include "netns/json/record.h"

@@ -8,7 +8,7 @@
 #include <optional>
 #include <utility>
 
-#include "deviceplugin/support/kubernetes/kube_api.h"
+#include "deviceplugin/support/kubernetes/yaml.h"
 #include "ipam/store/import_state.h"
 #include "netns/base/files.h"
 #include "netns/base/text.h"

@@ -8,6 +8,7 @@
 
 #include "cni/fabric/fabric.h"
 #include "deviceplugin/support/help/help.h"
+#include "deviceplugin/support/kubernetes/kube_access.h"
 #include "deviceplugin/support/kubernetes/kube_api.h"
 #include "deviceplugin/tools/install/removal.h"
 #include "deviceplugin/tools/railctl/commands.h"

@@ -8,7 +8,7 @@
 #include <nlohmann/json.hpp>
 #include <string_view>
 
-#include "deviceplugin/support/kubernetes/kube_api.h"
+#include "deviceplugin/support/kubernetes/yaml.h"
 #include "deviceplugin/tools/railctl/print.h"
 #include "netns/base/text.h"
 

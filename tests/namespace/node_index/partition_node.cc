@@ -35,7 +35,7 @@
 #include "deviceplugin/services/node_index/index_claim.h"
 #include "deviceplugin/services/node_index/index_service.h"
 #include "deviceplugin/services/node_index/kube_index_store.h"
-#include "deviceplugin/support/kubernetes/kube_api.h"
+#include "deviceplugin/support/kubernetes/kube_access.h"
 #include "ipam/store/store.h"
 #include "netns/base/unique_fd.h"
 #include "tests/namespace/node_index/partition.h"

@@ -8,7 +8,7 @@
 #include <string>
 
 #include "deviceplugin/support/http/http_client.h"
-#include "deviceplugin/support/kubernetes/kube_api.h"
+#include "deviceplugin/support/kubernetes/kube_access.h"
 #include "tests/support/kubernetes/certificates.h"
 #include "tests/support/kubernetes/server_process.h"
 #include "tests/support/temp_root.h"

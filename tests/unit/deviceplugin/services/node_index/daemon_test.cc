@@ -9,6 +9,7 @@
 #include <set>
 #include <string>
 
+#include "deviceplugin/support/kubernetes/kube_access.h"
 #include "tests/support/daemon/daemon_process.h"
 #include "tests/support/eventually.h"
 #include "tests/support/ipam/run_ipam.h"

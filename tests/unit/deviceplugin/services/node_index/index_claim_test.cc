@@ -11,6 +11,7 @@
 
 #include "deviceplugin/node/resources/plan.h"
 #include "deviceplugin/services/node_index/index_service.h"
+#include "deviceplugin/support/kubernetes/kube_access.h"
 #include "tests/support/metrics/metrics_parser.h"
 #include "tests/support/service/running.h"
 #include "tests/support/temp_root.h"

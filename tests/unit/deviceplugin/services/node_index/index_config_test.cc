@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "deviceplugin/support/kubernetes/kube_access.h"
 #include "tests/support/temp_root.h"
 
 namespace railhead::node_index {

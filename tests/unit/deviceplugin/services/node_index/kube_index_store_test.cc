@@ -16,6 +16,7 @@
 #include <vector>
 
 #include "deviceplugin/services/node_index/index_store.h"
+#include "deviceplugin/support/kubernetes/kube_access.h"
 #include "tests/support/kubernetes/kube_servers.h"
 #include "tests/support/kubernetes/scripted_server.h"
 

@@ -9,6 +9,7 @@
 #include "deviceplugin/node/resources/plan.h"
 #include "deviceplugin/services/node_status/node_status_writer.h"
 #include "deviceplugin/services/node_status/rail_states.h"
+#include "deviceplugin/support/kubernetes/kube_access.h"
 #include "tests/support/eventually.h"
 #include "tests/support/kubernetes/kube_server.h"
 #include "tests/support/metrics/metrics_parser.h"

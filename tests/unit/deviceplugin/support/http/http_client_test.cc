@@ -6,6 +6,7 @@
 #include <chrono>
 #include <csignal>
 
+#include "deviceplugin/support/http/base64.h"
 #include "deviceplugin/support/http/http_message.h"
 #include "deviceplugin/support/http/http_server.h"
 #include "tests/support/eventually.h"

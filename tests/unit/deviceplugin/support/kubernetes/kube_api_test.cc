@@ -1,9 +1,8 @@
 // The address of the Kubernetes API and the credentials for it: kubeconfig files and a pod's environment.
-#include "deviceplugin/support/kubernetes/kube_api.h"
-
 #include <gtest/gtest.h>
 
 #include "deviceplugin/support/http/http_message.h"
+#include "deviceplugin/support/kubernetes/kube_access.h"
 #include "tests/support/temp_root.h"
 
 namespace railhead::testing {

@@ -13,6 +13,7 @@
 #include <string>
 #include <vector>
 
+#include "deviceplugin/support/kubernetes/kube_access.h"
 #include "tests/support/eventually.h"
 #include "tests/support/kubernetes/kube_servers.h"
 #include "tests/support/kubernetes/scripted_server.h"

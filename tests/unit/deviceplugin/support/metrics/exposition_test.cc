@@ -11,6 +11,8 @@
 #include <thread>
 #include <vector>
 
+#include "deviceplugin/support/metrics/counter.h"
+#include "deviceplugin/support/metrics/process_metrics.h"
 #include "tests/support/metrics/metrics_parser.h"
 
 namespace railhead::testing {

@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "deviceplugin/support/http/http_message.h"
+#include "deviceplugin/support/kubernetes/kube_access.h"
 #include "tests/support/kubernetes/kube_server.h"
 #include "tests/support/kubernetes/scripted_server.h"
 #include "tests/support/kubernetes/server_process.h"

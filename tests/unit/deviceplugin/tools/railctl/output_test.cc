@@ -20,7 +20,7 @@
 #include "deviceplugin/services/reachability/reachability_report.h"
 #include "deviceplugin/services/reconcile/attach_timings_report.h"
 #include "deviceplugin/services/reconcile/reconcile_report.h"
-#include "deviceplugin/support/kubernetes/kube_api.h"
+#include "deviceplugin/support/kubernetes/yaml.h"
 #include "deviceplugin/tools/doctor/checks.h"
 #include "deviceplugin/tools/explain/explanations.h"
 #include "deviceplugin/tools/install/install.h"
