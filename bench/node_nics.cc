@@ -12,7 +12,10 @@
 #include "deviceplugin/node/resources/plan.h"
 #include "deviceplugin/services/discovery/plan_node.h"
 #include "deviceplugin/services/nic_metrics/collector.h"
+#include "deviceplugin/services/nic_metrics/counter_source.h"
 #include "deviceplugin/services/nic_metrics/nic_page.h"
+#include "deviceplugin/services/nic_metrics/nic_sample.h"
+#include "deviceplugin/services/nic_metrics/priority_counters.h"
 #include "netns/base/node.h"
 #include "netns/linux_kernel.h"
 

@@ -13,6 +13,7 @@
 #include "deviceplugin/services/late_binding/bind_service.h"
 #include "deviceplugin/services/late_binding/hints_service.h"
 #include "deviceplugin/services/lldp/lldp_service.h"
+#include "deviceplugin/services/nic_metrics/counter_source.h"
 #include "deviceplugin/services/node_index/index_service.h"
 #include "deviceplugin/services/node_status/node_status_service.h"
 #include "deviceplugin/services/reachability/echo_server.h"

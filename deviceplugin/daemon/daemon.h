@@ -35,6 +35,7 @@
 #include "deviceplugin/services/kubelet/pod_resources.h"
 #include "deviceplugin/services/kubelet/registrar.h"
 #include "deviceplugin/services/late_binding/admission_hints.h"
+#include "deviceplugin/services/nic_metrics/cached_nic_page.h"
 #include "deviceplugin/services/nic_metrics/collector.h"
 #include "deviceplugin/services/nic_metrics/nic_page.h"
 #include "deviceplugin/services/reconcile/drift_service.h"

@@ -14,7 +14,7 @@
 #include "deviceplugin/node/topology/topology_config.h"
 #include "deviceplugin/services/health/rules.h"
 #include "deviceplugin/services/health/state_file.h"
-#include "deviceplugin/services/provision/pf_plan.h"
+#include "deviceplugin/services/provision/provision_settings.h"
 #include "netns/base/files.h"
 #include "netns/base/root.h"
 #include "tests/fuzz/fuzz.h"

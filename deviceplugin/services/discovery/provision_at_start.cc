@@ -4,6 +4,7 @@
 
 #include "cni/fabric/fabric.h"
 #include "deviceplugin/services/provision/report.h"
+#include "deviceplugin/services/provision/vf_control.h"
 #include "netns/base/text.h"
 
 namespace railhead::discovery {

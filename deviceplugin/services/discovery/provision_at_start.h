@@ -6,7 +6,7 @@
 #pragma once
 
 #include "deviceplugin/node/resources/plan.h"
-#include "deviceplugin/services/provision/provisioner.h"
+#include "deviceplugin/services/provision/apply_watch.h"
 #include "deviceplugin/support/log/log.h"
 #include "netns/base/result.h"
 #include "netns/base/root.h"

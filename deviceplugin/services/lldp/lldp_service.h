@@ -20,6 +20,7 @@
 
 #include "deviceplugin/node/resources/plan.h"
 #include "deviceplugin/services/lldp/lldp_report.h"
+#include "deviceplugin/services/lldp/neighbor_table.h"
 #include "deviceplugin/services/lldp/node_features.h"
 #include "deviceplugin/support/log/log.h"
 #include "deviceplugin/support/metrics/metric_registry.h"

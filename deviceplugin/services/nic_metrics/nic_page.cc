@@ -5,6 +5,9 @@
 #include <optional>
 #include <utility>
 
+#include "deviceplugin/services/nic_metrics/nic_sample.h"
+#include "deviceplugin/services/nic_metrics/priority_counters.h"
+
 namespace railhead::nic_metrics {
 namespace {
 
@@ -215,18 +218,6 @@ std::string NicPage(const NicPageSources& sources, ExpositionFormat format) {
   page.Begin(Type::kGauge, "railhead_nic_collect_problems", "What could not be read this time");
   page.Sample(LabelText(), std::uint64_t{sources.report.problems.size()});
   return std::move(page).Finish();
-}
-
-std::string CachedNicPage::Get(ExpositionFormat format) {
-  const std::lock_guard lock(mutex_);
-  if (!collected_at_ || now_() - *collected_at_ >= kMaxAge) {
-    sources_ = collect_();
-    collected_at_ = now_();
-    pages_.clear();
-  }
-  const auto [page, is_new] = pages_.try_emplace(format);
-  if (is_new) page->second = NicPage(sources_, format);
-  return page->second;
 }
 
 }  // namespace railhead::nic_metrics

@@ -25,9 +25,10 @@
 #include <vector>
 
 #include "cni/attachment/acquire.h"
+#include "deviceplugin/services/provision/apply_watch.h"
 #include "deviceplugin/services/provision/pf_plan.h"
 #include "deviceplugin/services/provision/pf_state.h"
-#include "deviceplugin/services/provision/provisioner.h"
+#include "deviceplugin/services/provision/vf_control.h"
 #include "netns/base/result.h"
 #include "netns/base/root.h"
 #include "netns/base/undo_stack.h"

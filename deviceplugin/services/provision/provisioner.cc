@@ -8,6 +8,8 @@
 #include "cni/state/paths.h"
 #include "deviceplugin/services/provision/pf_change.h"
 #include "deviceplugin/services/provision/pf_state.h"
+#include "deviceplugin/services/provision/vf_control.h"
+#include "deviceplugin/services/provision/vf_uses.h"
 #include "netns/base/files.h"
 #include "netns/base/root.h"
 #include "netns/base/state_folder.h"

@@ -8,45 +8,21 @@
 // outcome.
 #pragma once
 
-#include <atomic>
 #include <chrono>
-#include <functional>
 #include <optional>
 #include <string>
 #include <vector>
 
 #include "cni/fabric/fabric.h"
+#include "deviceplugin/services/provision/apply_watch.h"
 #include "deviceplugin/services/provision/pf_plan.h"
-#include "deviceplugin/services/provision/pf_state.h"
+#include "deviceplugin/services/provision/provision_settings.h"
+#include "deviceplugin/services/provision/vf_control.h"
 #include "netns/base/result.h"
 #include "netns/base/root.h"
 #include "netns/kernel.h"
 
 namespace railhead::provision {
-
-// ApplyWatch: reports the progress of making VFs, and can stop it.
-//
-// The texts are for people. A stop takes effect between two steps, and while the thread waits for drivers,
-// interfaces or locks. A write to sysfs cannot be stopped: it takes as long as the kernel needs.
-// Threads: the thread that applies calls `report_progress`; any may set `stop`.
-
-struct ApplyWatch {
-  // "provisioning PF pf0 (0000:43:00.0)": the current step, until the next call.
-  std::function<void(const std::string& what)> report_progress = nullptr;
-  // nullptr: it cannot be stopped.
-  const std::atomic<bool>* stop = nullptr;
-
-  void ReportProgress(const std::string& what) const {
-    if (report_progress) report_progress(what);
-  }
-  [[nodiscard]] bool Stopped() const { return stop != nullptr && stop->load(); }
-};
-
-// `what` was stopped before its end.
-inline Error StoppedError(const std::string& what) {
-  return {ErrorCode::kUnavailable, what + ": stopped before it was done",
-          "start it again: it goes on, or begins again where something is half done", 0};
-}
 
 // From writing sriov_numvfs to the last netdev; a firmware may take a second for ten VFs.
 inline constexpr std::chrono::seconds kProvisionLimit{180};

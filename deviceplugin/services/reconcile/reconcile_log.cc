@@ -2,6 +2,8 @@
 
 #include <utility>
 
+#include "deviceplugin/services/reconcile/address_facts.h"
+
 namespace railhead::reconcile {
 
 void ReconcileLog::LogAddressEvent(const ipam::AddressEvent& event) {

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "cni/state/conflict_log.h"
-#include "deviceplugin/services/reconcile/address_owners.h"
+#include "deviceplugin/services/reconcile/address_facts.h"
 #include "netns/base/result.h"
 #include "netns/json/record.h"
 

@@ -2,6 +2,7 @@
 
 #include <utility>
 
+#include "deviceplugin/services/reconcile/address_facts.h"
 #include "deviceplugin/support/service/pass_pause.h"
 
 namespace railhead::reconcile {

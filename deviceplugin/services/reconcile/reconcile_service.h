@@ -12,6 +12,7 @@
 #include <string_view>
 #include <vector>
 
+#include "deviceplugin/services/reconcile/address_facts.h"
 #include "deviceplugin/services/reconcile/attach_counts.h"
 #include "deviceplugin/services/reconcile/reconcile_log.h"
 #include "deviceplugin/services/reconcile/reconcile_report.h"

@@ -4,6 +4,7 @@
 #include <chrono>
 #include <optional>
 
+#include "deviceplugin/services/reconcile/address_facts.h"
 #include "netns/base/state_folder.h"
 
 namespace railhead::reconcile {

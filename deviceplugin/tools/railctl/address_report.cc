@@ -7,7 +7,7 @@
 #include "cni/fabric/node_index.h"
 #include "cni/protocol/cni_args.h"
 #include "cni/state/journal.h"
-#include "deviceplugin/services/reconcile/address_owners.h"
+#include "deviceplugin/services/reconcile/address_holders.h"
 #include "ipam/store/range.h"
 #include "ipam/store/runs.h"
 #include "netns/base/node.h"

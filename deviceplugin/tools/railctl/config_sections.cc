@@ -11,7 +11,7 @@
 #include "deviceplugin/services/health/rules_shape.h"
 #include "deviceplugin/services/node_index/index_config.h"
 #include "deviceplugin/services/node_status/rail_states.h"
-#include "deviceplugin/services/provision/pf_plan.h"
+#include "deviceplugin/services/provision/provision_settings.h"
 #include "deviceplugin/services/reachability/reachability_settings.h"
 #include "ipam/plugin/fields_shape.h"
 #include "netns/json/record_schema.h"

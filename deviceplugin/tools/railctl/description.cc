@@ -11,7 +11,7 @@
 #include "deviceplugin/node/topology/topology_config.h"
 #include "deviceplugin/services/node_index/index_store.h"
 #include "deviceplugin/services/reachability/reachability_report.h"
-#include "deviceplugin/services/reconcile/address_owners.h"
+#include "deviceplugin/services/reconcile/address_facts.h"
 #include "ipam/store/range.h"
 #include "netns/base/node.h"
 #include "netns/base/text.h"

@@ -6,7 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include "deviceplugin/services/health/state_file.h"
-#include "deviceplugin/services/reconcile/address_owners.h"
+#include "deviceplugin/services/reconcile/address_facts.h"
 #include "deviceplugin/support/help/help.h"
 #include "deviceplugin/tools/railctl/address_report.h"
 #include "deviceplugin/tools/railctl/commands.h"

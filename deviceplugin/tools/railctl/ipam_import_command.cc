@@ -3,7 +3,7 @@
 #include <cstdio>
 #include <memory>
 
-#include "deviceplugin/services/reconcile/address_owners.h"
+#include "deviceplugin/services/reconcile/address_holders.h"
 #include "deviceplugin/support/help/help.h"
 #include "deviceplugin/tools/railctl/commands.h"
 #include "ipam/store/import_state.h"

@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "deviceplugin/node/resources/plan.h"
-#include "deviceplugin/services/reconcile/address_owners.h"
+#include "deviceplugin/services/reconcile/address_facts.h"
 #include "deviceplugin/support/help/help.h"
 #include "deviceplugin/tools/preflight/preflight_checks.h"
 #include "deviceplugin/tools/railctl/commands.h"

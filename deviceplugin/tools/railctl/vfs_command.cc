@@ -5,6 +5,7 @@
 
 #include "deviceplugin/services/provision/provisioner.h"
 #include "deviceplugin/services/provision/report.h"
+#include "deviceplugin/services/provision/vf_control.h"
 #include "deviceplugin/support/help/help.h"
 #include "deviceplugin/tools/railctl/commands.h"
 #include "deviceplugin/tools/railctl/output.h"

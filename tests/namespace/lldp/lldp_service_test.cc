@@ -10,6 +10,7 @@
 
 #include "deviceplugin/node/resources/fabric_resources.h"
 #include "deviceplugin/node/resources/plan.h"
+#include "deviceplugin/services/lldp/neighbor_table.h"
 #include "netns/linux_kernel.h"
 #include "tests/support/netns/wires.h"
 #include "tests/support/process.h"

@@ -9,7 +9,7 @@
 
 #include "cni/state/attach_log.h"
 #include "cni/state/conflict_log.h"
-#include "deviceplugin/services/nic_metrics/nic_page.h"
+#include "deviceplugin/services/nic_metrics/cached_nic_page.h"
 #include "ipam/store/store.h"
 #include "netns/base/files.h"
 #include "netns/base/text.h"

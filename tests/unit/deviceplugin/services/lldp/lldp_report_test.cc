@@ -6,6 +6,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "deviceplugin/services/lldp/neighbor_table.h"
 #include "netns/json/record_io.h"
 #include "tests/support/temp_root.h"
 #include "tests/unit/deviceplugin/services/lldp/support.h"

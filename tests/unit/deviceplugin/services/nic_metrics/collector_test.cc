@@ -9,6 +9,9 @@
 
 #include "cni/fabric/fabric.h"
 #include "deviceplugin/node/resources/fabric_resources.h"
+#include "deviceplugin/services/nic_metrics/counter_source.h"
+#include "deviceplugin/services/nic_metrics/nic_sample.h"
+#include "deviceplugin/services/nic_metrics/priority_counters.h"
 #include "tests/support/daemon/reconciler_fixture.h"
 
 namespace railhead::testing {

@@ -9,6 +9,9 @@
 #include <thread>
 #include <vector>
 
+#include "deviceplugin/services/nic_metrics/cached_nic_page.h"
+#include "deviceplugin/services/nic_metrics/nic_sample.h"
+#include "deviceplugin/services/nic_metrics/priority_counters.h"
 #include "tests/support/metrics/documented_metrics.h"
 #include "tests/support/metrics/metrics_parser.h"
 

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "cni/state/journal.h"
+#include "deviceplugin/services/provision/provision_settings.h"
 #include "netns/base/files.h"
 #include "netns/sys/pci.h"
 #include "netns/sys/pci_address.h"

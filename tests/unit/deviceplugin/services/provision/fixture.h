@@ -10,8 +10,8 @@
 #include <string>
 #include <vector>
 
-#include "deviceplugin/services/provision/pf_state.h"
 #include "deviceplugin/services/provision/provisioner.h"
+#include "deviceplugin/services/provision/vf_control.h"
 #include "tests/support/fake_kernel/fake_kernel.h"
 #include "tests/support/sysfs/fake_sysfs.h"
 

@@ -3,6 +3,7 @@
 
 #include "cni/attachment/acquire.h"
 #include "cni/state/paths.h"
+#include "deviceplugin/services/provision/apply_watch.h"
 #include "deviceplugin/services/provision/report.h"
 #include "netns/base/state_folder.h"
 #include "tests/unit/deviceplugin/services/provision/fixture.h"

@@ -1,7 +1,7 @@
 // What fabric.json's object "provision" may say.
-#include "deviceplugin/services/provision/pf_plan.h"
-
 #include <gtest/gtest.h>
+
+#include "deviceplugin/services/provision/provision_settings.h"
 
 namespace railhead::testing {
 namespace {

@@ -1,12 +1,12 @@
 // Derived MACs: what they promise, by vectors and by property.
-#include "deviceplugin/services/provision/pf_state.h"
-
 #include <gtest/gtest.h>
 
 #include <cstdint>
 #include <random>
 #include <set>
 #include <string>
+
+#include "deviceplugin/services/provision/derived_vf_mac.h"
 
 namespace railhead::testing {
 namespace {

@@ -3,7 +3,7 @@
 #include <cerrno>
 #include <chrono>
 
-#include "deviceplugin/services/provision/pf_state.h"
+#include "deviceplugin/services/provision/derived_vf_mac.h"
 #include "deviceplugin/services/provision/report.h"
 #include "netns/base/text.h"
 #include "tests/unit/deviceplugin/services/provision/fixture.h"

@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include "cni/attachment/acquire.h"
+#include "deviceplugin/services/provision/provision_settings.h"
 #include "deviceplugin/services/provision/report.h"
 #include "netns/base/files.h"
 #include "netns/json/record_io.h"

@@ -8,6 +8,7 @@
 #include <condition_variable>
 #include <thread>
 
+#include "deviceplugin/support/metrics/counter.h"
 #include "tests/support/eventually.h"
 #include "tests/support/metrics/metrics_parser.h"
 #include "tests/support/temp_root.h"

@@ -5,7 +5,7 @@
 #include <random>
 
 #include "cni/fabric/fabric.h"
-#include "deviceplugin/services/provision/pf_plan.h"
+#include "deviceplugin/services/provision/provision_settings.h"
 #include "deviceplugin/tools/fabric_suggest/suggest.h"
 #include "tests/support/rapidcheck.h"
 #include "tests/support/record_test.h"
