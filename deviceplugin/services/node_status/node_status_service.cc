@@ -5,6 +5,7 @@
 
 #include "cni/protocol/cni_args.h"
 #include "deviceplugin/node/snapshot/await_node.h"
+#include "deviceplugin/services/node_status/node_api.h"
 #include "netns/base/mutex.h"
 #include "netns/base/node.h"
 

@@ -21,6 +21,7 @@
 #include "deviceplugin/node/health/device_health.h"
 #include "deviceplugin/node/resources/plan.h"
 #include "deviceplugin/node/snapshot/rail_faults.h"
+#include "deviceplugin/services/node_status/node_status_settings.h"
 #include "deviceplugin/services/node_status/node_status_writer.h"
 #include "deviceplugin/services/node_status/rail_states.h"
 #include "deviceplugin/support/kubernetes/kube_access.h"

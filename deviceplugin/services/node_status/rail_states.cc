@@ -1,10 +1,9 @@
 #include "deviceplugin/services/node_status/rail_states.h"
 
 #include <algorithm>
-#include <nlohmann/json.hpp>
 
+#include "deviceplugin/services/node_status/node_status_settings.h"
 #include "netns/base/text.h"
-#include "netns/json/record_io.h"
 
 namespace railhead::node_status {
 namespace {
@@ -85,48 +84,6 @@ RailsCondition ConditionOf(const std::vector<RailState>& rails) {
 bool WantsTaint(const TaintSettings& settings, const std::vector<RailState>& rails) {
   const int wanted = settings.when_rails_below.value_or(static_cast<int>(rails.size()));
   return settings.wanted && HealthyRails(rails) < wanted;
-}
-
-namespace {
-
-bool IsOurs(const nlohmann::json& taint) {
-  return taint.is_object() && taint.value("key", "") == kRailsTaint;
-}
-
-}  // namespace
-
-std::optional<nlohmann::json> ChangedTaints(const nlohmann::json& taints, const std::string& effect) {
-  nlohmann::json wanted = nlohmann::json::array();
-  bool there = false;
-  bool changed = false;
-  for (const nlohmann::json& taint : taints.is_array() ? taints : nlohmann::json::array()) {
-    const bool keep = !IsOurs(taint) || (!there && taint.value("effect", "") == effect);
-    there = there || (keep && IsOurs(taint));
-    changed = changed || !keep;
-    if (keep) wanted.push_back(taint);
-  }
-  if (!effect.empty() && !there) {
-    wanted.push_back({{"key", kRailsTaint}, {"effect", effect}});
-    changed = true;
-  }
-  return changed ? std::optional(std::move(wanted)) : std::nullopt;
-}
-
-bool HasRailsTaint(const nlohmann::json& taints) {
-  return taints.is_array() && std::ranges::any_of(taints, IsOurs);
-}
-
-Result<NodeStatusSettings> ParseNodeStatusSettings(const std::string& text, const std::string& what,
-                                                   std::size_t rails, std::vector<Error>* all) {
-  return ParseSection<NodeStatusSettings>(
-      text, what, "/nodeStatus", all,
-      [&](const NodeStatusSettings& settings, const record::Complain& complain) {
-        const auto below = settings.taint ? settings.taint->when_rails_below : std::nullopt;
-        if (!below || static_cast<std::size_t>(*below) <= rails) return;
-        complain(PointerOf("taint", "whenRailsBelow"),
-                 "the fabric has only " + std::to_string(rails) + " rails",
-                 "every node would have the taint for ever");
-      });
 }
 
 }  // namespace railhead::node_status

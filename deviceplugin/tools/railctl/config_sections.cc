@@ -10,7 +10,7 @@
 #include "deviceplugin/services/health/rules.h"
 #include "deviceplugin/services/health/rules_shape.h"
 #include "deviceplugin/services/node_index/index_config.h"
-#include "deviceplugin/services/node_status/rail_states.h"
+#include "deviceplugin/services/node_status/node_status_settings.h"
 #include "deviceplugin/services/provision/provision_settings.h"
 #include "deviceplugin/services/reachability/reachability_settings.h"
 #include "ipam/plugin/fields_shape.h"

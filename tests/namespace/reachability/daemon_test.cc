@@ -6,7 +6,7 @@
 #include <csignal>
 #include <nlohmann/json.hpp>
 
-#include "deviceplugin/services/node_status/rail_states.h"
+#include "deviceplugin/services/node_status/rails_taint.h"
 #include "deviceplugin/support/kubernetes/kube_access.h"
 #include "tests/namespace/reachability/fake_switch.h"
 #include "tests/support/daemon/daemon_process.h"

@@ -6,7 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include "deviceplugin/services/health/drains.h"
-#include "deviceplugin/services/node_status/rail_states.h"
+#include "deviceplugin/services/node_status/rails_taint.h"
 #include "deviceplugin/support/kubernetes/kube_access.h"
 #include "tests/support/daemon/daemon_process.h"
 #include "tests/support/eventually.h"

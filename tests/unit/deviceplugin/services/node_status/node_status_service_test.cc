@@ -7,8 +7,11 @@
 #include <nlohmann/json.hpp>
 
 #include "deviceplugin/node/resources/plan.h"
+#include "deviceplugin/services/node_status/node_api.h"
+#include "deviceplugin/services/node_status/node_status_settings.h"
 #include "deviceplugin/services/node_status/node_status_writer.h"
 #include "deviceplugin/services/node_status/rail_states.h"
+#include "deviceplugin/services/node_status/rails_taint.h"
 #include "deviceplugin/support/kubernetes/kube_access.h"
 #include "tests/support/eventually.h"
 #include "tests/support/kubernetes/kube_server.h"

@@ -1,10 +1,10 @@
 // Which events follow from two states, and how many of them are sent.
-#include "deviceplugin/services/node_status/node_status_writer.h"
-
 #include <gtest/gtest.h>
 
 #include <nlohmann/json.hpp>
 
+#include "deviceplugin/services/node_status/event_object.h"
+#include "deviceplugin/services/node_status/health_events.h"
 #include "tests/unit/deviceplugin/services/node_status/support.h"
 
 namespace railhead::testing {

@@ -5,6 +5,8 @@
 
 #include <nlohmann/json.hpp>
 
+#include "deviceplugin/services/node_status/node_status_settings.h"
+#include "deviceplugin/services/node_status/rails_taint.h"
 #include "tests/unit/deviceplugin/services/node_status/support.h"
 
 namespace railhead::testing {

@@ -9,8 +9,10 @@
 
 #include "cni/protocol/cni_result.h"
 #include "deviceplugin/services/health/rules.h"
-#include "deviceplugin/services/node_status/node_status_writer.h"
+#include "deviceplugin/services/node_status/health_events.h"
+#include "deviceplugin/services/node_status/node_api.h"
 #include "deviceplugin/services/node_status/rail_states.h"
+#include "deviceplugin/services/node_status/rails_taint.h"
 #include "deviceplugin/tools/doctor/checks.h"
 #include "netns/base/exit_status.h"
 #include "netns/base/files.h"
