@@ -3,6 +3,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "deviceplugin/services/health/recorded_device.h"
 #include "deviceplugin/services/health/replay.h"
 #include "tests/fuzz/fuzz.h"
 

@@ -8,6 +8,7 @@
 #include "deviceplugin/node/resources/slots.h"
 #include "deviceplugin/node/topology/topology_config.h"
 #include "deviceplugin/services/health/drains.h"
+#include "deviceplugin/services/health/unready_devices.h"
 
 namespace railhead::discovery {
 

@@ -31,7 +31,7 @@
 #include "deviceplugin/services/discovery/node_events.h"
 #include "deviceplugin/services/discovery/plan_change.h"
 #include "deviceplugin/services/discovery/plan_node.h"
-#include "deviceplugin/services/health/drains.h"
+#include "deviceplugin/services/health/ongoing_resets.h"
 #include "deviceplugin/services/health/watch.h"
 #include "deviceplugin/support/log/log.h"
 #include "deviceplugin/support/metrics/counter.h"

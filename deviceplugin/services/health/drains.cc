@@ -5,9 +5,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "cni/state/journal.h"
 #include "cni/state/paths.h"
-#include "netns/base/files.h"
 #include "netns/base/root.h"
 #include "netns/base/state_folder.h"
 #include "netns/json/record_io.h"
@@ -85,77 +83,6 @@ Result<bool> DrainList::Refresh() {
 const Drain* DrainList::Find(const std::string& device) const {
   const auto found = drains_.find(device);
   return found == drains_.end() ? nullptr : &found->second;
-}
-
-namespace {
-
-// Drivers come back within a second or two; the reset itself gives up after ten.
-constexpr std::chrono::seconds kLongestReset{10};
-// A runtime may remove the namespace before it calls DEL, and the kernel returns devices a moment later.
-constexpr std::chrono::seconds kLongestReturn{30};
-
-// false where the directory is not there, either: it may only be hidden from this process.
-bool IsNetnsGone(const JournalEntry& entry) {
-  return Exists(entry.netns.substr(0, entry.netns.rfind('/'))) && !Exists(entry.netns);
-}
-
-}  // namespace
-
-void OngoingResets::Refresh(Clock::time_point now) {
-  std::map<std::string, Clock::time_point> since;
-  brief_.clear();
-  lasting_.clear();
-  for (const std::string& device : Journal(root_).DevicesInReset()) {
-    const auto known = since_.find(device);
-    since[device] = known == since_.end() ? now : known->second;
-    (now - since[device] < kLongestReset ? brief_ : lasting_).insert(device);
-  }
-  since_ = std::move(since);
-}
-
-Result<bool> UnreadyDevices::Refresh(OngoingResets::Clock::time_point now) {
-  resets_.Refresh(now);
-  const auto view = RH_TRY(journal_.Read());
-  Reasons reasons;
-  for (const UnreadableEntry& entry : view.unreadable) {
-    for (const std::string& device : entry.devices) {
-      reasons[device] = "its attachment " + entry.key.ToString() + " cannot be read (" + entry.error.message +
-                        "): railctl journal restore " + device;
-    }
-  }
-  for (const std::string& device : resets_.lasting()) {
-    reasons[device] =
-        "it is being reset between two pods, which takes too long: railheadd's next pass or an ADD "
-        "completes it, and dmesg may tell why";
-  }
-  AddLeftovers(view.entries, now, &reasons);
-  const bool changed = reasons != reasons_;
-  reasons_ = std::move(reasons);
-  return changed;
-}
-
-void UnreadyDevices::AddLeftovers(const JournalCache::Entries& entries, Clock::time_point now,
-                                  Reasons* reasons) {
-  std::map<AttachmentKey, Clock::time_point> without_netns;
-  for (const auto& entry : entries) {
-    if (!IsNetnsGone(*entry)) continue;
-    const auto known = without_netns_.find(entry->key);
-    const auto since = known == without_netns_.end() ? now : known->second;
-    without_netns[entry->key] = since;
-    if (now - since < kLongestReturn) continue;
-    for (const AttachedDevice& device : entry->devices) {
-      (*reasons)[device.device] =
-          "it has not come back from " + entry->key.ToString() +
-          ", whose network namespace is gone: another pod may have been given it, and "
-          "railheadd's next pass or a DEL binds its driver again";
-    }
-  }
-  without_netns_ = std::move(without_netns);
-}
-
-std::string UnreadyDevices::Find(const std::string& device) const {
-  const auto found = reasons_.find(device);
-  return found == reasons_.end() ? std::string() : found->second;
 }
 
 }  // namespace railhead::health

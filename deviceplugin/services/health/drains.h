@@ -17,7 +17,6 @@
 #include <utility>
 #include <vector>
 
-#include "cni/state/journal_cache.h"
 #include "deviceplugin/node/inventory/inventory.h"
 #include "netns/base/result.h"
 #include "netns/base/root.h"
@@ -79,65 +78,6 @@ class DrainList {
   Root root_;
   std::optional<Identity> read_;  // of what was read last
   std::map<std::string, Drain> drains_;
-};
-
-// OngoingResets: the devices that are being reset between two pods (cni/attachment/reset.h).
-//
-// Such a device has no driver for a moment, and is the same afterwards. The scheduler may have sent a pod to
-// the node already. If fewer devices are Healthy at admission, kubelet fails that pod (manager.go,
-// devicesToAllocate). So the state of a device during a reset changes nothing. The device of a reset that
-// takes too long is not ready. Source: the resets' entries in the journal. Threads: one.
-
-class OngoingResets {
- public:
-  using Clock = std::chrono::steady_clock;
-
-  explicit OngoingResets(Root root) : root_(std::move(root)) {}
-
-  void Refresh(Clock::time_point now = Clock::now());
-  [[nodiscard]] const std::set<std::string>& brief() const { return brief_; }
-  [[nodiscard]] const std::set<std::string>& lasting() const { return lasting_; }
-
- private:
-  Root root_;
-  std::map<std::string, Clock::time_point> since_;  // first seen
-  std::set<std::string> brief_;
-  std::set<std::string> lasting_;
-};
-
-// UnreadyDevices: the devices that no pod may get because of Railhead's own records. A journal entry that
-// cannot be read holds its devices until an operator has restored them. A reset between two pods that
-// does not end holds its device. An attachment that outlives its pod's network namespace holds its devices:
-// they have not come back, and another pod may have been given them.
-//
-// Rule `notReady` (rules.h) makes them Unhealthy. Threads: one. Errors: those of listing the journal.
-
-class UnreadyDevices {
- public:
-  // By device (and slot): the reason why it is not ready.
-  using Reasons = std::map<std::string, std::string>;
-
-  explicit UnreadyDevices(const Root& root) : journal_(root), resets_(root) {}
-
-  // Whether the devices have changed. After an error they stay as they were.
-  Result<bool> Refresh(OngoingResets::Clock::time_point now = OngoingResets::Clock::now());
-  // "": ready.
-  [[nodiscard]] std::string Find(const std::string& device) const;
-  [[nodiscard]] const Reasons& reasons() const { return reasons_; }
-  // Its present state has no meaning.
-  [[nodiscard]] bool IsBrieflyReset(const std::string& device) const {
-    return resets_.brief().contains(device);
-  }
-
- private:
-  using Clock = OngoingResets::Clock;
-
-  void AddLeftovers(const JournalCache::Entries& entries, Clock::time_point now, Reasons* reasons);
-
-  JournalCache journal_;
-  OngoingResets resets_;
-  std::map<AttachmentKey, Clock::time_point> without_netns_;  // first seen so
-  Reasons reasons_;
 };
 
 }  // namespace railhead::health

@@ -7,81 +7,20 @@
 // Threads: one at a time.
 #pragma once
 
-#include <array>
 #include <chrono>
-#include <cstdint>
 #include <map>
 #include <optional>
 #include <set>
 #include <string>
-#include <string_view>
 #include <utility>
 #include <vector>
 
+#include "deviceplugin/services/health/judge.h"
 #include "deviceplugin/services/health/observation.h"
+#include "deviceplugin/services/health/rate_window.h"
 #include "deviceplugin/services/health/rules.h"
 
 namespace railhead::health {
-
-// The verdict of one rule on one observation, without memory: hysteresis is the monitor's.
-//
-// Threads: pure functions.
-
-struct Verdict {
-  enum class Kind : std::uint8_t {
-    kGood,     // no fault, or nothing that shows one
-    kBad,      // `text` names the fault
-    kExempt,   // the rule does not apply now: its earlier verdicts are void
-    kUnknown,  // cannot be judged now: its earlier verdicts stand
-  };
-  Kind kind = Kind::kGood;
-  std::string text;
-  std::string counter;
-};
-
-// Rules over counters are kGood here: see RateWindow.
-Verdict Judge(HealthRule rule, const HealthSubject& subject, const Observation& seen);
-
-// The verdict when `counter` rose by `rises` within the window of `limit`.
-Verdict JudgeRises(const CounterLimit& limit, const HealthSubject& subject, std::uint64_t rises);
-
-// As ib_core calls it: "ACTIVE".
-inline constexpr std::array kPortStates = {
-    std::pair{"NOP", PortState::kNop},       std::pair{"DOWN", PortState::kDown},
-    std::pair{"INIT", PortState::kInit},     std::pair{"ARMED", PortState::kArmed},
-    std::pair{"ACTIVE", PortState::kActive}, std::pair{"ACTIVE_DEFER", PortState::kActiveDefer}};
-std::string_view NameOf(PortState state);
-
-// How much a counter rose within the last `window`.
-//
-// Rises are kept in at most 30 steps, so memory does not depend on the number of readings. The window is
-// exact to a thirtieth. A value below the last one means that the counter was reset (driver rebound,
-// statistics cleared). It is not a rise, and the new value is the base.
-// Threads: one at a time.
-
-class RateWindow {
- public:
-  using Time = std::chrono::steady_clock::time_point;
-
-  explicit RateWindow(std::chrono::seconds window);
-
-  void Read(std::uint64_t value, Time now);
-  // Rises that an earlier process saw at `when`.
-  void Add(std::uint64_t rises, Time when);
-  // Rises within the window that ends now.
-  [[nodiscard]] std::uint64_t Sum(Time now) const;
-
- private:
-  struct Step {
-    Time start;
-    std::uint64_t rises = 0;
-  };
-
-  std::chrono::steady_clock::duration window_;
-  std::chrono::steady_clock::duration step_;
-  std::optional<std::uint64_t> last_;
-  std::vector<Step> steps_;  // in the order of time
-};
 
 class HealthMonitor {
  public:

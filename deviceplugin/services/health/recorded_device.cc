@@ -1,10 +1,14 @@
+#include "deviceplugin/services/health/recorded_device.h"
+
 #include <algorithm>
+#include <cstddef>
 #include <limits>
 #include <nlohmann/json.hpp>
 #include <string_view>
+#include <vector>
 
-#include "deviceplugin/services/health/monitor.h"
-#include "deviceplugin/services/health/recording.h"
+#include "deviceplugin/services/health/judge.h"
+#include "netns/base/result.h"
 #include "netns/json/record_io.h"
 
 namespace railhead::health {

@@ -6,7 +6,9 @@
 #include <set>
 #include <utility>
 
+#include "deviceplugin/services/health/judge.h"
 #include "deviceplugin/services/health/monitor.h"
+#include "deviceplugin/services/health/recorded_device.h"
 #include "netns/base/text.h"
 
 namespace railhead::health {

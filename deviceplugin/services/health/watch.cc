@@ -5,6 +5,7 @@
 #include <set>
 #include <string>
 
+#include "deviceplugin/services/health/probe.h"
 #include "netns/base/files.h"
 #include "netns/base/root.h"
 
@@ -321,27 +322,6 @@ std::vector<HealthReason> HealthWatch::Reasons(const std::string& id) const {
 std::vector<DeviceHealth> HealthWatch::All() const {
   const std::lock_guard lock(mutex_);
   return monitor_.All();
-}
-
-std::vector<inventory::NicFunction> WatchedFunctions(const resources::Plan& plan,
-                                                     const std::vector<DeviceHealth>& known) {
-  std::set<std::string> pfs;
-  for (const auto& [rail, pf] : plan.pf_of_rail) pfs.insert(pf);
-  for (const auto& pool : plan.pools) {
-    for (const resources::PoolMember& member : pool->members) pfs.insert(member.function.pf.ToString());
-  }
-  std::vector<inventory::NicFunction> functions = plan.inventory->All();
-  std::map<std::string, const inventory::NicFunction*> here;
-  for (const inventory::NicFunction& function : functions) here[function.id] = &function;
-  for (const DeviceHealth& device : known) {
-    const auto found = here.find(device.id);
-    const bool in_no_pool = found == here.end() || (device.is_vf && found->second->driver.empty());
-    if (in_no_pool || (device.is_vf && !device.healthy)) pfs.insert(device.pf);
-  }
-  std::erase_if(functions, [&](const inventory::NicFunction& function) {
-    return !pfs.contains(function.pf.ToString());
-  });
-  return functions;
 }
 
 }  // namespace railhead::health

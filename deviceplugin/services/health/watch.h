@@ -9,7 +9,7 @@
 // reads the PFs, the VFs that are not known to be healthy, and others that are due. A PF that does not answer
 // is Unhealthy with its VFs, and costs one tick its deadline (probe_workers.h). State and history are
 // kept in /run/railhead/health.json for the next process; the observations are recorded beside it
-// (recording.h).
+// (health_recorder.h).
 // Ownership: borrows `probes`. Threads: Tick, SetRules and ReadAllNow from one thread. IsHealthy, Reasons and
 // All from any, also during a tick: they never wait for I/O.
 #pragma once
@@ -27,14 +27,14 @@
 #include <vector>
 
 #include "deviceplugin/node/inventory/inventory.h"
-#include "deviceplugin/node/resources/plan.h"
 #include "deviceplugin/services/health/drains.h"
+#include "deviceplugin/services/health/driver_source.h"
+#include "deviceplugin/services/health/health_recorder.h"
 #include "deviceplugin/services/health/monitor.h"
 #include "deviceplugin/services/health/observation.h"
-#include "deviceplugin/services/health/probe.h"
-#include "deviceplugin/services/health/recording.h"
 #include "deviceplugin/services/health/rules.h"
 #include "deviceplugin/services/health/state_file.h"
+#include "deviceplugin/services/health/unready_devices.h"
 #include "deviceplugin/support/service/probe_workers.h"
 
 namespace railhead::health {
@@ -129,13 +129,5 @@ class HealthWatch {
   mutable std::mutex mutex_;  // of the monitor
   HealthMonitor monitor_;
 };
-
-// The NICs that health watches: the PFs of the rails and of the advertised devices, with their VFs, and no
-// other NICs of the host. Threads: pure function.
-
-// `known`: the devices that health has. A device that has gone or lost its driver is in no pool. It is still
-// watched, so that health reports it.
-std::vector<inventory::NicFunction> WatchedFunctions(const resources::Plan& plan,
-                                                     const std::vector<DeviceHealth>& known);
 
 }  // namespace railhead::health

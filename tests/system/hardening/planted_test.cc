@@ -10,7 +10,7 @@
 #include "cni/state/allocation.h"
 #include "cni/state/paths.h"
 #include "deviceplugin/services/fabric_follow/follower.h"
-#include "deviceplugin/services/health/recording.h"
+#include "deviceplugin/services/health/health_recorder.h"
 #include "deviceplugin/services/health/state_file.h"
 #include "deviceplugin/services/provision/pf_state.h"
 #include "deviceplugin/services/reconcile/reconciler.h"

@@ -7,6 +7,7 @@
 #include <thread>
 
 #include "cni/state/journal.h"
+#include "deviceplugin/services/health/unready_devices.h"
 #include "tests/support/temp_root.h"
 #include "tests/unit/deviceplugin/services/health/watch_fixture.h"
 

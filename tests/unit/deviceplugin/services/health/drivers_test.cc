@@ -4,7 +4,7 @@
 #include <linux/genetlink.h>
 #include <net/if.h>
 
-#include "deviceplugin/services/health/probe.h"
+#include "deviceplugin/services/health/driver_source.h"
 #include "netns/nl/devlink_health.h"
 #include "netns/nl/devlink_messages.h"
 #include "netns/nl/devlink_versions.h"

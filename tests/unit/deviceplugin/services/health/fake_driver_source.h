@@ -9,7 +9,7 @@
 #include <utility>
 #include <vector>
 
-#include "deviceplugin/services/health/probe.h"
+#include "deviceplugin/services/health/driver_source.h"
 
 namespace railhead::testing {
 

@@ -2,7 +2,8 @@
 
 #include <limits>
 
-#include "deviceplugin/services/health/monitor.h"
+#include "deviceplugin/services/health/judge.h"
+#include "deviceplugin/services/health/rate_window.h"
 #include "tests/unit/deviceplugin/services/health/support.h"
 
 namespace railhead::testing {

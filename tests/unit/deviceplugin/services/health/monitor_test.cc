@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include "deviceplugin/services/health/judge.h"
 #include "tests/unit/deviceplugin/services/health/support.h"
 
 namespace railhead::testing {

@@ -14,6 +14,7 @@
 #include "cni/state/journal.h"
 #include "deviceplugin/node/resources/ddp_profiles.h"
 #include "deviceplugin/node/resources/plan.h"
+#include "deviceplugin/services/health/watched_functions.h"
 #include "netns/base/node.h"
 #include "tests/support/daemon/two_rails.h"
 #include "tests/support/eventually.h"

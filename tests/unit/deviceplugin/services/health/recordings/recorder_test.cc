@@ -4,6 +4,7 @@
 #include <filesystem>
 #include <string>
 
+#include "deviceplugin/services/health/health_recorder.h"
 #include "deviceplugin/services/health/recording.h"
 #include "deviceplugin/services/health/replay.h"
 #include "netns/base/files.h"

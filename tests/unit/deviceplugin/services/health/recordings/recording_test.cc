@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 #include <string>
 
+#include "deviceplugin/services/health/recorded_device.h"
 #include "deviceplugin/services/health/rules.h"
 #include "tests/unit/deviceplugin/services/health/support.h"
 

@@ -1,16 +1,16 @@
+#include "deviceplugin/services/health/health_recorder.h"
+
 #include <fcntl.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include <algorithm>
 #include <cerrno>
-#include <cstdio>
 #include <nlohmann/json.hpp>
+#include <nlohmann/json_fwd.hpp>
 #include <utility>
 #include <vector>
 
 #include "deviceplugin/services/health/recording.h"
-#include "deviceplugin/services/health/rules.h"
 #include "netns/base/files.h"
 #include "netns/base/node.h"
 #include "netns/base/state_folder.h"
