@@ -1,5 +1,5 @@
 // What an endpoint receives on its rail: packets from any host.
-#include "deviceplugin/services/reachability/udp_socket.h"
+#include "deviceplugin/services/reachability/probe_message.h"
 #include "tests/fuzz/fuzz.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {

@@ -4,6 +4,7 @@
 #include <atomic>
 
 #include "deviceplugin/services/reachability/rdma_echo.h"
+#include "deviceplugin/services/reachability/send_probes.h"
 #include "tests/support/eventually.h"
 #include "tests/support/netns/guest_fixture.h"
 #include "tests/support/netns/soft_roce_pair.h"

@@ -9,6 +9,7 @@
 #include <utility>
 #include <vector>
 
+#include "deviceplugin/services/reachability/probe_message.h"
 #include "deviceplugin/services/reachability/udp_socket.h"
 #include "netns/base/mutex.h"
 

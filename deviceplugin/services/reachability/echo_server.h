@@ -18,7 +18,7 @@
 #include <vector>
 
 #include "deviceplugin/services/reachability/answer_limits.h"
-#include "deviceplugin/services/reachability/udp_socket.h"
+#include "deviceplugin/services/reachability/probe_message.h"
 #include "deviceplugin/support/keys/shared_keys.h"
 #include "deviceplugin/support/metrics/metric_registry.h"
 #include "deviceplugin/support/service/service.h"

@@ -1,9 +1,9 @@
 // ProbeEndpoint: the network namespace and address from which a node probes a rail and answers probes.
 //
 // The namespace has one device on the rail's PF: the rail's VLAN, or a macvlan on a rail without one. The
-// device has the MAC that all nodes know (ProbeEndpointMac in cni/fabric/fabric.h), and the probe address, if
-// the rail gives this node one. So hosts of the rail cannot reach this host through it, and the host's
-// routes, ARP and rp_filter settings do not matter. The kernel does the rest (neighbours, IPv6,
+// device has the MAC that all nodes know (ProbeEndpointMac in cni/fabric/probe_endpoint_mac.h), and the probe
+// address, if the rail gives this node one. So hosts of the rail cannot reach this host through it, and the
+// host's routes, ARP and rp_filter settings do not matter. The kernel does the rest (neighbours, IPv6,
 // fragmentation). This object's handle keeps the namespace: after a kill nothing is left.
 // While it exists, the PF cannot move to a pod. So a rail whose PFs go to pods has no endpoint.
 //
@@ -12,14 +12,11 @@
 #pragma once
 
 #include <chrono>
-#include <functional>
 #include <map>
-#include <memory>
 #include <optional>
 #include <string>
 #include <utility>
 
-#include "deviceplugin/services/reachability/rdma_echo.h"
 #include "netns/base/addresses.h"
 #include "netns/base/result.h"
 #include "netns/kernel.h"
@@ -76,25 +73,5 @@ class ProbeEndpoint {
   MacAddress mac_;
   std::map<IpAddress, MacAddress> permanent_;  // the entries that the kernel has
 };
-
-// The RDMA device and GID of a probe endpoint, for probes by RDMA.
-//
-// On a NIC with RDMA it is the PF's device. The kernel enters the addresses of all devices on a PF into its
-// GID table, from every network namespace (is_eth_port_of_netdev_filter in
-// drivers/infiniband/core/roce_gid_mgmt.c). Packets from such a GID have the endpoint's VLAN, MAC address and
-// neighbours. On a rail with soft RoCE the endpoint's own device gets an RDMA device, which disappears with
-// it.
-// Threads: any. Errors name the device; kUnavailable: not yet.
-
-struct EndpointRdmaPlan {
-  std::string device;        // RDMA device of the PF; "": it has none
-  std::string soft_roce_on;  // the PF's name, on a rail with soft RoCE; else ""
-  int traffic_class = 0;
-  int service_level = 0;
-};
-
-// After Settle(). `lost`: RdmaEcho's.
-Result<std::unique_ptr<RdmaEcho>> OpenEndpointRdma(Kernel& kernel, const ProbeEndpoint& endpoint,
-                                                   const EndpointRdmaPlan& plan, std::function<void()> lost);
 
 }  // namespace railhead::reachability

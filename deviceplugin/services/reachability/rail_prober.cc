@@ -8,6 +8,7 @@
 
 #include "cni/fabric/fabric.h"
 #include "cni/fabric/probe_endpoint_mac.h"
+#include "deviceplugin/services/reachability/endpoint_rdma.h"
 #include "deviceplugin/services/reachability/probe_endpoint.h"
 #include "netns/base/text.h"
 

@@ -21,7 +21,7 @@
 #include "deviceplugin/services/reachability/rdma_echo.h"
 #include "deviceplugin/services/reachability/reachability_report.h"
 #include "deviceplugin/services/reachability/reachability_settings.h"
-#include "deviceplugin/services/reachability/udp_socket.h"
+#include "deviceplugin/services/reachability/send_probes.h"
 
 namespace railhead::reachability {
 

@@ -1,7 +1,7 @@
 // RdmaEcho: sends and answers RDMA probes (unreliable datagrams) for one probe endpoint.
 //
-// Payloads are those of udp_socket.h. A peer gets RDMA probes if its answer to a UDP probe of the same round
-// has a queue pair. The kernel then knows the neighbour, so no probe waits for it. Each peer gets
+// Payloads are those of probe_message.h. A peer gets RDMA probes if its answer to a UDP probe of the same
+// round has a queue pair. The kernel then knows the neighbour, so no probe waits for it. Each peer gets
 // kPeerAnswers answers a second. An unresolved neighbour is skipped for kNoNeighbour: resolving it takes a
 // second (datagrams.h), in which no other peer would get an answer. So probes with the address of a node that
 // is off cannot make this node look faulty. A former peer is answered for kFormerPeer more: it may have just
@@ -23,7 +23,8 @@
 #include <vector>
 
 #include "deviceplugin/services/reachability/answer_limits.h"
-#include "deviceplugin/services/reachability/udp_socket.h"
+#include "deviceplugin/services/reachability/probe_message.h"
+#include "deviceplugin/services/reachability/send_probes.h"
 #include "deviceplugin/support/keys/shared_keys.h"
 #include "deviceplugin/support/service/worker.h"
 #include "netns/base/addresses.h"

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "deviceplugin/services/reachability/reachability_settings.h"
+#include "deviceplugin/services/reachability/folded_names.h"
 #include "netns/base/text.h"
 
 namespace railhead::reachability {

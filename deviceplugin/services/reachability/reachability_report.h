@@ -2,8 +2,9 @@
 //
 // railheadd (reachability_service.h) writes it to /run/railhead/reachability.json, which is lost with the
 // boot. railctl reads it, and so does railheadd's next start. `railctl reachability -o json` prints the same,
-// and `railctl reachability FILES` reads the reports of many nodes. Threads: values and thread-safe
-// functions. Errors of the readers: kMalformed, kInvalid.
+// and `railctl reachability FILES` reads the reports of many nodes. Here are also the summaries over many
+// peers that metrics and railctl show.
+// Threads: values and thread-safe functions. Errors of the readers: kMalformed, kInvalid.
 #pragma once
 
 #include <chrono>
@@ -158,9 +159,6 @@ Result<ReachabilityReport> ParseReachabilityReport(std::string_view text, const 
 // nullopt: the file does not exist.
 Result<std::optional<ReachabilityReport>> ReadReachabilityReport(const Root& root);
 Result<void> WriteReachabilityReport(const Root& root, const ReachabilityReport& report);
-
-// Summaries over many peers, as metrics and railctl show them.
-// Threads: pure functions.
 
 struct RttSpread {
   std::chrono::microseconds median{};

@@ -7,6 +7,7 @@
 #include "cni/fabric/node_index.h"
 #include "deviceplugin/services/reachability/reachability_log.h"
 #include "deviceplugin/services/reachability/reachability_metrics.h"
+#include "deviceplugin/services/reachability/send_probes.h"
 #include "netns/base/files.h"
 #include "netns/base/node.h"
 #include "netns/base/root.h"

@@ -5,7 +5,6 @@
 #include <chrono>
 #include <cstdint>
 #include <string>
-#include <string_view>
 #include <vector>
 
 #include "netns/base/result.h"
@@ -49,14 +48,5 @@ namespace railhead::reachability {
 // the first.
 Result<ReachabilitySettings> ParseReachabilitySettings(const std::string& text, const std::string& what,
                                                        std::vector<Error>* all = nullptr);
-
-// Many names in few words: gpu-001, gpu-002, gpu-003, gpu-007 are "gpu-[001-003,007]", as hosts are written
-// in lists of schedulers. Threads: pure functions.
-
-// Numbers within names count: gpu-2 is before gpu-10.
-bool NaturallyLess(std::string_view a, std::string_view b);
-
-// The number that is folded is the last one before the first dot; order does not matter.
-std::string FoldedNames(const std::vector<std::string>& names);
 
 }  // namespace railhead::reachability

@@ -7,7 +7,7 @@
 #include <utility>
 #include <vector>
 
-#include "deviceplugin/services/reachability/reachability_settings.h"
+#include "deviceplugin/services/reachability/folded_names.h"
 #include "deviceplugin/tools/fabric_suggest/rails.h"
 
 namespace railhead::fabric_suggest {

@@ -6,7 +6,7 @@
 #include <utility>
 
 #include "deviceplugin/services/node_index/node_addresses.h"
-#include "deviceplugin/services/reachability/reachability_settings.h"
+#include "deviceplugin/services/reachability/folded_names.h"
 #include "deviceplugin/tools/fabric_suggest/rail_fields.h"
 #include "ipam/store/range.h"
 #include "netns/base/text.h"

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "deviceplugin/services/reachability/reachability_settings.h"
+#include "deviceplugin/services/reachability/folded_names.h"
 #include "netns/base/text.h"
 
 namespace railhead::fabric_suggest {

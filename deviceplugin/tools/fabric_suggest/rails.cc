@@ -6,7 +6,7 @@
 #include <numeric>
 #include <optional>
 
-#include "deviceplugin/services/reachability/reachability_settings.h"
+#include "deviceplugin/services/reachability/folded_names.h"
 #include "netns/base/text.h"
 #include "netns/sys/pci_address.h"
 

@@ -10,7 +10,7 @@
 #include "cni/fabric/fabric.h"
 #include "cni/fabric/fabric_shape.h"
 #include "deviceplugin/services/provision/provision_settings.h"
-#include "deviceplugin/services/reachability/reachability_settings.h"
+#include "deviceplugin/services/reachability/folded_names.h"
 #include "deviceplugin/tools/fabric_suggest/capacity.h"
 #include "deviceplugin/tools/fabric_suggest/present.h"
 #include "deviceplugin/tools/fabric_suggest/rail_fields.h"

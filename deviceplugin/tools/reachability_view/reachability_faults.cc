@@ -5,7 +5,7 @@
 #include <optional>
 #include <set>
 
-#include "deviceplugin/services/reachability/reachability_settings.h"
+#include "deviceplugin/services/reachability/folded_names.h"
 #include "netns/base/text.h"
 
 namespace railhead::reachability_view {

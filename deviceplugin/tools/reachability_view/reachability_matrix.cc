@@ -6,7 +6,7 @@
 #include <string_view>
 #include <utility>
 
-#include "deviceplugin/services/reachability/reachability_settings.h"
+#include "deviceplugin/services/reachability/folded_names.h"
 #include "deviceplugin/tools/reachability_view/reachability_faults.h"
 
 namespace railhead::reachability_view {

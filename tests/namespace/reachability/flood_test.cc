@@ -24,7 +24,9 @@
 #include <thread>
 
 #include "cni/fabric/probe_endpoint_mac.h"
+#include "deviceplugin/services/reachability/probe_message.h"
 #include "deviceplugin/services/reachability/rail_prober.h"
+#include "deviceplugin/services/reachability/send_probes.h"
 #include "deviceplugin/services/reachability/udp_socket.h"
 #include "netns/linux_kernel.h"
 #include "netns/nl/message.h"

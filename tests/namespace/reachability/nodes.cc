@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "deviceplugin/services/reachability/send_probes.h"
+
 namespace railhead::testing {
 
 namespace {

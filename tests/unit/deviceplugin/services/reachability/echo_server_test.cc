@@ -15,6 +15,8 @@
 #include <vector>
 
 #include "deviceplugin/services/reachability/echo_request.h"
+#include "deviceplugin/services/reachability/probe_message.h"
+#include "deviceplugin/services/reachability/send_probes.h"
 #include "deviceplugin/services/reachability/udp_socket.h"
 #include "netns/ns/netns.h"
 #include "tests/support/eventually.h"

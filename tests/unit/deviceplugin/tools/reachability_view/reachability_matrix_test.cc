@@ -7,8 +7,8 @@
 #include <set>
 #include <sstream>
 
+#include "deviceplugin/services/reachability/folded_names.h"
 #include "deviceplugin/services/reachability/reachability_report.h"
-#include "deviceplugin/services/reachability/reachability_settings.h"
 #include "deviceplugin/tools/reachability_view/reachability_faults.h"
 #include "netns/json/record_io.h"
 #include "tests/support/rapidcheck.h"
