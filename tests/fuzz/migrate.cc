@@ -5,6 +5,7 @@
 
 #include "cni/fabric/fabric.h"
 #include "deviceplugin/tools/migrate/migration.h"
+#include "deviceplugin/tools/migrate/migration_report.h"
 #include "netns/json/record_io.h"
 #include "tests/fuzz/fuzz.h"
 

@@ -6,7 +6,12 @@
 #include <utility>
 
 #include "cni/fabric/fabric.h"
+#include "deviceplugin/tools/migrate/add_policy.h"
+#include "deviceplugin/tools/migrate/key_outcomes.h"
+#include "deviceplugin/tools/migrate/move_to_rails.h"
 #include "deviceplugin/tools/migrate/network.h"
+#include "deviceplugin/tools/migrate/report_held.h"
+#include "deviceplugin/tools/migrate/report_resources.h"
 #include "deviceplugin/tools/migrate/resources.h"
 #include "netns/base/text.h"
 #include "netns/json/json_reader.h"

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "deviceplugin/tools/migrate/documents.h"
+#include "deviceplugin/tools/migrate/migration_report.h"
 #include "deviceplugin/tools/migrate/network.h"
 #include "netns/base/result.h"
 

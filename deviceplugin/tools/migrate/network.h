@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "deviceplugin/tools/migrate/documents.h"
+#include "deviceplugin/tools/migrate/key_outcomes.h"
 #include "netns/base/addresses.h"
 #include "netns/base/result.h"
 
@@ -73,53 +74,5 @@ std::string ConfigOf(const Network& network);
 Result<void> CheckNetwork(const Network& network);
 // As `kubectl apply -f` takes it.
 std::string NetworkAsText(const Network& network);
-
-// The `policy` of fabric.json that migrated networks need. sriov-cni lets their authors set every key,
-// railhead only with root's permission. Each network keeps the keys that it has set so far, and no other
-// network gets them. Threads: pure function. Errors: those of reading the networks' configurations.
-
-// Adds `policy` to the fabric if a network needs it, with one entry for each, and a remark to the network.
-Result<void> AddPolicy(OrderedJson* fabric, std::vector<Network>* networks);
-
-// Moves settings that the networks of one rail have in common to the rail.
-//
-// A rail sets VLAN, MTU and addresses for all its devices, whatever network attaches them. So a setting moves
-// only if all networks of the rail have the same value. Their resource must also have devices of this rail
-// only. Otherwise each network keeps its own settings, with the same effect.
-// Threads: pure function.
-
-// `fabric`: rails and pools. Changes those and the networks, and sets the outcomes of the keys.
-void MoveToRails(const Options& options, OrderedJson* fabric, std::vector<Network>* networks);
-
-// Translates the plugins of a chain of the SR-IOV suite, one by one, into the configuration of railhead.
-//
-// A key that railhead has under the same name is kept. A key for something that railhead does by itself is
-// dropped. A key that neither railhead nor the plugin before it knows needs a decision. The rules for each
-// key follow sriov-cni, rdma-cni, and containernetworking's tuning, sbr and host-device. Threads: pure
-// functions.
-
-// The first plugin of the chain, sriov or host-device, without its ipam and the keys of the network.
-void TranslateMainPlugin(const DocumentSection& plugin, Network* network);
-// The plugins behind it. A plugin that railhead cannot replace stays in the chain.
-void TranslateChained(const DocumentSection& plugin, Network* network);
-
-// Translates the ipam of a network of the SR-IOV suite to that of railhead-ipam.
-//
-// railhead-ipam has the fields of whereabouts and host-local under the same names; the report shows how a
-// rail can have them instead. Other IPAM plugins are kept, except for those that need the interface in the
-// pod: railhead calls the IPAM plugin before it moves a device. Threads: pure functions. Errors: as
-// ReadIpamFields(), with the document.
-
-// Fills in the ipam of `network`'s entry, its subnets and addresses.
-Result<void> TranslateIpam(const DocumentSection& ipam, const Options& options, Network* network);
-// Moves the addresses of the network's ipam to the rail at `rail` ("/rails/0").
-void MoveAddressesToRail(const std::string& rail, const Options& options, Network* network);
-
-// The report on addresses that host-local has allocated on a node: how pods keep them.
-// Threads: pure function.
-
-// Adds the commands for the node to `imports`.
-DocumentReport ReportHeld(const HeldAddresses& held, const std::vector<Network>& networks,
-                          std::vector<std::string>* imports);
 
 }  // namespace railhead::migrate

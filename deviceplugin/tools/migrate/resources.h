@@ -1,19 +1,3 @@
-// The outcome of each key of sriov-network-device-plugin's configuration.
-// Threads: pure function.
-#pragma once
-
-#include <cstddef>
-#include <nlohmann/json.hpp>
-#include <optional>
-#include <string>
-#include <string_view>
-#include <vector>
-
-#include "deviceplugin/tools/migrate/documents.h"
-#include "netns/base/result.h"
-
-namespace railhead::migrate {
-
 // From sriov-network-device-plugin's config.json to a first fabric.json.
 //
 // The PFs that pfNames and rootDevices name become rails, in their order, and the resources become pools over
@@ -21,6 +5,17 @@ namespace railhead::migrate {
 // It reports what it cannot carry over.
 // Threads: pure functions. Errors: those of ParseSriovdpConfig(); kUnsupported when fabric.json has
 // other rules for a name.
+#pragma once
+
+#include <cstddef>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "netns/base/result.h"
+
+namespace railhead::migrate {
 
 struct ResourceNote {
   std::size_t resource = 0;             // its place in resourceList
@@ -39,13 +34,5 @@ struct ResourceMigration {
 
 Result<ResourceMigration> MigrateResources(std::string_view text, const std::string& what,
                                            const std::string& default_prefix);
-
-}  // namespace railhead::migrate
-
-namespace railhead::migrate {
-
-// `config` is its JSON, `migration` the result.
-DocumentReport ReportResources(const std::string& source, const nlohmann::json& config,
-                               const ResourceMigration& migration);
 
 }  // namespace railhead::migrate

@@ -4,6 +4,7 @@
 #include "cni/attachment/check_permissions.h"
 #include "cni/attachment/plugin_config.h"
 #include "cni/fabric/fabric.h"
+#include "deviceplugin/tools/migrate/migration_report.h"
 #include "tests/unit/deviceplugin/tools/migrate/suite.h"
 
 namespace railhead::testing {

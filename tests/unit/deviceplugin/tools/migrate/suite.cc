@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "deviceplugin/tools/migrate/migration_report.h"
+
 namespace railhead::testing {
 
 using Json = nlohmann::json;

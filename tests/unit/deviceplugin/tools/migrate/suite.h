@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "deviceplugin/tools/migrate/migration.h"
+#include "deviceplugin/tools/migrate/migration_report.h"
 
 namespace railhead::testing {
 

@@ -1,9 +1,13 @@
+#include "deviceplugin/tools/migrate/translate_plugins.h"
+
 #include <algorithm>
-#include <cstdint>
+#include <nlohmann/json.hpp>
+#include <string>
 #include <string_view>
 #include <utility>
+#include <vector>
 
-#include "deviceplugin/tools/migrate/network.h"
+#include "deviceplugin/tools/migrate/key_outcomes.h"
 
 namespace railhead::migrate {
 namespace {
