@@ -5,6 +5,7 @@
 #include <string>
 #include <variant>
 
+#include "deviceplugin/tools/rdma_test/channel.h"
 #include "deviceplugin/tools/rdma_test/wire_protocol.h"
 #include "tests/fuzz/fuzz.h"
 

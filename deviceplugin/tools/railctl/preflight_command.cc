@@ -18,6 +18,7 @@
 #include "deviceplugin/tools/railctl/commands.h"
 #include "deviceplugin/tools/railctl/output.h"
 #include "deviceplugin/tools/railctl/print.h"
+#include "deviceplugin/tools/rdma_test/interrupts.h"
 #include "deviceplugin/tools/rdma_test/test_runner.h"
 #include "netns/base/files.h"
 #include "netns/base/node.h"

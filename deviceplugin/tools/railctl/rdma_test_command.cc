@@ -14,6 +14,7 @@
 #include "deviceplugin/tools/railctl/output.h"
 #include "deviceplugin/tools/railctl/print.h"
 #include "deviceplugin/tools/railctl/subject.h"
+#include "deviceplugin/tools/rdma_test/interrupts.h"
 #include "deviceplugin/tools/rdma_test/report.h"
 #include "deviceplugin/tools/rdma_test/test_runner.h"
 #include "netns/base/text.h"

@@ -12,7 +12,7 @@
 #include "deviceplugin/tools/railctl/commands.h"
 #include "deviceplugin/tools/railctl/output.h"
 #include "deviceplugin/tools/railctl/print.h"
-#include "deviceplugin/tools/rdma_test/test_runner.h"
+#include "deviceplugin/tools/rdma_test/interrupts.h"
 
 namespace railhead::railctl {
 namespace {

@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "deviceplugin/tools/rdma_test/outcome.h"
 #include "deviceplugin/tools/rdma_test/session.h"
 #include "netns/json/record.h"
 

@@ -1,13 +1,12 @@
-#include <sched.h>
+#include "deviceplugin/tools/rdma_test/runs.h"
 
 #include <atomic>
+#include <cstdint>
 #include <limits>
 #include <optional>
 #include <string>
 #include <utility>
 #include <vector>
-
-#include "deviceplugin/tools/rdma_test/session.h"
 
 namespace railhead::rdma_test {
 namespace {

@@ -1,17 +1,17 @@
 #include "deviceplugin/tools/rdma_test/session.h"
 
-#include <poll.h>
 #include <sys/socket.h>
 
-#include <algorithm>
-#include <bit>
 #include <cstdint>
 #include <string>
 #include <utility>
 
+#include "deviceplugin/tools/rdma_test/channel.h"
+#include "deviceplugin/tools/rdma_test/choose_endpoint.h"
+#include "deviceplugin/tools/rdma_test/outcome.h"
 #include "deviceplugin/tools/rdma_test/plan.h"
+#include "deviceplugin/tools/rdma_test/runs.h"
 #include "deviceplugin/tools/rdma_test/wire_protocol.h"
-#include "netns/base/bytes.h"
 #include "netns/gid/gid_table.h"
 
 namespace railhead::rdma_test {
@@ -194,165 +194,6 @@ Result<Outcome> RunStartingEnd(const Channel& channel, const TestParameters& par
 
 Result<void> RunAnsweringEnd(const Channel& channel, const ChooseRail& choose) {
   return ReportFailure(channel, Answer(channel, choose));
-}
-
-namespace {
-
-// poll() then finds the TCP socket readable only with that many bytes (tcp_poll in net/ipv4/tcp.c), or when
-// no more can come.
-void SetWakeSize(int fd, std::size_t bytes) {
-  const int least = static_cast<int>(bytes);
-  (void)setsockopt(fd, SOL_SOCKET, SO_RCVLOWAT, &least, sizeof(least));
-}
-
-bool IsReady(int fd) {
-  pollfd polled{fd, POLLIN | POLLRDHUP, 0};
-  if (poll(&polled, 1, 0) <= 0) return false;
-  if ((polled.revents & ~POLLIN) != 0) return true;  // no more will come
-  std::string said(kFrameHeader + kMaxPayload + kFrameSeal, '\0');
-  const ssize_t got = recv(fd, said.data(), said.size(), MSG_PEEK | MSG_DONTWAIT);
-  if (got < static_cast<ssize_t>(kFrameHeader)) return false;
-  const auto header = DecodeHeader(said.substr(0, kFrameHeader));
-  if (!header || kFrameHeader + header->length <= static_cast<std::size_t>(got)) return true;
-  SetWakeSize(fd, kFrameHeader + header->length);
-  return false;
-}
-
-}  // namespace
-
-void PendingConnections::Add(UniqueFd connection, TimePoint until) {
-  SetWakeSize(connection.get(), kFrameHeader);
-  entries_.push_back({std::move(connection), until});
-}
-
-std::optional<UniqueFd> PendingConnections::TakeReady() {
-  for (auto entry = entries_.begin(); entry != entries_.end(); ++entry) {
-    if (!IsReady(entry->connection.get())) continue;
-    UniqueFd ready = std::move(entry->connection);
-    entries_.erase(entry);
-    SetWakeSize(ready.get(), 1);
-    return ready;
-  }
-  return std::nullopt;
-}
-
-std::size_t PendingConnections::DropExpired(TimePoint now) {
-  std::size_t dropped = 0;
-  while (!entries_.empty() && (entries_.size() > kMost || entries_.front().until <= now)) {
-    entries_.pop_front();
-    ++dropped;
-  }
-  return dropped;
-}
-
-std::vector<int> PendingConnections::fds() const {
-  std::vector<int> fds;
-  fds.reserve(entries_.size());
-  for (const Entry& entry : entries_) fds.push_back(entry.connection.get());
-  return fds;
-}
-
-std::optional<TimePoint> PendingConnections::NextDeadline() const {
-  if (entries_.empty()) return std::nullopt;
-  return entries_.front().until;
-}
-
-namespace {
-
-using railhead::bytes::Reader;
-using railhead::bytes::Writer;
-
-constexpr std::size_t kMaxDeviceName = 64;
-
-void Put(Writer& to, double number) {
-  to.Put(std::bit_cast<std::uint64_t>(number));
-}
-double GetDouble(Reader& from) {
-  return std::bit_cast<double>(from.Number<std::uint64_t>());
-}
-
-void Put(Writer& to, const UsedEnd& end) {
-  to.PutText<std::uint16_t>(end.device);
-  to.Put(static_cast<std::uint32_t>(end.gid_index));
-  to.PutRaw(GidOf(end.gid));
-}
-UsedEnd GetEnd(Reader& from) {
-  UsedEnd end;
-  end.device = from.Text<std::uint16_t>(kMaxDeviceName);
-  end.gid_index = static_cast<int>(from.Number<std::uint32_t>());
-  end.gid = from.Address(kGidSize);
-  return end;
-}
-
-void Put(Writer& to, const Latency& latency) {
-  to.Put(latency.samples);
-  Put(to, latency.min_us);
-  Put(to, latency.median_us);
-  Put(to, latency.p99_us);
-  Put(to, latency.max_us);
-}
-Latency GetLatency(Reader& from) {
-  Latency latency;
-  latency.samples = from.Number<std::uint64_t>();
-  latency.min_us = GetDouble(from);
-  latency.median_us = GetDouble(from);
-  latency.p99_us = GetDouble(from);
-  latency.max_us = GetDouble(from);
-  return latency;
-}
-
-}  // namespace
-
-std::string EncodeOutcome(const Outcome& outcome) {
-  Writer to;
-  Put(to, outcome.from);
-  Put(to, outcome.to);
-  to.Put(static_cast<std::uint32_t>(outcome.mtu));
-  to.Put(static_cast<std::uint32_t>(outcome.traffic_class));
-  to.Put(outcome.write.bytes);
-  Put(to, outcome.write.seconds);
-  Put(to, outcome.write_latency);
-  Put(to, outcome.send_latency);
-  return to.bytes();
-}
-
-Result<Outcome> DecodeOutcome(const std::string& bytes) {
-  Reader from(bytes);
-  Outcome outcome;
-  outcome.from = GetEnd(from);
-  outcome.to = GetEnd(from);
-  outcome.mtu = static_cast<int>(from.Number<std::uint32_t>());
-  outcome.traffic_class = static_cast<int>(from.Number<std::uint32_t>());
-  outcome.write.bytes = from.Number<std::uint64_t>();
-  outcome.write.seconds = GetDouble(from);
-  outcome.write_latency = GetLatency(from);
-  outcome.send_latency = GetLatency(from);
-  if (from.Done()) return outcome;
-  return Fail(ErrorCode::kMalformed, "the process of one end sent an incomplete outcome");
-}
-
-namespace {
-
-constexpr std::size_t kWarmUp = 100;
-constexpr std::size_t kWarmUpPart = 10;
-
-double HalfInMicroseconds(std::chrono::nanoseconds round_trip) {
-  return static_cast<double>(round_trip.count()) / 2 / 1000;
-}
-
-}  // namespace
-
-Latency LatencyOf(std::vector<std::chrono::nanoseconds> round_trips) {
-  const std::size_t skipped = std::min(kWarmUp, round_trips.size() / kWarmUpPart);
-  round_trips.erase(round_trips.begin(), round_trips.begin() + static_cast<std::ptrdiff_t>(skipped));
-  if (round_trips.empty()) return {};
-  std::ranges::sort(round_trips);
-  // The nearest rank: the smallest that at least this share of all does not exceed.
-  const auto rank = [&](std::size_t percent) {
-    const std::size_t position = (round_trips.size() * percent + 99) / 100;
-    return HalfInMicroseconds(round_trips[std::max<std::size_t>(position, 1) - 1]);
-  };
-  return {round_trips.size(), rank(0), rank(50), rank(99), rank(100)};
 }
 
 }  // namespace railhead::rdma_test

@@ -7,72 +7,16 @@
 // the message; kTimeout; kBusy with kInterrupted as the message when a signal came.
 #pragma once
 
-#include <sys/types.h>
-
 #include <functional>
 #include <memory>
-#include <optional>
-#include <string>
 
 #include "deviceplugin/support/http/http_address.h"
+#include "deviceplugin/tools/rdma_test/interrupts.h"
+#include "deviceplugin/tools/rdma_test/outcome.h"
 #include "deviceplugin/tools/rdma_test/session.h"
 #include "netns/base/result.h"
-#include "netns/base/unique_fd.h"
-#include "netns/ns/netns.h"
 
 namespace railhead::rdma_test {
-
-// A process for one end of a test, in that end's network namespace; and signals that end tests.
-//
-// The process has a /sys of its namespace, ignores the terminal's signals (its parent ends it) and dies with
-// its parent. The object's destructor kills and reaps it.
-// Ownership: moves. Threads: the calling process has one thread only.
-
-class EndProcess {
- public:
-  // `ns`: its namespace; nullptr: this one. `work`'s result is the process's.
-  static Result<EndProcess> Start(const NetNs* ns, const std::function<Result<std::string>()>& work);
-
-  EndProcess(EndProcess&& other) noexcept;
-  EndProcess& operator=(EndProcess&&) = delete;
-  EndProcess(const EndProcess&) = delete;
-  EndProcess& operator=(const EndProcess&) = delete;
-  ~EndProcess();
-
-  // Readable when Read() has something to read.
-  [[nodiscard]] int fd() const { return pipe_.get(); }
-  // Reads without waiting. Returns the process's result once it has ended. kInternal: it has ended without
-  // one.
-  std::optional<Result<std::string>> Read();
-
- private:
-  EndProcess(pid_t pid, UniqueFd pipe) : pid_(pid), pipe_(std::move(pipe)) {}
-  void Reap();
-
-  pid_t pid_ = -1;
-  UniqueFd pipe_;
-  std::string said_;
-};
-
-// SIGINT, SIGTERM and SIGHUP, held back while the object lives and read from a descriptor instead.
-class Interrupts {
- public:
-  static Result<Interrupts> Catch();
-  Interrupts(Interrupts&& other) noexcept;
-  Interrupts& operator=(Interrupts&&) = delete;
-  Interrupts(const Interrupts&) = delete;
-  Interrupts& operator=(const Interrupts&) = delete;
-  ~Interrupts();
-
-  // Readable from the first such signal on.
-  [[nodiscard]] int fd() const { return fd_.get(); }
-
- private:
-  explicit Interrupts(UniqueFd fd) : fd_(std::move(fd)) {}
-  UniqueFd fd_;
-};
-
-inline constexpr const char* kInterrupted = "interrupted";
 
 Result<Outcome> RunTest(const TestEnd& from, const TestEnd& to, const PlannedTest& test,
                         const TestParameters& parameters, const Interrupts& interrupts);

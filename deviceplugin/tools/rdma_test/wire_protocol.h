@@ -11,19 +11,13 @@
 // Threads: pure functions. Errors: kMalformed; kUnsupported for another version.
 #pragma once
 
-#include <array>
-#include <chrono>
 #include <cstddef>
 #include <cstdint>
-#include <memory>
 #include <string>
 #include <string_view>
-#include <utility>
 #include <variant>
 
-#include "deviceplugin/support/keys/shared_keys.h"
 #include "netns/base/result.h"
-#include "netns/base/unique_fd.h"
 #include "netns/verbs/queue_pair.h"
 
 namespace railhead::rdma_test {
@@ -114,79 +108,5 @@ Failure FailureOf(const Error& error);
 Error ErrorOf(const Failure& failure);
 // Whether the error is the other end's, which has the details.
 bool IsFromPeer(const Error& error);
-
-// Messages over a connected stream socket, to the other end of a test.
-//
-// Ownership: borrows nothing, keeps the descriptor. Threads: one.
-// Errors: kTimeout at the deadline, kIo when the other end has gone, kMalformed;
-// a received Failure is an error itself.
-
-// FrameSeal: signatures of one end's frames, and checks of the other end's, with keys that both share.
-//
-// A sealed frame has version 2. Its payload is followed by the sender's nonce (16 bytes) and a signature
-// (32). The signature covers the sender's role, the number of its earlier frames, the receiver's nonce, the
-// sender's nonce, and the frame. So no frame fits into another connection or another place. In its hello, the
-// starting end does not know the other's nonce. Neither may an end that only reports a failure. Both sign
-// these frames with zeros in its place. An attacker who replays a recorded hello gets its answer, but cannot
-// go on. Nothing is encrypted.
-// Ownership: shares the keys. Threads: one. Errors: kPermission: no or another key.
-
-enum class EndRole : std::uint8_t { kStarting, kAnswering };
-
-class FrameSeal {
- public:
-  // `keys` may be nullptr: frames are not sealed.
-  FrameSeal(std::shared_ptr<const SharedKeys> keys, EndRole role);
-
-  // `frame`: of EncodeMessage().
-  std::string Seal(std::string frame);
-  // The payload without its seal. `header`: its bytes.
-  Result<std::string> Open(std::string_view header, std::string_view payload);
-
- private:
-  using Nonce = std::array<char, kSealNonce>;
-  [[nodiscard]] std::string SignedText(EndRole sender, std::uint64_t count, const Nonce& receiver,
-                                       const Nonce& sent_by, std::string_view frame) const;
-
-  const std::shared_ptr<const SharedKeys> keys_;
-  const EndRole role_;
-  Nonce own_{};
-  Nonce other_{};  // zeros: unknown
-  std::uint64_t sent_ = 0;
-  std::uint64_t received_ = 0;
-};
-
-using TimePoint = std::chrono::steady_clock::time_point;
-
-class Channel {
- public:
-  explicit Channel(UniqueFd fd) : Channel(std::move(fd), nullptr, EndRole::kStarting) {}
-  // With `keys`, each frame is signed, and must be.
-  Channel(UniqueFd fd, std::shared_ptr<const SharedKeys> keys, EndRole role)
-      : fd_(std::move(fd)), seal_(std::make_unique<FrameSeal>(std::move(keys), role)) {}
-
-  [[nodiscard]] Result<void> Send(const Message& message, TimePoint deadline) const;
-  [[nodiscard]] Result<Message> Receive(TimePoint deadline) const;
-
-  // Checks the other end without waiting: an error once it has closed the connection or sent a failure. Any
-  // other message stays unread.
-  [[nodiscard]] Result<void> CheckPeer() const;
-
-  // The next message, which must be of this kind.
-  template <typename Kind>
-  [[nodiscard]] Result<Kind> Expect(TimePoint deadline) const {
-    Message message = RH_TRY(Receive(deadline));
-    if (Kind* wanted = std::get_if<Kind>(&message)) return std::move(*wanted);
-    return Unexpected(message);
-  }
-
- private:
-  [[nodiscard]] Result<std::string> ReceiveBytes(std::size_t size, TimePoint deadline) const;
-  [[nodiscard]] Result<void> Wait(short events, TimePoint deadline) const;
-  static tl::unexpected<Error> Unexpected(const Message& message);
-
-  UniqueFd fd_;
-  std::unique_ptr<FrameSeal> seal_;
-};
 
 }  // namespace railhead::rdma_test

@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include "deviceplugin/tools/rdma_test/choose_endpoint.h"
 #include "tests/unit/deviceplugin/tools/rdma_test/support.h"
 
 namespace railhead::rdma_test {

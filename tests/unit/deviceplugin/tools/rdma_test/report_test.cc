@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "deviceplugin/tools/rdma_test/outcome.h"
 #include "netns/json/record_io.h"
 #include "netns/json/record_table.h"
 #include "tests/unit/deviceplugin/tools/rdma_test/support.h"

@@ -1,6 +1,4 @@
 // railctl rdma-test --listen, with unwanted clients among those that connect.
-#include "deviceplugin/tools/rdma_test/session.h"
-
 #include <gtest/gtest.h>
 #include <netinet/in.h>
 #include <poll.h>
@@ -13,6 +11,10 @@
 #include <csignal>
 #include <thread>
 
+#include "deviceplugin/tools/rdma_test/channel.h"
+#include "deviceplugin/tools/rdma_test/frame_seal.h"
+#include "deviceplugin/tools/rdma_test/interrupts.h"
+#include "deviceplugin/tools/rdma_test/pending_connections.h"
 #include "deviceplugin/tools/rdma_test/test_runner.h"
 #include "deviceplugin/tools/rdma_test/wire_protocol.h"
 #include "tests/support/eventually.h"

@@ -3,7 +3,7 @@
 
 #include <string>
 
-#include "deviceplugin/tools/rdma_test/session.h"
+#include "deviceplugin/tools/rdma_test/outcome.h"
 #include "deviceplugin/tools/rdma_test/wire_protocol.h"
 #include "netns/gid/gid_table.h"
 

@@ -1,6 +1,4 @@
 // Messages over real sockets, and the processes of ends, with others than we expect at the far end.
-#include "deviceplugin/tools/rdma_test/test_runner.h"
-
 #include <gtest/gtest.h>
 #include <poll.h>
 #include <sys/socket.h>
@@ -13,6 +11,9 @@
 #include <string>
 #include <thread>
 
+#include "deviceplugin/tools/rdma_test/channel.h"
+#include "deviceplugin/tools/rdma_test/end_process.h"
+#include "deviceplugin/tools/rdma_test/interrupts.h"
 #include "deviceplugin/tools/rdma_test/wire_protocol.h"
 #include "tests/unit/deviceplugin/tools/rdma_test/support.h"
 

@@ -9,6 +9,8 @@
 #include <string>
 #include <vector>
 
+#include "deviceplugin/tools/rdma_test/frame_seal.h"
+#include "deviceplugin/tools/rdma_test/outcome.h"
 #include "tests/unit/deviceplugin/tools/rdma_test/support.h"
 
 namespace railhead::rdma_test {
