@@ -4,6 +4,7 @@
 
 #include "deviceplugin/tools/reachability_view/reachability_faults.h"
 #include "deviceplugin/tools/reachability_view/reachability_matrix.h"
+#include "deviceplugin/tools/reachability_view/reachability_report_stream.h"
 #include "netns/json/record_io.h"
 #include "tests/fuzz/fuzz.h"
 

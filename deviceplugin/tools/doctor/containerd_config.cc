@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "deviceplugin/tools/doctor/facts.h"
+#include "deviceplugin/tools/doctor/read_facts.h"
 #include "netns/base/files.h"
 #include "netns/base/root.h"
 #include "netns/base/text.h"

@@ -8,6 +8,8 @@
 #include "cni/fabric/add_refusals.h"
 #include "deviceplugin/services/node_index/node_addresses.h"
 #include "deviceplugin/tools/doctor/checks.h"
+#include "deviceplugin/tools/doctor/read_facts.h"
+#include "deviceplugin/tools/doctor/verdict.h"
 #include "netns/base/text.h"
 
 namespace railhead::doctor {

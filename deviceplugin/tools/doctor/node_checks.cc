@@ -8,6 +8,7 @@
 
 #include "deviceplugin/services/health/drains.h"
 #include "deviceplugin/tools/doctor/checks.h"
+#include "deviceplugin/tools/doctor/verdict.h"
 #include "netns/base/text.h"
 
 namespace railhead::doctor {

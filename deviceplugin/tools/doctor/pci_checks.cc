@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "deviceplugin/tools/doctor/checks.h"
+#include "deviceplugin/tools/doctor/verdict.h"
 #include "netns/base/text.h"
 
 namespace railhead::doctor {

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "deviceplugin/tools/doctor/checks.h"
+#include "deviceplugin/tools/doctor/verdict.h"
 #include "netns/base/text.h"
 
 namespace railhead::doctor {

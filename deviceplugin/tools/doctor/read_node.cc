@@ -14,6 +14,7 @@
 #include "deviceplugin/node/topology/find_by_nvml.h"
 #include "deviceplugin/node/topology/topology_config.h"
 #include "deviceplugin/tools/doctor/facts.h"
+#include "deviceplugin/tools/doctor/read_facts.h"
 #include "netns/base/files.h"
 #include "netns/base/root.h"
 #include "netns/base/root_file.h"

@@ -9,6 +9,7 @@
 #include "deviceplugin/node/inventory/pf_memory.h"
 #include "deviceplugin/node/topology/topology_config.h"
 #include "deviceplugin/tools/doctor/facts.h"
+#include "deviceplugin/tools/doctor/read_facts.h"
 #include "netns/base/files.h"
 #include "netns/base/root.h"
 #include "netns/base/text.h"

@@ -15,7 +15,7 @@
 #include "deviceplugin/services/fabric_follow/fabric_errors.h"
 #include "deviceplugin/services/node_index/node_addresses.h"
 #include "deviceplugin/support/help/help.h"
-#include "deviceplugin/tools/doctor/facts.h"
+#include "deviceplugin/tools/doctor/read_facts.h"
 #include "deviceplugin/tools/railctl/commands.h"
 #include "deviceplugin/tools/railctl/config_sections.h"
 #include "deviceplugin/tools/railctl/config_warnings.h"

@@ -6,7 +6,9 @@
 
 #include "deviceplugin/support/help/help.h"
 #include "deviceplugin/tools/doctor/checks.h"
-#include "deviceplugin/tools/doctor/facts.h"
+#include "deviceplugin/tools/doctor/read_facts.h"
+#include "deviceplugin/tools/doctor/report.h"
+#include "deviceplugin/tools/doctor/verdict.h"
 #include "deviceplugin/tools/railctl/commands.h"
 #include "deviceplugin/tools/railctl/output.h"
 

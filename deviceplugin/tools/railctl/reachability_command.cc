@@ -22,6 +22,8 @@
 #include "deviceplugin/tools/railctl/rail_filter.h"
 #include "deviceplugin/tools/reachability_view/reachability_faults.h"
 #include "deviceplugin/tools/reachability_view/reachability_matrix.h"
+#include "deviceplugin/tools/reachability_view/reachability_report_stream.h"
+#include "deviceplugin/tools/reachability_view/reachability_text.h"
 #include "netns/base/root.h"
 #include "netns/base/text.h"
 

@@ -13,6 +13,7 @@
 #include "deviceplugin/services/reconcile/address_facts.h"
 #include "deviceplugin/support/help/help.h"
 #include "deviceplugin/tools/preflight/preflight_checks.h"
+#include "deviceplugin/tools/preflight/report.h"
 #include "deviceplugin/tools/railctl/commands.h"
 #include "deviceplugin/tools/railctl/config_sections.h"
 #include "deviceplugin/tools/railctl/device_list.h"

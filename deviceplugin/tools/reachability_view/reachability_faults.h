@@ -55,19 +55,6 @@ std::vector<ReachabilityFault> ExplainFaults(const ReachabilityMatrix& matrix);
 // "rail5: gpu-017 reaches no other node (silent 78)"
 std::string TextOf(const ReachabilityFault& fault);
 
-// A matrix for terminals: first its common faults, then which node reaches which.
-//
-// Marks show it without colours. Nodes with equal rows and columns share them, and equal rails share a
-// matrix. Threads: pure function.
-
-struct ReachabilityTextOptions {
-  bool every_node = false;  // a separate row for every node
-  bool colours = false;
-};
-
-std::string ReachabilityText(const ReachabilityMatrix& matrix, const std::vector<ReachabilityFault>& faults,
-                             const ReachabilityTextOptions& options);
-
 }  // namespace railhead::reachability_view
 
 template <>

@@ -6,6 +6,8 @@
 #include <nlohmann/json.hpp>
 #include <set>
 
+#include "deviceplugin/tools/doctor/report.h"
+#include "deviceplugin/tools/doctor/verdict.h"
 #include "netns/json/record_io.h"
 #include "tests/support/temp_root.h"
 #include "tests/unit/deviceplugin/tools/doctor/support.h"

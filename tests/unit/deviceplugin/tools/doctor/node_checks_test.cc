@@ -1,6 +1,7 @@
 // Limits, modules, firmware, records; the CDI switch, other device plugins, CNI configurations: judged and
 // read.
 #include "deviceplugin/tools/doctor/facts.h"
+#include "deviceplugin/tools/doctor/read_facts.h"
 #include "tests/support/temp_root.h"
 #include "tests/unit/deviceplugin/tools/doctor/support.h"
 

@@ -2,6 +2,7 @@
 #include <algorithm>
 
 #include "deviceplugin/tools/doctor/facts.h"
+#include "deviceplugin/tools/doctor/read_facts.h"
 #include "netns/sys/pci_address.h"
 #include "netns/sys/pci_capabilities.h"
 #include "tests/support/sysfs/fake_sysfs.h"

@@ -1,11 +1,14 @@
 // Facts that doctor reads from a node's files and queries from its kernel.
+#include "deviceplugin/tools/doctor/read_facts.h"
+
 #include <gtest/gtest.h>
 
 #include <algorithm>
 #include <filesystem>
 
-#include "deviceplugin/tools/doctor/checks.h"
 #include "deviceplugin/tools/doctor/facts.h"
+#include "deviceplugin/tools/doctor/report.h"
+#include "deviceplugin/tools/doctor/verdict.h"
 #include "netns/sys/netdev_sysfs.h"
 #include "tests/unit/deviceplugin/tools/doctor/node.h"
 #include "tests/unit/deviceplugin/tools/doctor/support.h"

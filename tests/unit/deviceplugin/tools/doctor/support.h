@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "deviceplugin/tools/doctor/checks.h"
+#include "deviceplugin/tools/doctor/verdict.h"
 
 namespace railhead::testing {
 

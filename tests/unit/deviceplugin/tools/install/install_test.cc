@@ -10,6 +10,7 @@
 #include <map>
 #include <thread>
 
+#include "deviceplugin/tools/install/version.h"
 #include "netns/base/files.h"
 #include "tests/support/temp_root.h"
 

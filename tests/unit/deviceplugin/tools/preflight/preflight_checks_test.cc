@@ -6,6 +6,7 @@
 #include <cerrno>
 #include <nlohmann/json.hpp>
 
+#include "deviceplugin/tools/preflight/report.h"
 #include "netns/json/record_io.h"
 
 namespace railhead::testing {

@@ -6,6 +6,7 @@
 #include "deviceplugin/services/health/drains.h"
 #include "deviceplugin/services/health/state_file.h"
 #include "deviceplugin/services/lldp/lldp_report.h"
+#include "deviceplugin/tools/preflight/report.h"
 #include "tests/support/process.h"
 #include "tests/unit/deviceplugin/tools/doctor/node.h"
 

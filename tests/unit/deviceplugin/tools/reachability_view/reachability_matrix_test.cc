@@ -10,6 +10,8 @@
 #include "deviceplugin/services/reachability/folded_names.h"
 #include "deviceplugin/services/reachability/reachability_report.h"
 #include "deviceplugin/tools/reachability_view/reachability_faults.h"
+#include "deviceplugin/tools/reachability_view/reachability_report_stream.h"
+#include "deviceplugin/tools/reachability_view/reachability_text.h"
 #include "netns/json/record_io.h"
 #include "tests/support/rapidcheck.h"
 #include "tests/unit/deviceplugin/services/reachability/reachability_values.h"
