@@ -12,6 +12,7 @@
 #include "deviceplugin/node/resources/cdi_grant.h"
 #include "deviceplugin/node/resources/device_info.h"
 #include "deviceplugin/node/resources/grant.h"
+#include "netns/base/mutex.h"
 #include "netns/base/text.h"
 
 namespace railhead::resources {
@@ -97,7 +98,7 @@ Result<AllocateAnswer> Allocator::Allocate(const ResourcePool& pool, std::vector
 }
 
 Result<void> Allocator::WriteRecords(const ResourcePool& pool, const std::vector<std::string>& ids) {
-  const std::lock_guard<std::mutex> lock(records_);
+  const MutexLock lock(records_);
   // One generation for the whole request: records of the same siblings and generation belong together.
   std::uint64_t generation = 0;
   for (const std::string& id : ids) {

@@ -14,12 +14,12 @@
 #pragma once
 
 #include <map>
-#include <mutex>
 #include <string>
 #include <vector>
 
 #include "deviceplugin/node/resources/grant.h"
 #include "deviceplugin/node/resources/resource_pool.h"
+#include "netns/base/mutex.h"
 #include "netns/base/result.h"
 #include "netns/base/root.h"
 
@@ -49,7 +49,7 @@ class Allocator {
   Result<void> WriteRecords(const ResourcePool& pool, const std::vector<std::string>& ids);
 
   Root root_;
-  std::mutex records_;  // reading a generation and writing the next one
+  Mutex records_;  // reading a generation and writing the next one
 };
 
 }  // namespace railhead::resources

@@ -3,11 +3,11 @@
 #include <algorithm>
 #include <array>
 #include <memory>
-#include <mutex>
 #include <set>
 #include <utility>
 
 #include "netns/base/files.h"
+#include "netns/base/mutex.h"
 #include "netns/base/root.h"
 #include "netns/base/text.h"
 #include "netns/sys/pci.h"
@@ -163,11 +163,11 @@ std::optional<PciAddress> AcceleratorIds::AcceleratorAt(const PciAddress& addres
 
 AcceleratorIds::UuidLookup Remembering(AcceleratorIds::UuidLookup lookup) {
   struct Memory {
-    std::mutex mutex;
+    Mutex mutex;
     std::map<std::string, PciAddress> found;
   };
   return [lookup = std::move(lookup), memory = std::make_shared<Memory>()](const std::string& uuid) {
-    const std::lock_guard lock(memory->mutex);
+    const MutexLock lock(memory->mutex);
     const auto known = memory->found.find(uuid);
     if (known != memory->found.end()) return std::optional(known->second);
     const auto address = lookup(uuid);

@@ -97,7 +97,6 @@ void HealthWatch::SetRules(HealthRules rules) {
   rules_ = std::make_shared<const HealthRules>(rules);
   read_all_now_ = true;
   functions_.reset();  // the rules decide which gone devices are watched
-  const std::lock_guard lock(mutex_);
   monitor_.SetRules(std::move(rules));
 }
 
@@ -129,7 +128,6 @@ bool HealthWatch::Follow(const std::vector<inventory::NicFunction>& functions, H
   }
   std::erase_if(reported_,
                 [&](const auto& one) { return !one.first.first.empty() && !ids.contains(one.first.first); });
-  const std::lock_guard lock(mutex_);
   for (const auto& [id, since] : lost_before) {
     if (!ids.contains(id) || lost_.contains(id)) continue;
     monitor_.Renew(id);
@@ -223,7 +221,6 @@ void HealthWatch::ObserveOne(const HealthSubject& subject, HealthTime now, Healt
   if (const Drain* drain = drains_.Find(subject.id)) seen->drained = *drain;
   seen->not_ready = NotReady(subject);
   recorder_.Observe(subject, *seen);
-  const std::lock_guard lock(mutex_);
   auto changes = monitor_.Observe(subject, *seen, now);
   std::move(changes.begin(), changes.end(), std::back_inserter(tick->changes));
 }
@@ -308,19 +305,16 @@ void HealthWatch::ReportProblems(const std::string& id, ProblemKind kind, std::v
 }
 
 bool HealthWatch::IsHealthy(const std::string& id) const {
-  const std::lock_guard lock(mutex_);
   const DeviceHealth* device = monitor_.Find(id);
   return device == nullptr || device->healthy;
 }
 
 std::vector<HealthReason> HealthWatch::Reasons(const std::string& id) const {
-  const std::lock_guard lock(mutex_);
   const DeviceHealth* device = monitor_.Find(id);
   return device == nullptr ? std::vector<HealthReason>{} : device->reasons;
 }
 
 std::vector<DeviceHealth> HealthWatch::All() const {
-  const std::lock_guard lock(mutex_);
   return monitor_.All();
 }
 

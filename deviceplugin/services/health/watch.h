@@ -10,8 +10,7 @@
 // is Unhealthy with its VFs, and costs one tick its deadline (probe_workers.h). State and history are
 // kept in /run/railhead/health.json for the next process; the observations are recorded beside it
 // (health_recorder.h).
-// Ownership: borrows `probes`. Threads: Tick, SetRules and ReadAllNow from one thread. IsHealthy, Reasons and
-// All from any, also during a tick: they never wait for I/O.
+// Ownership: borrows `probes`. Threads: one; others get what All() says as a Published value.
 #pragma once
 
 #include <chrono>
@@ -19,7 +18,6 @@
 #include <functional>
 #include <map>
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <set>
 #include <string>
@@ -126,7 +124,6 @@ class HealthWatch {
   std::vector<Error> at_start_;
   std::map<std::pair<std::string, ProblemKind>, std::set<std::string>> reported_;
 
-  mutable std::mutex mutex_;  // of the monitor
   HealthMonitor monitor_;
 };
 

@@ -1,9 +1,11 @@
 #include "deviceplugin/services/nic_metrics/cached_nic_page.h"
 
+#include "netns/base/mutex.h"
+
 namespace railhead::nic_metrics {
 
 std::string CachedNicPage::Get(ExpositionFormat format) {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   if (!collected_at_ || now_() - *collected_at_ >= kMaxAge) {
     sources_ = collect_();
     collected_at_ = now_();

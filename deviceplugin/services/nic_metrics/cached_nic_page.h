@@ -10,12 +10,12 @@
 #include <chrono>
 #include <functional>
 #include <map>
-#include <mutex>
 #include <optional>
 #include <string>
 
 #include "deviceplugin/services/nic_metrics/nic_page.h"
 #include "deviceplugin/support/metrics/exposition.h"
+#include "netns/base/mutex.h"
 
 namespace railhead::nic_metrics {
 
@@ -35,10 +35,10 @@ class CachedNicPage {
  private:
   const Collect collect_;
   const Now now_;
-  std::mutex mutex_;  // of all below, also while it is collected
-  NicPageSources sources_;
-  std::optional<Clock::time_point> collected_at_;
-  std::map<ExpositionFormat, std::string> pages_;  // of sources_
+  Mutex mutex_;  // of all below, also while it is collected
+  NicPageSources sources_ RH_GUARDED_BY(mutex_);
+  std::optional<Clock::time_point> collected_at_ RH_GUARDED_BY(mutex_);
+  std::map<ExpositionFormat, std::string> pages_ RH_GUARDED_BY(mutex_);  // of sources_
 };
 
 }  // namespace railhead::nic_metrics

@@ -55,7 +55,7 @@ class IndexService : public Service {
   // What one beginning claims with.
   struct Claiming;
 
-  Result<std::unique_ptr<Claiming>> Begin(const resources::Plan& node) const;
+  [[nodiscard]] Result<std::unique_ptr<Claiming>> Begin(const resources::Plan& node) const;
   Result<void> TakeFirst();
   void TakeNode();
   void Step();

@@ -3,12 +3,10 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <atomic>
 #include <filesystem>
 #include <memory>
 #include <set>
 #include <string>
-#include <thread>
 #include <vector>
 
 #include "cni/state/journal.h"
@@ -312,28 +310,6 @@ TEST_F(WatchTest, NewRules) {
   EXPECT_EQ(Run(15, 15).size(), 3U);
   EXPECT_TRUE(watch_->IsHealthy(kVf));
   EXPECT_EQ(watch_->rules(), rules);
-}
-
-// Threads that answer kubelet ask while a tick runs.
-TEST_F(WatchTest, AskedFromOtherThreads) {
-  std::atomic<bool> stop{false};
-  std::atomic<int> answers{0};
-  std::thread asking([&] {
-    while (!stop) {
-      (void)watch_->IsHealthy(kVf);
-      ++answers;
-      (void)watch_->Reasons(kVf);
-      (void)watch_->All();
-    }
-  });
-  for (int round = 0; round < 50; ++round) {
-    (round % 4 < 2) ? CutPf() : RestorePf();
-    Tick(round * 35);
-  }
-  while (answers == 0) std::this_thread::yield();
-  stop = true;
-  asking.join();
-  EXPECT_GT(answers, 0);
 }
 
 constexpr const char* kStorage = "0000:c3:00.0";

@@ -2,6 +2,7 @@
 #include "deviceplugin/support/service/supervisor.h"
 
 #include <gtest/gtest.h>
+#include <pthread.h>
 #include <sys/resource.h>
 
 #include <atomic>
@@ -150,6 +151,24 @@ TEST_F(SupervisorTest, WithoutDescriptorsItIsAnErrorBeforeTheFirstThread) {
   ASSERT_FALSE(started);
   EXPECT_NE(started.error().message.find("starting one"), std::string::npos) << started.error().message;
   EXPECT_FALSE(one.runs());
+}
+
+// A machine without a thread left, played by a default stack that fits into no memory.
+TEST_F(SupervisorTest, WithoutThreadsItIsAnErrorThatNamesTheService) {
+  const auto supervisor = Make();
+  supervisor->Add(std::make_unique<Example>("one"), Start::kAtOnce);
+  pthread_attr_t usual;
+  pthread_attr_t huge;
+  ASSERT_EQ(::pthread_getattr_default_np(&usual), 0);
+  ASSERT_EQ(::pthread_getattr_default_np(&huge), 0);
+  ASSERT_EQ(::pthread_attr_setstacksize(&huge, std::size_t{1} << 46U), 0);
+  ASSERT_EQ(::pthread_setattr_default_np(&huge), 0);
+  const auto started = supervisor->StartAll();
+  ASSERT_EQ(::pthread_setattr_default_np(&usual), 0);
+  ASSERT_FALSE(started);
+  EXPECT_EQ(started.error().code, ErrorCode::kLimited);
+  EXPECT_NE(started.error().message.find("a thread for one"), std::string::npos) << started.error().message;
+  EXPECT_TRUE(supervisor->AwaitEnd(Soon()).empty()) << "there is no thread to wait for";
 }
 
 }  // namespace
