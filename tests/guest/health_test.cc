@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "deviceplugin/services/health/driver_source.h"
+#include "deviceplugin/services/health/probe.h"
 #include "deviceplugin/services/health/watch.h"
 #include "netns/base/files.h"
 #include "netns/base/root.h"

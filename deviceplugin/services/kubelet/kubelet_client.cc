@@ -89,15 +89,15 @@ class KubeletClient::Impl {
 
   std::vector<Result<void>> Register(const std::vector<Registration>& registrations,
                                      std::chrono::milliseconds limit) {
-    Begin(registrations, std::chrono::system_clock::now() + limit);
-    for (const auto& call : calls_) {
-      while (!call->Wait(kLook)) GiveUp(registrations);
+    const std::vector<Call*> calls = Begin(registrations, std::chrono::system_clock::now() + limit);
+    for (Call* call : calls) {
+      while (!call->Wait(kLook)) GiveUp(registrations, calls);
     }
     std::vector<Result<void>> results;
     results.reserve(registrations.size());
     const MutexLock lock(mutex_);
     for (std::size_t i = 0; i < registrations.size(); ++i) {
-      const grpc::Status status = i < calls_.size() ? calls_[i]->Take() : grpc::Status::CANCELLED;
+      const grpc::Status status = i < calls.size() ? calls[i]->Take() : grpc::Status::CANCELLED;
       results.push_back(ResultOf(status, registrations[i].resource, socket_path_));
     }
     calls_.clear();
@@ -111,23 +111,29 @@ class KubeletClient::Impl {
   }
 
  private:
-  void Begin(const std::vector<Registration>& registrations, std::chrono::system_clock::time_point deadline) {
+  // Only Register() adds calls and drops them.
+  std::vector<Call*> Begin(const std::vector<Registration>& registrations,
+                           std::chrono::system_clock::time_point deadline) {
+    std::vector<Call*> calls;
     const MutexLock lock(mutex_);
-    if (cancelled_) return;
-    for (const Registration& registration : registrations)
+    if (cancelled_) return calls;
+    for (const Registration& registration : registrations) {
       calls_.push_back(std::make_unique<Call>(socket_path_, RequestFor(registration), deadline));
-    for (const auto& call : calls_) call->Start();
+      calls.push_back(calls_.back().get());
+    }
+    for (Call* call : calls) call->Start();
+    return calls;
   }
 
-  void GiveUp(const std::vector<Registration>& registrations) {
-    for (std::size_t i = 0; i < calls_.size(); ++i) {
-      if (!registrations[i].worthwhile()) calls_[i]->Cancel();
+  static void GiveUp(const std::vector<Registration>& registrations, const std::vector<Call*>& calls) {
+    for (std::size_t i = 0; i < calls.size(); ++i) {
+      if (!registrations[i].worthwhile()) calls[i]->Cancel();
     }
   }
 
   const std::string socket_path_;
   Mutex mutex_;
-  std::vector<std::unique_ptr<Call>> calls_ RH_GUARDED_BY(mutex_);  // in progress; only Register() changes it
+  std::vector<std::unique_ptr<Call>> calls_ RH_GUARDED_BY(mutex_);  // in progress
   bool cancelled_ RH_GUARDED_BY(mutex_) = false;
 };
 

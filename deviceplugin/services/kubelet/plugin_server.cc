@@ -236,7 +236,7 @@ class PluginServer::Impl final : public v1beta1::DevicePlugin::CallbackService {
     }
 
    private:
-    void Send() {
+    void Send() RH_REQUIRES(mutex_) {
       if (writing_ || finished_ || !dirty_) return;
       dirty_ = false;
       response_ = ListOf(owner_->view());
@@ -247,7 +247,7 @@ class PluginServer::Impl final : public v1beta1::DevicePlugin::CallbackService {
       owner_->wiring_.activity->list_updates.Add();
       StartWrite(&response_);
     }
-    void FinishOnce(const grpc::Status& status) {
+    void FinishOnce(const grpc::Status& status) RH_REQUIRES(mutex_) {
       if (finished_) return;
       finished_ = true;
       Finish(status);
