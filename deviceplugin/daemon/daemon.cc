@@ -251,10 +251,8 @@ Result<void> Daemon::StartOthers() {
 
 void Daemon::Tick() {
   systemd_.Tick();
-  if (const auto started = StartOthers(); !started) {
-    log_->Failure("starting services failed", started.error());
-    (void)::kill(::getpid(), SIGTERM);
-  }
+  if (const auto started = StartOthers(); start_failure_.IsNew(started))
+    log_->Failure("starting services failed; trying again", started.error());
   LogStuck();
 }
 

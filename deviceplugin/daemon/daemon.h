@@ -44,6 +44,7 @@
 #include "deviceplugin/support/kubernetes/kube_access.h"
 #include "deviceplugin/support/log/log.h"
 #include "deviceplugin/support/metrics/metric_registry.h"
+#include "deviceplugin/support/service/once_per_change.h"
 #include "deviceplugin/support/service/probe_workers.h"
 #include "deviceplugin/support/service/published.h"
 #include "deviceplugin/support/service/supervisor.h"
@@ -107,6 +108,7 @@ class Daemon {
   nic_metrics::CachedNicPage nic_page_;
   MetricRegistry metrics_;
   bool others_run_ = false;
+  OncePerChange start_failure_;  // of the others
   std::vector<Supervisor::Stuck> known_stuck_;
   Supervisor supervisor_;  // its services use all of the above
   fabric_follow::Follower& follower_;

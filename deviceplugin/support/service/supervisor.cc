@@ -35,19 +35,22 @@ Result<void> Supervisor::StartAll() {
 }
 
 Result<bool> Supervisor::StartOthers() {
-  if (lock_) return true;
-  RH_TRY(MakeStateFolderOf(root_, lock_path_));
-  auto lock = FileLock::Acquire(lock_path_, std::chrono::milliseconds(0));
-  if (!lock && lock.error().code == ErrorCode::kTimeout) return false;
-  if (!lock) return Fail(std::move(lock.error()));
-  lock_.emplace(*std::move(lock));
+  if (others_run_) return true;
+  if (!lock_) {
+    RH_TRY(MakeStateFolderOf(root_, lock_path_));
+    auto lock = FileLock::Acquire(lock_path_, std::chrono::milliseconds(0));
+    if (!lock && lock.error().code == ErrorCode::kTimeout) return false;
+    if (!lock) return Fail(std::move(lock.error()));
+    lock_.emplace(*std::move(lock));
+  }
   RH_TRY(StartGroup(Start::kAlone));
+  others_run_ = true;
   return true;
 }
 
 Result<void> Supervisor::StartGroup(Start start) {
   for (Member& member : members_) {
-    if (member.start == start) RH_TRY(StartOne(&member));
+    if (member.start == start && !member.thread.joinable()) RH_TRY(StartOne(&member));
   }
   return {};
 }

@@ -59,7 +59,7 @@ class Supervisor {
 
   // Starts what serves kubelet.
   Result<void> StartAll();
-  // Starts the others if the lock is free. false: it is not; call it again.
+  // Starts the others if the lock is free. false: it is not; call it again, as after an error.
   Result<bool> StartOthers();
 
   [[nodiscard]] std::vector<Stuck> FindStuck(Worker::Clock::time_point now = Worker::Clock::now()) const;
@@ -87,6 +87,7 @@ class Supervisor {
   const std::string lock_path_;
   const std::function<void()> failed_;
   std::optional<FileLock> lock_;
+  bool others_run_ = false;
   std::vector<Member> members_;  // complete before the first thread
 
   mutable Mutex mutex_;

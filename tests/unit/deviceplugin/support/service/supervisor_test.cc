@@ -154,21 +154,51 @@ TEST_F(SupervisorTest, WithoutDescriptorsItIsAnErrorBeforeTheFirstThread) {
 }
 
 // A machine without a thread left, played by a default stack that fits into no memory.
+class WithoutThreads {
+ public:
+  WithoutThreads() {
+    EXPECT_EQ(::pthread_getattr_default_np(&usual_), 0);
+    pthread_attr_t huge;
+    EXPECT_EQ(::pthread_getattr_default_np(&huge), 0);
+    EXPECT_EQ(::pthread_attr_setstacksize(&huge, std::size_t{1} << 46U), 0);
+    EXPECT_EQ(::pthread_setattr_default_np(&huge), 0);
+  }
+  WithoutThreads(const WithoutThreads&) = delete;
+  WithoutThreads& operator=(const WithoutThreads&) = delete;
+  ~WithoutThreads() { EXPECT_EQ(::pthread_setattr_default_np(&usual_), 0); }
+
+ private:
+  pthread_attr_t usual_{};
+};
+
 TEST_F(SupervisorTest, WithoutThreadsItIsAnErrorThatNamesTheService) {
   const auto supervisor = Make();
   supervisor->Add(std::make_unique<Example>("one"), Start::kAtOnce);
-  pthread_attr_t usual;
-  pthread_attr_t huge;
-  ASSERT_EQ(::pthread_getattr_default_np(&usual), 0);
-  ASSERT_EQ(::pthread_getattr_default_np(&huge), 0);
-  ASSERT_EQ(::pthread_attr_setstacksize(&huge, std::size_t{1} << 46U), 0);
-  ASSERT_EQ(::pthread_setattr_default_np(&huge), 0);
-  const auto started = supervisor->StartAll();
-  ASSERT_EQ(::pthread_setattr_default_np(&usual), 0);
+  const auto started = [&] {
+    const WithoutThreads none;
+    return supervisor->StartAll();
+  }();
   ASSERT_FALSE(started);
   EXPECT_EQ(started.error().code, ErrorCode::kLimited);
   EXPECT_NE(started.error().message.find("a thread for one"), std::string::npos) << started.error().message;
   EXPECT_TRUE(supervisor->AwaitEnd(Soon()).empty()) << "there is no thread to wait for";
+}
+
+// The others are started when there are threads again, each once.
+TEST_F(SupervisorTest, WhatCouldNotStartIsStartedLater) {
+  const auto supervisor = Make();
+  const auto& one = supervisor->Add(std::make_unique<Example>("one"), Start::kAlone);
+  const auto& two = supervisor->Add(std::make_unique<Example>("two"), Start::kAlone);
+  ASSERT_TRUE(supervisor->StartAll());
+  {
+    const WithoutThreads none;
+    EXPECT_FALSE(supervisor->StartOthers());
+    EXPECT_FALSE(supervisor->StartOthers()) << "it is said again";
+  }
+  EXPECT_FALSE(one.runs());
+  ASSERT_TRUE(supervisor->StartOthers());
+  EXPECT_TRUE(Eventually([&] { return one.runs() && two.runs(); }));
+  EXPECT_TRUE(supervisor->StartOthers().value());
 }
 
 }  // namespace
