@@ -33,7 +33,7 @@ class RH_THREAD_ANNOTATION(capability("mutex")) Mutex {
 class RH_THREAD_ANNOTATION(scoped_lockable) MutexLock {
  public:
   explicit MutexLock(Mutex& mutex) RH_THREAD_ANNOTATION(acquire_capability(mutex)) : lock_(mutex) {}
-  ~MutexLock() RH_THREAD_ANNOTATION(release_capability()) {}
+  ~MutexLock() RH_THREAD_ANNOTATION(release_capability()) = default;
   MutexLock(const MutexLock&) = delete;
   MutexLock& operator=(const MutexLock&) = delete;
 

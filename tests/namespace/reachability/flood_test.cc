@@ -68,6 +68,7 @@ class Flood {
 
 constexpr std::size_t kBatch = 64;
 constexpr std::uint16_t kPort = 40'000;
+constexpr std::chrono::milliseconds kLongestLag{20};
 
 struct Packet {
   iphdr ip{};
@@ -145,13 +146,18 @@ Flood::Flood(const NetNs& from, const FloodPlan& plan) {
   if (child_ > 0) return;
   prctl(PR_SET_PDEATHSIG, SIGKILL);
   if (getppid() != parent) _exit(0);
-  for (const auto began = Clock::now();;) {
-    const std::chrono::duration<double> passed = Clock::now() - began;
-    if (plan.per_second > 0 && static_cast<double>(shared_->sent) > passed.count() * plan.per_second) {
+  for (auto due = Clock::now();;) {
+    const auto now = Clock::now();
+    if (plan.per_second > 0 && now < due) {
       std::this_thread::sleep_for(std::chrono::milliseconds(1));
       continue;
     }
-    shared_->sent += batch.Send(socket.get());
+    // A flood that had no CPU does not catch up: what it missed would come as one of another size.
+    due = std::max(due, now - kLongestLag);
+    const std::uint64_t sent = batch.Send(socket.get());
+    shared_->sent += sent;
+    if (plan.per_second > 0)
+      due += std::chrono::nanoseconds(std::chrono::seconds(1)) * sent / plan.per_second;
   }
 }
 
