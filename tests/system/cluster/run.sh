@@ -136,12 +136,12 @@ addresses() { kubectl logs "$1" | jq -r '.interfaces | del(.lo, .eth0) | to_entr
 user_namespaces() { kubectl get node node0 -o json | jq -e 'any(.status.runtimeHandlers[]?; .features.userNamespaces)' >/dev/null; }
 # shellcheck disable=SC2016 # expanded there
 readonly IDS_OF_ITS_OWN='awk "{ print } \$2 == 0 { shared = 1 } END { exit shared || !NR }" $(grep -lxz -e "-[-]stay" /proc/[0-9]*/cmdline 2>/dev/null | sed "s/cmdline/uid_map/") /dev/null'
-follows() { # "A B" "C D": each the next address
+follows() { # "A B" "C D": each the next address of the node's part, .1 to .63; after the last comes the first
     local first=() second=() i
     read -ra first <<<"$1" && read -ra second <<<"$2" && [ ${#first[@]} = 2 ] && [ ${#second[@]} = 2 ] || return
     echo "$1, then $2"
     for i in 0 1; do
-        [ "${first[i]%.*}.$((${first[i]##*.} + 1))" = "${second[i]}" ] || return
+        [ "${first[i]%.*}.$((${first[i]##*.} % 63 + 1))" = "${second[i]}" ] || return
     done
 }
 # beside POD: its VF is on the switch of the GPU that kubelet gave it, by the buses of topology "rail".
