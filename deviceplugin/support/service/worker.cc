@@ -30,7 +30,8 @@ Result<std::unique_ptr<Worker>> Worker::Make() {
 }
 
 bool Worker::Wait(Clock::time_point until, std::span<pollfd> fds) {
-  const bool woken = Poll(std::exchange(woken_in_pause_, false) ? Clock::now() : until, fds);
+  const bool before = std::exchange(woken_in_pause_, false);
+  const bool woken = Poll(before ? Clock::now() : until, fds) || before;
   Busy(kLongestStep, "a step");
   return woken;
 }

@@ -74,7 +74,8 @@ TEST_F(WorkerTest, WhatWakesAPauseEndsTheNextWait) {
   const auto begin = Clock::now();
   worker_->Pause(50ms);
   EXPECT_GE(Clock::now() - begin, 50ms);
-  worker_->Wait(kNever);
+  EXPECT_TRUE(worker_->Wait(kNever));
+  EXPECT_FALSE(worker_->Wait(Clock::now())) << "once";
 }
 
 TEST_F(WorkerTest, IsStuckWhenAStepTakesLongerThanItsLimit) {
