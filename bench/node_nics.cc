@@ -9,8 +9,8 @@
 
 #include "bench/node.h"
 #include "cni/state/journal.h"
-#include "deviceplugin/node/resources/plan.h"
-#include "deviceplugin/services/discovery/plan_node.h"
+#include "deviceplugin/node/snapshot/node_snapshot.h"
+#include "deviceplugin/services/discovery/read_node.h"
 #include "deviceplugin/services/nic_metrics/collector.h"
 #include "deviceplugin/services/nic_metrics/counter_source.h"
 #include "deviceplugin/services/nic_metrics/nic_page.h"
@@ -65,11 +65,11 @@ JournalEntry EntryOf(const std::string& boot_id, std::size_t number, const NetNs
   return entry;
 }
 
-Result<Pods> MakePods(const Root& root, const resources::Plan& plan) {
+Result<Pods> MakePods(const Root& root, const NodeSnapshot& node) {
   Pods pods;
   const std::string boot_id = RH_TRY(BootId(root));
   const Journal journal(root);
-  for (const auto& pool : plan.pools) {
+  for (const auto& pool : node.pools) {
     for (const resources::PoolMember& member : pool->members) {
       NetNs ns = RH_TRY(MakeNamespace());
       RH_TRY(journal.Write(EntryOf(boot_id, pods.nics++, ns, member)));
@@ -159,8 +159,8 @@ Result<void> CheckReal(const nic_metrics::NicReport& report) {
 
 Result<void> MeasureRealNics(const Root& root, int rounds, Samples* samples) {
   LinuxKernel kernel{root};
-  const discovery::NodePlan node = RH_TRY(discovery::PlanNode(root, kernel, resources::ConfigSource{}));
-  const Advertisement advertisement{node.plan.pools, nullptr};
+  const discovery::NodeReading node = RH_TRY(discovery::ReadNode(root, kernel, ConfigSource{}));
+  const Advertisement advertisement{node.snapshot.pools, nullptr};
   nic_metrics::NicCollector collector(root, kernel, nic_metrics::OpenKernelCounters);
   RH_TRY(CheckReal(collector.Collect(advertisement)));
   return BesideScrapes("guest-rtnl", kernel, &collector, advertisement, rounds, samples);
@@ -169,9 +169,9 @@ Result<void> MeasureRealNics(const Root& root, int rounds, Samples* samples) {
 Result<void> MeasureNics(const Root& root, int rounds, Samples* samples) {
   LinuxKernel kernel{root};
   const NetNs host = RH_TRY(kernel.HostNetns());
-  const discovery::NodePlan node = RH_TRY(discovery::PlanNode(root, kernel, resources::ConfigSource{}));
-  const Pods pods = RH_TRY(MakePods(root, node.plan));
-  const Advertisement advertisement{node.plan.pools, nullptr};
+  const discovery::NodeReading node = RH_TRY(discovery::ReadNode(root, kernel, ConfigSource{}));
+  const Pods pods = RH_TRY(MakePods(root, node.snapshot));
+  const Advertisement advertisement{node.snapshot.pools, nullptr};
   nic_metrics::NicCollector collector(root, kernel, nic_metrics::OpenKernelCounters);
   for (int round = 0; round <= rounds; ++round) {
     const double cpu = CpuMs();

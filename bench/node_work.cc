@@ -20,7 +20,7 @@
 #include "deviceplugin/node/resources/preferred.h"
 #include "deviceplugin/node/topology/topology.h"
 #include "deviceplugin/node/topology/topology_config.h"
-#include "deviceplugin/services/discovery/plan_node.h"
+#include "deviceplugin/services/discovery/read_node.h"
 #include "deviceplugin/services/health/watch.h"
 #include "deviceplugin/services/kubelet/proto/deviceplugin_v1beta1.grpc.pb.h"
 #include "netns/base/files.h"
@@ -59,9 +59,9 @@ class Stopwatch {
 };
 
 // Taking turns, the first round unmeasured.
-Result<discovery::NodePlan> MeasureDiscovery(const Root& root, int rounds, Samples* samples) {
+Result<discovery::NodeReading> MeasureDiscovery(const Root& root, int rounds, Samples* samples) {
   LinuxKernel kernel(root);
-  discovery::NodePlan last;
+  discovery::NodeReading last;
   for (int round = 0; round <= rounds; ++round) {
     const Stopwatch bare;
     const BareDiscovery read = RH_TRY(ReadBare(root));
@@ -72,11 +72,11 @@ Result<discovery::NodePlan> MeasureDiscovery(const Root& root, int rounds, Sampl
     RH_TRY(inventory::ReadHostNetwork(root, *route));
     const double network_ms = network.Ms();
     const Stopwatch plan;
-    last = RH_TRY(discovery::PlanNode(root, kernel, {}, resources::DdpOfKernel(root)));
+    last = RH_TRY(discovery::ReadNode(root, kernel, {}, resources::DdpOfKernel(root)));
     const double plan_ms = plan.Ms();
     const Stopwatch topology;
     const topology::TopologyConfig config = RH_TRY(topology::ReadTopologyConfig(root));
-    RH_TRY(topology::Topology::Read(root, *last.plan.inventory, config));
+    RH_TRY(topology::Topology::Read(root, *last.snapshot.inventory, config));
     const double topology_ms = topology.Ms();
     if (round == 0) continue;
     samples->Add("node", "bare reading", "discovery", "ms", bare_ms);
@@ -208,19 +208,19 @@ void MeasureHealth(const Root& root, const inventory::Inventory& inventory, Samp
 
 Result<void> MeasureNodeWork(const Root& root, const std::string& disk, const NodeRounds& rounds,
                              Samples* samples) {
-  const discovery::NodePlan node = RH_TRY(MeasureDiscovery(root, rounds.discovery, samples));
-  if (node.plan.pools.size() != 1 || node.plan.pools.front()->members.empty())
+  const discovery::NodeReading node = RH_TRY(MeasureDiscovery(root, rounds.discovery, samples));
+  if (node.snapshot.pools.size() != 1 || node.snapshot.pools.front()->members.empty())
     return Fail(ErrorCode::kConflict, "the node below " + root.prefix() + " has no pool with VFs");
-  const resources::ResourcePool& pool = *node.plan.pools.front();
+  const resources::ResourcePool& pool = *node.snapshot.pools.front();
   samples->Add("node", "railheadd", "devices", "VFs", static_cast<double>(pool.members.size()));
   RH_TRY(MeasureAllocations(root, disk, pool, rounds.allocations, samples));
   const topology::TopologyConfig config = RH_TRY(topology::ReadTopologyConfig(root));
-  const auto topology = RH_TRY(topology::Topology::Read(root, *node.plan.inventory, config));
+  const auto topology = RH_TRY(topology::Topology::Read(root, *node.snapshot.inventory, config));
   MeasurePreference(pool, {}, 0, 1, "prefer 1", rounds.preferences, samples);
   MeasurePreference(pool, {}, 0, 8, "prefer 8", rounds.preferences, samples);
   MeasurePreference(pool, {}, 3, 8, "prefer 8, 3 given", rounds.preferences, samples);
   MeasurePreference(pool, HintsOf(*topology, 4), 0, 4, "prefer 4 near 4 GPUs", rounds.preferences, samples);
-  MeasureHealth(root, *node.plan.inventory, samples);
+  MeasureHealth(root, *node.snapshot.inventory, samples);
   return {};
 }
 

@@ -71,6 +71,6 @@ fi
 step "running the tests"
 echo "        random ones with RAILHEAD_TEST_SEED=${RAILHEAD_TEST_SEED:-1}"
 # ctest starts the longest tests first once it knows them; without that memory it keeps
-# the order of tests/CMakeLists.txt. Three at once: on two cores, one of them mostly waits for a guest.
+# the order of tests/CMakeLists.txt. Four at once, and a guest counts as two: on two cores, one mostly waits.
 rm -f build/debug/Testing/Temporary/CTestCostData.txt
-ctest --test-dir build/debug -j3 --output-on-failure --stop-on-failure --no-tests=error "$@" | tests/summary.py build/debug build/steps ${RAILHEAD_TESTS_ALL:+--all}
+ctest --test-dir build/debug -j4 --output-on-failure --stop-on-failure --no-tests=error "$@" | tests/summary.py build/debug build/steps ${RAILHEAD_TESTS_ALL:+--all}

@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "deviceplugin/node/resources/plan.h"
+#include "deviceplugin/node/snapshot/node_snapshot.h"
 #include "deviceplugin/support/http/http_address.h"
 #include "deviceplugin/support/keys/shared_keys.h"
 #include "deviceplugin/support/log/log.h"
@@ -23,7 +23,7 @@ enum ExitStatus : int {
 };
 
 struct CommandLine {
-  resources::ConfigSource source;
+  ConfigSource source;
   std::string kubelet_directory = "/var/lib/kubelet/device-plugins";
   std::string log_level = "info";
   LogFormat log_format = LogFormat::kJson;

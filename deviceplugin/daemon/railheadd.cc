@@ -19,7 +19,7 @@
 #include "deviceplugin/daemon/command_line.h"
 #include "deviceplugin/daemon/daemon.h"
 #include "deviceplugin/daemon/systemd_notifier.h"
-#include "deviceplugin/services/discovery/plan_node.h"
+#include "deviceplugin/services/discovery/read_node.h"
 #include "deviceplugin/services/kubelet/stale_sockets.h"
 #include "deviceplugin/services/reconcile/attach_timings_report.h"
 #include "deviceplugin/services/reconcile/reconciler.h"
@@ -92,12 +92,12 @@ int Serve(const Root& root, Kernel& kernel, const CommandLine& line, Log* log) {
 }
 
 int List(const Root& root, Kernel& kernel, const CommandLine& line, Log* log) {
-  const auto node = discovery::PlanNode(root, kernel, line.source);
+  const auto node = discovery::ReadNode(root, kernel, line.source);
   if (!node) {
     log->Failure("cannot start", node.error());
     return kBadConfig;
   }
-  (void)std::printf("%s\n", record::Dump(ToJson(node->plan), 2).c_str());
+  (void)std::printf("%s\n", record::Dump(ToJson(node->snapshot), 2).c_str());
   return kStopped;
 }
 

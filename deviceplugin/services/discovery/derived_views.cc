@@ -12,24 +12,24 @@
 
 namespace railhead::discovery {
 
-bool HasLatePool(const resources::Plan& plan) {
-  return std::ranges::any_of(plan.pools, [](const auto& pool) { return pool->spec.late; });
+bool HasLatePool(const NodeSnapshot& node) {
+  return std::ranges::any_of(node.pools, [](const auto& pool) { return pool->spec.late; });
 }
 
 // Topology is only a reason to prefer a device: without it any device will do.
-BindingView ViewOf(const Root& root, const resources::Plan& plan, const health::HealthWatch& health,
+BindingView ViewOf(const Root& root, const NodeSnapshot& node, const health::HealthWatch& health,
                    const std::set<std::string>& withheld, const topology::AcceleratorIds::UuidLookup& uuids) {
   BindingView view;
-  view.pools = plan.pools;
+  view.pools = node.pools;
   view.unhealthy = withheld;
-  for (const auto& pool : plan.pools) {
+  for (const auto& pool : node.pools) {
     for (const resources::PoolMember& member : pool->members) {
       if (!health.IsHealthy(member.function.id)) view.unhealthy.insert(member.function.id);
     }
   }
   const auto config = topology::ReadTopologyConfig(root);
   if (!config) return view;
-  const auto topology = topology::Topology::Read(root, *plan.inventory, *config);
+  const auto topology = topology::Topology::Read(root, *node.inventory, *config);
   if (!topology) return view;
   view.topology = *topology;
   view.accelerators =
@@ -37,12 +37,11 @@ BindingView ViewOf(const Root& root, const resources::Plan& plan, const health::
   return view;
 }
 
-Advertisement AdvertisementOf(const Root& root, const resources::Plan& plan,
-                              const health::HealthWatch& health, const resources::BoundSlots& bound,
-                              const std::set<std::string>& withheld) {
+Advertisement AdvertisementOf(const Root& root, const NodeSnapshot& node, const health::HealthWatch& health,
+                              const resources::BoundSlots& bound, const std::set<std::string>& withheld) {
   Advertisement advertisement;
   auto unhealthy = std::make_shared<std::set<std::string>>();
-  for (const auto& devices : plan.pools) {
+  for (const auto& devices : node.pools) {
     auto pool = devices->spec.late ? SlotPool(*devices, bound) : devices;
     for (const resources::PoolMember& member : pool->members) {
       // A slot has the health of its device.
@@ -57,12 +56,12 @@ Advertisement AdvertisementOf(const Root& root, const resources::Plan& plan,
   return advertisement;
 }
 
-std::set<std::string> WithheldAtFirst(const Root& root, const resources::Plan& plan) {
-  auto withheld = FindAllocatedUnderOtherNames(root, plan.pools);
-  auto drained = health::DrainedAmong(root, plan.inventory->All());
+std::set<std::string> WithheldAtFirst(const Root& root, const NodeSnapshot& node) {
+  auto withheld = FindAllocatedUnderOtherNames(root, node.pools);
+  auto drained = health::DrainedAmong(root, node.inventory->All());
   health::UnreadyDevices unready(root);
   if (!drained || !unready.Refresh()) {
-    for (const inventory::NicFunction& function : plan.inventory->All()) withheld.insert(function.id);
+    for (const inventory::NicFunction& function : node.inventory->All()) withheld.insert(function.id);
     return withheld;
   }
   withheld.merge(*drained);

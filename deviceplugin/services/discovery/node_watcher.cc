@@ -74,8 +74,7 @@ void NodeWatcher::AwaitFabric() {
   if (options_.fabric_refused == nullptr || options_.source.sriovdp || options_.source.fabric) return;
   options_.fabric_refused->Subscribe(*worker_);
   const auto has_none = [this] {
-    return !Exists(options_.root.Path(kFabricPath)) &&
-           !Exists(options_.root.Path(resources::kSriovdpConfigPath));
+    return !Exists(options_.root.Path(kFabricPath)) && !Exists(options_.root.Path(kSriovdpConfigPath));
   };
   while (has_none() && !worker_->StopRequested()) {
     ReportStart("waiting for a fabric: " + *options_.fabric_refused->Get());
@@ -105,16 +104,16 @@ Result<void> NodeWatcher::ReadFirst() {
   // Watched for bound slots: the first attachment must not be the one to make it.
   RH_TRY(MakeStateFolder(options_.root, paths::Locks(options_.root)));
   auto first =
-      RH_TRY(PlanNode(options_.root, kernel_, options_.source,
+      RH_TRY(ReadNode(options_.root, kernel_, options_.source,
                       [this](const std::string& pf) { return ddp_.Query(pf); }, {&probes_, nullptr}));
-  LogPlan(log_, first.plan);
+  LogFirstReading(log_, first.snapshot);
   // Below another root no driver can be asked.
   const bool on_host = options_.root.prefix().empty();
   health_ = std::make_unique<health::HealthWatch>(
       options_.root, std::move(first.health), on_host ? health::MakeKernelDriverSource : nullptr, probes_);
-  withheld_ = WithheldAtFirst(options_.root, first.plan);
-  node_.Set(std::move(first.plan));
-  functions_ = WatchedFunctions(plan(), health_->All());
+  withheld_ = WithheldAtFirst(options_.root, first.snapshot);
+  node_.Set(std::move(first.snapshot));
+  functions_ = WatchedFunctions(snapshot(), health_->All());
   PublishHealth();
   ReportStart("");
   Restore();
@@ -125,16 +124,16 @@ Result<void> NodeWatcher::ReadFirst() {
 
 // All files that could be the configuration: a fabric may appear where none was before.
 std::vector<std::string> NodeWatcher::Files() const {
-  const resources::ConfigSource& source = options_.source;
+  const ConfigSource& source = options_.source;
   std::vector<std::string> paths;
   if (source.sriovdp) paths.push_back(*source.sriovdp);
   if (!source.sriovdp) paths.push_back(source.fabric.value_or(kFabricPath));
-  if (!source.sriovdp && !source.fabric) paths.emplace_back(resources::kSriovdpConfigPath);
+  if (!source.sriovdp && !source.fabric) paths.emplace_back(kSriovdpConfigPath);
   paths.emplace_back(topology::kTopologyPath);
   paths.emplace_back(health::kDrainsFile.path);
   for (std::string& path : paths) path = options_.root.Path(path);
   // Slots are bound and free again when journal entries come and go.
-  const bool late = HasLatePool(plan());
+  const bool late = HasLatePool(snapshot());
   if (late) paths.push_back(paths::Locks(options_.root) + "/");
   // Where kubelet notes that a pod has gone.
   if (!withheld_.empty() || pods_lost_devices_) paths.push_back(paths::KubeletCheckpoint(options_.root));
@@ -143,7 +142,7 @@ std::vector<std::string> NodeWatcher::Files() const {
 
 void NodeWatcher::Loop() {
   events_->WatchFiles(Files());
-  // Between the first plan and the watch something may have changed.
+  // Between the first reading and the watch something may have changed.
   DiscoverNode();
   CheckHealth();
   AdvertiseIfChanged();
@@ -181,9 +180,9 @@ void NodeWatcher::Settle() {
 }
 
 void NodeWatcher::ReportWarning(const std::string& what, const Error& why) {
-  PlanChange change;
+  NodeChange change;
   change.warnings.push_back({what, why});
-  LogPlanChange(log_, change);
+  LogNodeChange(log_, change);
 }
 
 void NodeWatcher::Register(MetricRegistry& metrics) {
@@ -238,9 +237,9 @@ void NodeWatcher::ConnectUevents() {
   uevents_error_ = std::move(error);
   if (another && uevents_error_) ReportWarning("hardware changes are discovered late", *uevents_error_);
   if (another && !uevents_error_) {
-    PlanChange change;
+    NodeChange change;
     change.note = "kernel device events are connected again";
-    LogPlanChange(log_, change);
+    LogNodeChange(log_, change);
   }
 }
 
@@ -253,57 +252,59 @@ void NodeWatcher::DiscoverNode() {
   discoveries_started_.Add();
   resets_.Refresh();
   std::set<std::string> in_reset = resets_.brief();
-  auto now = PlanNode(options_.root, kernel_, options_.source,
-                      [this](const std::string& pf) { return ddp_.Query(pf); }, {&probes_, plan().inventory});
+  auto now =
+      ReadNode(options_.root, kernel_, options_.source,
+               [this](const std::string& pf) { return ddp_.Query(pf); }, {&probes_, snapshot().inventory});
   resets_.Refresh();
   in_reset.insert(resets_.brief().begin(), resets_.brief().end());
-  if (now && IsTransient(now->plan, in_reset)) {
+  if (now && IsTransient(now->snapshot, in_reset)) {
     next_discovery_ = Clock::now() + kQuiet;
     return;
   }
-  SetPlan(std::move(now));
+  Apply(std::move(now));
 }
 
-bool NodeWatcher::IsTransient(const resources::Plan& now, const std::set<std::string>& in_reset) const {
+bool NodeWatcher::IsTransient(const NodeSnapshot& now, const std::set<std::string>& in_reset) const {
   return std::ranges::any_of(in_reset, [&](const std::string& device) {
-    const inventory::NicFunction* before = plan().inventory->Find(device);
+    const inventory::NicFunction* before = snapshot().inventory->Find(device);
     const inventory::NicFunction* seen = now.inventory->Find(device);
     return before != nullptr && (seen == nullptr || *seen != *before);
   });
 }
 
-void NodeWatcher::SetPlan(Result<NodePlan> now) {
+void NodeWatcher::Apply(Result<NodeReading> now) {
   config_ok_ = now.has_value();
   if (!now) {
     discovery_failures_.Add();
     if (discovery_error_.IsNew(now.error())) {
-      PlanChange failed;
+      NodeChange failed;
       failed.error = now.error();
-      LogPlanChange(log_, failed);
+      LogNodeChange(log_, failed);
     }
     return;
   }
   last_good_.SetNow();
   const bool recovered = discovery_error_.Clear();
-  const PlanChange change = Difference(plan(), now->plan);
+  const NodeChange change = Difference(snapshot(), now->snapshot);
   only_lost_ = OnlyTakesAway(change);
-  functions_ = WatchedFunctions(now->plan, health_->All());
+  functions_ = WatchedFunctions(now->snapshot, health_->All());
   if (health_->rules() != now->health) health_->SetRules(std::move(now->health));
-  node_.Set(std::move(now->plan));
-  ddp_.KeepOnly(*plan().inventory);
+  node_.Set(std::move(now->snapshot));
+  ddp_.KeepOnly(*snapshot().inventory);
   KeepProbes();
   ReportWarnings();
   RecordPfs();
   Restore();
   changed_ = true;
-  if (recovered || !change.resources.empty()) LogPlanChange(log_, change);
+  if (recovered || !change.resources.empty()) LogNodeChange(log_, change);
 }
 
 // A PF that has been left out, since it did not answer, is asked again soon.
 void NodeWatcher::KeepProbes() {
   std::set<std::string> pfs;
-  for (const inventory::NicFunction& function : plan().inventory->All()) pfs.insert(function.pf.ToString());
-  for (const auto& [address, error] : plan().inventory->unreadable) {
+  for (const inventory::NicFunction& function : snapshot().inventory->All())
+    pfs.insert(function.pf.ToString());
+  for (const auto& [address, error] : snapshot().inventory->unreadable) {
     if (error.code != ErrorCode::kTimeout) continue;
     pfs.insert(address.ToString());
     next_discovery_ = std::min(next_discovery_, Clock::now() + kNextTry);
@@ -322,21 +323,21 @@ void NodeWatcher::ReportWarnings() {
 }
 
 void NodeWatcher::RecordPfs() {
-  const auto recorded = RememberPfs(options_.root, *plan().inventory);
+  const auto recorded = RememberPfs(options_.root, *snapshot().inventory);
   if (record_error_.IsNew(recorded)) ReportWarning("resources may lose PFs that pods use", recorded.error());
 }
 
 // Before the devices are advertised: kubelet does not call Allocate again after a reboot, which empties the
 // directory of device files.
 void NodeWatcher::Restore() {
-  const auto restored = RestoreAllocated(options_.root, plan().pools);
+  const auto restored = RestoreAllocated(options_.root, snapshot().pools);
   if (restore_error_.IsNew(restored)) log_->Warning("restoring an allocation failed", restored.error());
 }
 
 // Call after the health check; otherwise re-created VFs would inherit the old VFs' faults.
 void NodeWatcher::AdvertiseIfChanged() {
   if (!std::exchange(changed_, false)) return;
-  auto withheld = FindAllocatedUnderOtherNames(options_.root, plan().pools);
+  auto withheld = FindAllocatedUnderOtherNames(options_.root, snapshot().pools);
   if (std::exchange(withheld_, std::move(withheld)) != withheld_) {
     log_->Info("withheld devices: pods have them under another resource's name",
                {{"devices", Join({withheld_.begin(), withheld_.end()}, ",")}});

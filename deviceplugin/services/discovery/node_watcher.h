@@ -9,7 +9,7 @@
 // the clock of health/watch.h.
 //
 // Ownership: borrows all but Options. Threads: as Service; Discover() and what is published from any.
-// Errors: of Run(): those of the first reading of the node (PlanNode), and kIo without free descriptors.
+// Errors: of Run(): those of the first reading of the node (ReadNode), and kIo without free descriptors.
 #pragma once
 
 #include <array>
@@ -25,12 +25,12 @@
 
 #include "deviceplugin/node/health/device_health.h"
 #include "deviceplugin/node/resources/ddp_profiles.h"
-#include "deviceplugin/node/resources/plan.h"
 #include "deviceplugin/node/snapshot/advertisement.h"
 #include "deviceplugin/node/snapshot/binding_view.h"
+#include "deviceplugin/node/snapshot/node_snapshot.h"
+#include "deviceplugin/services/discovery/node_change.h"
 #include "deviceplugin/services/discovery/node_events.h"
-#include "deviceplugin/services/discovery/plan_change.h"
-#include "deviceplugin/services/discovery/plan_node.h"
+#include "deviceplugin/services/discovery/read_node.h"
 #include "deviceplugin/services/health/ongoing_resets.h"
 #include "deviceplugin/services/health/watch.h"
 #include "deviceplugin/support/log/log.h"
@@ -51,7 +51,7 @@ class NodeWatcher : public Service {
  public:
   struct Options {
     Root root;
-    resources::ConfigSource source;
+    ConfigSource source;
     std::chrono::seconds resync{60};
     // Why the fabric that another program brings is not in force; nullptr: none brings one.
     const Published<std::string>* fabric_refused = nullptr;
@@ -68,7 +68,7 @@ class NodeWatcher : public Service {
   void Discover();
 
   // Without inventory before the first reading.
-  [[nodiscard]] const Published<resources::Plan>& node() const { return node_; }
+  [[nodiscard]] const Published<NodeSnapshot>& node() const { return node_; }
   // Of all devices that may be advertised, as of the last check.
   [[nodiscard]] const Published<health::Health>& health() const { return health_now_; }
   [[nodiscard]] const Published<std::optional<Advertisement>>& advertisement() const {
@@ -99,9 +99,9 @@ class NodeWatcher : public Service {
   void ReportWarning(const std::string& what, const Error& why);
   void ConnectUevents();
   void DiscoverNode();
-  // Whether the plan shows a device in the middle of a reset.
-  [[nodiscard]] bool IsTransient(const resources::Plan& now, const std::set<std::string>& in_reset) const;
-  void SetPlan(Result<NodePlan> now);
+  // Whether the reading shows a device in the middle of a reset.
+  [[nodiscard]] bool IsTransient(const NodeSnapshot& now, const std::set<std::string>& in_reset) const;
+  void Apply(Result<NodeReading> now);
   void KeepProbes();
   void ReportWarnings();
   void RecordPfs();
@@ -110,7 +110,7 @@ class NodeWatcher : public Service {
   void AdvertiseIfChanged();
   void Advertise();
   void PublishHealth();
-  [[nodiscard]] const resources::Plan& plan() const { return *node_.Get(); }
+  [[nodiscard]] const NodeSnapshot& snapshot() const { return *node_.Get(); }
   [[nodiscard]] std::vector<std::string> Files() const;
   NodeEvents::Seen Wait(Clock::time_point until);
 
@@ -122,7 +122,7 @@ class NodeWatcher : public Service {
   Worker* worker_ = nullptr;            // while it runs
   Published<std::uint64_t> requested_;  // the number of requests
   std::optional<NodeEvents> events_;
-  std::vector<inventory::NicFunction> functions_;  // of the plan: WatchedFunctions()
+  std::vector<inventory::NicFunction> functions_;  // of the snapshot: WatchedFunctions()
   std::unique_ptr<health::HealthWatch> health_;
   resources::DdpMemory ddp_;
   health::OngoingResets resets_;
@@ -150,7 +150,7 @@ class NodeWatcher : public Service {
   std::array<Counter, health::kHealthRuleCount> fired_;  // by HealthRule
   std::array<Counter, health::kHealthRuleCount> cleared_;
 
-  Published<resources::Plan> node_;
+  Published<NodeSnapshot> node_;
   Published<health::Health> health_now_;
   Published<std::optional<Advertisement>> advertisement_;
   Published<BindingView> binding_view_;

@@ -26,7 +26,7 @@ void LogOutcome(const provision::PfOutcome& pf, Log* log) {
 
 }  // namespace
 
-Result<void> ProvisionAtStart(const Root& root, Kernel& kernel, const resources::ConfigSource& source,
+Result<void> ProvisionAtStart(const Root& root, Kernel& kernel, const ConfigSource& source,
                               const provision::ApplyWatch& watch, Log* log) {
   if (source.sriovdp) return {};
   const auto provision = RH_TRY(provision::ReadProvision(root, source.fabric.value_or(kFabricPath)));

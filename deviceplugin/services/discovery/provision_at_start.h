@@ -5,7 +5,7 @@
 // Errors: only those of the configuration.
 #pragma once
 
-#include "deviceplugin/node/resources/plan.h"
+#include "deviceplugin/node/snapshot/node_snapshot.h"
 #include "deviceplugin/services/provision/apply_watch.h"
 #include "deviceplugin/support/log/log.h"
 #include "netns/base/result.h"
@@ -16,7 +16,7 @@ namespace railhead::discovery {
 
 // Does nothing when the daemon serves sriov-network-device-plugin's configuration, and
 // when the fabric has no such settings.
-Result<void> ProvisionAtStart(const Root& root, Kernel& kernel, const resources::ConfigSource& source,
+Result<void> ProvisionAtStart(const Root& root, Kernel& kernel, const ConfigSource& source,
                               const provision::ApplyWatch& watch, Log* log);
 
 }  // namespace railhead::discovery

@@ -7,14 +7,14 @@
 
 namespace railhead::health {
 
-std::vector<inventory::NicFunction> WatchedFunctions(const resources::Plan& plan,
+std::vector<inventory::NicFunction> WatchedFunctions(const NodeSnapshot& node,
                                                      const std::vector<DeviceHealth>& known) {
   std::set<std::string> pfs;
-  for (const auto& [rail, pf] : plan.pf_of_rail) pfs.insert(pf);
-  for (const auto& pool : plan.pools) {
+  for (const auto& [rail, pf] : node.pf_of_rail) pfs.insert(pf);
+  for (const auto& pool : node.pools) {
     for (const resources::PoolMember& member : pool->members) pfs.insert(member.function.pf.ToString());
   }
-  std::vector<inventory::NicFunction> functions = plan.inventory->All();
+  std::vector<inventory::NicFunction> functions = node.inventory->All();
   std::map<std::string, const inventory::NicFunction*> here;
   for (const inventory::NicFunction& function : functions) here[function.id] = &function;
   for (const DeviceHealth& device : known) {

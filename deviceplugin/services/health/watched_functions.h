@@ -6,13 +6,13 @@
 
 #include "deviceplugin/node/health/device_health.h"
 #include "deviceplugin/node/inventory/inventory.h"
-#include "deviceplugin/node/resources/plan.h"
+#include "deviceplugin/node/snapshot/node_snapshot.h"
 
 namespace railhead::health {
 
 // `known`: the devices that health has. A device that has gone or lost its driver is in no pool. It is still
 // watched, so that health reports it.
-std::vector<inventory::NicFunction> WatchedFunctions(const resources::Plan& plan,
+std::vector<inventory::NicFunction> WatchedFunctions(const NodeSnapshot& node,
                                                      const std::vector<DeviceHealth>& known);
 
 }  // namespace railhead::health

@@ -94,7 +94,7 @@ std::string AttributeOf(const Root& root, const std::string& netdev, const char*
 
 }  // namespace
 
-LldpService::LldpService(Root root, Kernel& kernel, const Published<resources::Plan>& node,
+LldpService::LldpService(Root root, Kernel& kernel, const Published<NodeSnapshot>& node,
                          NodeFeatures features, Log* log)
     : root_(std::move(root)), kernel_(kernel), node_(node), features_(std::move(features)), log_(log) {}
 
@@ -130,7 +130,7 @@ Result<void> LldpService::Run(Worker& worker) {
 
 namespace {
 
-std::vector<RailNeighbor> RailsOf(const resources::Plan& node) {
+std::vector<RailNeighbor> RailsOf(const NodeSnapshot& node) {
   std::vector<RailNeighbor> rails;
   if (node.rails() == nullptr) return rails;
   for (const Rail& rail : node.rails()->rails) {

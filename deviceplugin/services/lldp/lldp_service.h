@@ -18,7 +18,7 @@
 #include <string_view>
 #include <vector>
 
-#include "deviceplugin/node/resources/plan.h"
+#include "deviceplugin/node/snapshot/node_snapshot.h"
 #include "deviceplugin/services/lldp/lldp_report.h"
 #include "deviceplugin/services/lldp/neighbor_table.h"
 #include "deviceplugin/services/lldp/node_features.h"
@@ -36,7 +36,7 @@ namespace railhead::lldp {
 
 class LldpService : public Service {
  public:
-  LldpService(Root root, Kernel& kernel, const Published<resources::Plan>& node, NodeFeatures features,
+  LldpService(Root root, Kernel& kernel, const Published<NodeSnapshot>& node, NodeFeatures features,
               Log* log);
 
   [[nodiscard]] std::string_view name() const override { return "lldp"; }
@@ -66,10 +66,10 @@ class LldpService : public Service {
 
   const Root root_;
   Kernel& kernel_;
-  const Published<resources::Plan>& node_;
+  const Published<NodeSnapshot>& node_;
   NodeFeatures features_;
   Log* const log_;
-  std::shared_ptr<const resources::Plan> known_;  // what `ports_` follow from
+  std::shared_ptr<const NodeSnapshot> known_;  // what `ports_` follow from
   std::vector<Port> ports_;
   NeighborTable table_;
   std::map<std::string, OncePerChange> complaints_;  // by what failed

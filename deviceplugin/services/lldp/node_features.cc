@@ -37,7 +37,7 @@ constexpr std::chrono::seconds kLeastLife{3600};
 NodeFeatures::NodeFeatures(Root root, std::string path, std::chrono::seconds looks, Log* log)
     : root_(std::move(root)), path_(std::move(path)), life_(std::max(kLeastLife, 3 * looks)), log_(log) {}
 
-void NodeFeatures::SetNode(std::shared_ptr<const resources::Plan> node) {
+void NodeFeatures::SetNode(std::shared_ptr<const NodeSnapshot> node) {
   if (path_.empty()) return;
   node_ = std::move(node);
   Write();

@@ -12,7 +12,7 @@
 #include <string>
 #include <string_view>
 
-#include "deviceplugin/node/resources/plan.h"
+#include "deviceplugin/node/snapshot/node_snapshot.h"
 #include "deviceplugin/services/lldp/lldp_report.h"
 #include "deviceplugin/services/lldp/node_labels.h"
 #include "deviceplugin/support/log/log.h"
@@ -27,7 +27,7 @@ class NodeFeatures {
   // `path`: the file, below the root; "": none is written. `looks`: the longest time between two discoveries.
   NodeFeatures(Root root, std::string path, std::chrono::seconds looks, Log* log);
 
-  void SetNode(std::shared_ptr<const resources::Plan> node);
+  void SetNode(std::shared_ptr<const NodeSnapshot> node);
   void SetReport(const LldpReport& report);
 
  private:
@@ -38,7 +38,7 @@ class NodeFeatures {
   std::string path_;
   std::chrono::seconds life_;
   Log* log_;
-  std::shared_ptr<const resources::Plan> node_;
+  std::shared_ptr<const NodeSnapshot> node_;
   std::optional<LldpReport> report_;
   OncePerChange complaint_;
 };

@@ -91,7 +91,7 @@ struct IndexService::Claiming {
   IndexClaim claim;
 };
 
-IndexService::IndexService(Root root, const Published<resources::Plan>& node, KubeService kubernetes,
+IndexService::IndexService(Root root, const Published<NodeSnapshot>& node, KubeService kubernetes,
                            Published<NodeIndices>* claimed, Log* log)
     : root_(std::move(root)), node_(node), kubernetes_(std::move(kubernetes)), claimed_(claimed), log_(log) {}
 
@@ -138,7 +138,7 @@ void IndexService::TakeNode() {
   }
 }
 
-Result<void> IndexService::Follow(const resources::Plan& node) {
+Result<void> IndexService::Follow(const NodeSnapshot& node) {
   if (node.fabric_error) return Fail(*node.fabric_error);
   fabric_ = node.fabric;
   const Fabric* const fabric = fabric_.get();
@@ -158,7 +158,7 @@ Result<void> IndexService::Follow(const resources::Plan& node) {
   return {};
 }
 
-Result<std::unique_ptr<IndexService::Claiming>> IndexService::Begin(const resources::Plan& node) const {
+Result<std::unique_ptr<IndexService::Claiming>> IndexService::Begin(const NodeSnapshot& node) const {
   const Fabric& fabric = *node.fabric;
   const IndexConfig config = RH_TRY(IndexConfigOf(fabric, node.fabric_path));
   const KubeAccess access = RH_TRY(FindKubeAccess(root_, config.kubernetes, kubernetes_));

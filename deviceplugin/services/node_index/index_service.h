@@ -18,7 +18,7 @@
 #include <string_view>
 
 #include "cni/fabric/fabric.h"
-#include "deviceplugin/node/resources/plan.h"
+#include "deviceplugin/node/snapshot/node_snapshot.h"
 #include "deviceplugin/services/node_index/index_claim.h"
 #include "deviceplugin/services/node_index/index_directory.h"
 #include "deviceplugin/services/node_index/index_store.h"
@@ -37,7 +37,7 @@ namespace railhead::node_index {
 class IndexService : public Service {
  public:
   // `claimed` gets the indices of all nodes.
-  IndexService(Root root, const Published<resources::Plan>& node, KubeService kubernetes,
+  IndexService(Root root, const Published<NodeSnapshot>& node, KubeService kubernetes,
                Published<NodeIndices>* claimed, Log* log);
   ~IndexService() override;
 
@@ -46,7 +46,7 @@ class IndexService : public Service {
   Result<void> Run(Worker& worker) override;
 
   // Acts by the present fabric from now on, as Run() does by itself.
-  Result<void> Follow(const resources::Plan& node);
+  Result<void> Follow(const NodeSnapshot& node);
   // Grows with each beginning; 0: nothing was ever claimed. For tests.
   [[nodiscard]] int begun() const { return begun_; }
   [[nodiscard]] bool claims() const { return claiming_ != nullptr; }
@@ -55,7 +55,7 @@ class IndexService : public Service {
   // What one beginning claims with.
   struct Claiming;
 
-  [[nodiscard]] Result<std::unique_ptr<Claiming>> Begin(const resources::Plan& node) const;
+  [[nodiscard]] Result<std::unique_ptr<Claiming>> Begin(const NodeSnapshot& node) const;
   Result<void> TakeFirst();
   void TakeNode();
   void Step();
@@ -66,15 +66,15 @@ class IndexService : public Service {
   void Complain(const Error& problem);
 
   const Root root_;
-  const Published<resources::Plan>& node_;
+  const Published<NodeSnapshot>& node_;
   const KubeService kubernetes_;
   Published<NodeIndices>* const claimed_;
   Log* const log_;
-  std::shared_ptr<const resources::Plan> known_;  // the latest one that was followed
-  std::shared_ptr<const Fabric> fabric_;          // of it
-  std::string followed_;                          // what `claiming_` follows from; "": nothing is claimed
-  OncePerChange refused_;                         // of following
-  OncePerChange problem_;                         // of claiming
+  std::shared_ptr<const NodeSnapshot> known_;  // the latest one that was followed
+  std::shared_ptr<const Fabric> fabric_;       // of it
+  std::string followed_;                       // what `claiming_` follows from; "": nothing is claimed
+  OncePerChange refused_;                      // of following
+  OncePerChange problem_;                      // of claiming
   OncePerChange directory_problem_;
   // A railheadd of an earlier version beside this one has it.
   std::optional<FileLock> lock_;

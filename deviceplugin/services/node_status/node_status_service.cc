@@ -101,7 +101,7 @@ NodeStatusService::Pause NodeStatusService::Step() {
 }
 
 // nullopt: the rails' health is not known yet.
-std::optional<NodeStatus> NodeStatusService::Collect(const resources::Plan& node) {
+std::optional<NodeStatus> NodeStatusService::Collect(const NodeSnapshot& node) {
   NodeStatus status;
   status.devices = sources_.health.Get()->devices;
   auto rails = RailStates(RailNames(*node.rails()), node.pf_of_rail, status.devices);

@@ -19,7 +19,7 @@
 #include "cni/fabric/fabric.h"
 #include "cni/state/journal_cache.h"
 #include "deviceplugin/node/health/device_health.h"
-#include "deviceplugin/node/resources/plan.h"
+#include "deviceplugin/node/snapshot/node_snapshot.h"
 #include "deviceplugin/node/snapshot/rail_faults.h"
 #include "deviceplugin/services/node_status/node_status_settings.h"
 #include "deviceplugin/services/node_status/node_status_writer.h"
@@ -39,7 +39,7 @@ namespace railhead::node_status {
 class NodeStatusService : public Service {
  public:
   struct Sources {
-    const Published<resources::Plan>& node;
+    const Published<NodeSnapshot>& node;
     const Published<health::Health>& health;
     const Published<RailFaults>& faults;           // of probes
     const Published<std::string>& fabric_refused;  // as NodeStatus has it
@@ -59,7 +59,7 @@ class NodeStatusService : public Service {
   };
 
   Pause Step();
-  [[nodiscard]] std::optional<NodeStatus> Collect(const resources::Plan& node);
+  [[nodiscard]] std::optional<NodeStatus> Collect(const NodeSnapshot& node);
   // Takes the fabric's settings. After an error the earlier ones stay.
   Result<void> ApplySettings(const Fabric& fabric, const std::string& what);
   void SetWriter(std::unique_ptr<NodeStatusWriter> writer);

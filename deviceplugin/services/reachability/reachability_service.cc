@@ -46,7 +46,7 @@ bool SaysTheSame(const ReachabilityReport& a, const ReachabilityReport& b) {
 }  // namespace
 
 ReachabilityService::ReachabilityService(Root root, Kernel& kernel, EchoServer& echo, std::string keys_path,
-                                         const Published<resources::Plan>& node,
+                                         const Published<NodeSnapshot>& node,
                                          const Published<NodeIndices>& claimed, Log* log)
     : root_(std::move(root)),
       kernel_(kernel),
@@ -99,7 +99,7 @@ ReachabilityService::Claims ReachabilityService::ReadClaims() const {
   return claims;
 }
 
-Result<ReachabilityService::Plan> ReachabilityService::PlanOf(const resources::Plan& node,
+Result<ReachabilityService::Plan> ReachabilityService::PlanOf(const NodeSnapshot& node,
                                                               const Claims& claims) const {
   Plan plan;
   const Fabric* const fabric = node.rails();

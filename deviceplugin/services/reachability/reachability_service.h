@@ -19,7 +19,7 @@
 
 #include "cni/fabric/fabric.h"
 #include "cni/state/journal_cache.h"
-#include "deviceplugin/node/resources/plan.h"
+#include "deviceplugin/node/snapshot/node_snapshot.h"
 #include "deviceplugin/node/snapshot/rail_faults.h"
 #include "deviceplugin/services/reachability/echo_server.h"
 #include "deviceplugin/services/reachability/pod_prober.h"
@@ -43,8 +43,7 @@ class ReachabilityService : public Service {
   // `keys_path`: the file that the nodes share (shared_keys.h). Each round reads it again.
   // `claimed`: the indices that the cluster's nodes have claimed, where `nodes` lists none.
   ReachabilityService(Root root, Kernel& kernel, EchoServer& echo, std::string keys_path,
-                      const Published<resources::Plan>& node, const Published<NodeIndices>& claimed,
-                      Log* log);
+                      const Published<NodeSnapshot>& node, const Published<NodeIndices>& claimed, Log* log);
 
   [[nodiscard]] std::string_view name() const override { return "reachability"; }
   void Register(MetricRegistry& metrics) override;
@@ -68,7 +67,7 @@ class ReachabilityService : public Service {
 
   void TakeNode();
   [[nodiscard]] Claims ReadClaims() const;
-  [[nodiscard]] Result<Plan> PlanOf(const resources::Plan& node, const Claims& claims) const;
+  [[nodiscard]] Result<Plan> PlanOf(const NodeSnapshot& node, const Claims& claims) const;
   void Apply(Plan plan);
   void Round(Worker& worker);
   // If the file is invalid, the earlier keys stay.
@@ -84,10 +83,10 @@ class ReachabilityService : public Service {
   Kernel& kernel_;
   EchoServer& echo_;
   const std::string keys_path_;
-  const Published<resources::Plan>& node_;
+  const Published<NodeSnapshot>& node_;
   const Published<NodeIndices>& claimed_;
   Log* const log_;
-  std::shared_ptr<const resources::Plan> known_;  // what the present plan follows from
+  std::shared_ptr<const NodeSnapshot> known_;  // what the present plan follows from
   Claims claims_;
   bool of_claims_ = false;
   ReachabilitySettings settings_;

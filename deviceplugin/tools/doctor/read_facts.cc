@@ -9,7 +9,7 @@
 #include "cni/state/conflict_log.h"
 #include "cni/state/displaced_names.h"
 #include "cni/state/journal.h"
-#include "deviceplugin/node/resources/plan.h"
+#include "deviceplugin/node/snapshot/node_snapshot.h"
 #include "deviceplugin/services/health/drains.h"
 #include "deviceplugin/services/lldp/lldp_report.h"
 #include "deviceplugin/services/reachability/reachability_report.h"
@@ -34,7 +34,7 @@ void ReadTheFabric(const Root& root, NodeFacts* facts) {
   } else {
     facts->fabric = **std::move(fabric);
   }
-  facts->sriovdp_config = Exists(root.Path(resources::kSriovdpConfigPath));
+  facts->sriovdp_config = Exists(root.Path(kSriovdpConfigPath));
 }
 
 Result<std::vector<NodeIndexProblem>> ReadIndexProblems(const Root& root, const NodeFacts& facts) {

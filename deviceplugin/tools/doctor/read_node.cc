@@ -10,7 +10,7 @@
 
 #include "cni/fabric/fabric.h"
 #include "cni/state/paths.h"
-#include "deviceplugin/node/resources/plan.h"
+#include "deviceplugin/node/snapshot/node_snapshot.h"
 #include "deviceplugin/node/topology/find_by_nvml.h"
 #include "deviceplugin/node/topology/topology_config.h"
 #include "deviceplugin/tools/doctor/facts.h"
@@ -308,7 +308,7 @@ Result<std::vector<Error>> OpenFiles(const Root& root) {
        {root.Path("/run/railhead"), paths::DisplacedNames(root), paths::Tenants(root),
         root.Path("/var/lib/railhead"), paths::Allocations(root)})
     RH_TRY(AddRecordsIn(folder, &files));
-  std::vector<Result<void>> checked = {CheckVolumeFile(root.Path(resources::kSriovdpConfigPath))};
+  std::vector<Result<void>> checked = {CheckVolumeFile(root.Path(kSriovdpConfigPath))};
   for (const std::string& file : files) checked.push_back(CheckRootFile(file));
   std::map<std::string, Error> by_fix;  // a folder's fault is that of each file in it
   for (const auto& result : checked) {

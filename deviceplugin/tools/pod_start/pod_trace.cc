@@ -16,7 +16,7 @@
 #include "cni/state/kubelet_checkpoint.h"
 #include "cni/state/paths.h"
 #include "deviceplugin/node/resources/ddp_profiles.h"
-#include "deviceplugin/node/resources/plan.h"
+#include "deviceplugin/node/snapshot/node_snapshot.h"
 #include "netns/base/state_folder.h"
 #include "netns/base/text.h"
 
@@ -267,20 +267,20 @@ ResourceUse UseOf(const Root& root, const TraceSources& sources, const PodTrace&
   return use;
 }
 
-Result<resources::Plan> PlanOfNode(const Root& root, Kernel& kernel) {
+Result<NodeSnapshot> SnapshotOfNode(const Root& root, Kernel& kernel) {
   const NetNs host = RH_TRY(kernel.HostNetns());
   const auto route = RH_TRY(kernel.OpenRoute(host));
   const auto network = RH_TRY(inventory::ReadHostNetwork(root, *route));
-  return resources::MakePlan(root, {}, network, resources::DdpOfKernel(root));
+  return TakeSnapshot(root, {}, network, resources::DdpOfKernel(root));
 }
 
 void AddResources(const Root& root, Kernel& kernel, const TraceSources& sources, PodTrace& trace) {
-  const auto plan = PlanOfNode(root, kernel);
-  if (!plan) {
-    trace.notes.push_back("The resources of this node are not known: " + Describe(plan.error()));
+  const auto node = SnapshotOfNode(root, kernel);
+  if (!node) {
+    trace.notes.push_back("The resources of this node are not known: " + Describe(node.error()));
     return;
   }
-  for (const auto& pool : plan->pools) trace.resources.push_back(UseOf(root, sources, trace, *pool));
+  for (const auto& pool : node->pools) trace.resources.push_back(UseOf(root, sources, trace, *pool));
 }
 
 void AddHealth(const Root& root, PodTrace& trace) {

@@ -9,9 +9,9 @@
 #include <vector>
 
 #include "cni/fabric/fabric.h"
-#include "deviceplugin/node/resources/detect_config.h"
-#include "deviceplugin/node/resources/plan.h"
 #include "deviceplugin/node/resources/sriovdp_config.h"
+#include "deviceplugin/node/snapshot/detect_config.h"
+#include "deviceplugin/node/snapshot/node_snapshot.h"
 #include "deviceplugin/services/fabric_follow/fabric_errors.h"
 #include "deviceplugin/services/node_index/node_addresses.h"
 #include "deviceplugin/support/help/help.h"
@@ -29,12 +29,12 @@ namespace {
 
 // A configuration of which nothing is wrong.
 struct Checked {
-  resources::Plan plan;
+  NodeSnapshot node;
   std::vector<node_index::RailCapacity> capacities;
 
   static void List(auto& f) {
     f.Output("ok", [](const Checked&) { return true; });
-    f("plan", &Checked::plan);
+    f("plan", &Checked::node);
     f("capacities", &Checked::capacities);
   }
 };
@@ -65,7 +65,7 @@ struct ConfigArguments {
 };
 
 // The errors of the file itself, which every node finds.
-std::vector<Error> ErrorsIn(const Root& root, const resources::ConfigSource& source) {
+std::vector<Error> ErrorsIn(const Root& root, const ConfigSource& source) {
   std::vector<Error> errors;
   const std::string path = source.fabric ? *source.fabric : *source.sriovdp;
   const auto text = ReadFile(root.Path(path));
@@ -77,18 +77,18 @@ std::vector<Error> ErrorsIn(const Root& root, const resources::ConfigSource& sou
   return fabric_follow::ErrorsInFabric(**text, path);
 }
 
-void AddFindings(const Root& root, const resources::ConfigSource& source, Checked* checked) {
+void AddFindings(const Root& root, const ConfigSource& source, Checked* checked) {
   if (!source.fabric) return;
   const auto text = ReadFile(root.Path(*source.fabric));
   if (!text || !*text) return;
   const auto fabric = ParseFabric(**text, *source.fabric);
   if (!fabric) return;
-  std::ranges::move(WarningsOf(*fabric, *source.fabric), std::back_inserter(checked->plan.warnings));
+  std::ranges::move(WarningsOf(*fabric, *source.fabric), std::back_inserter(checked->node.warnings));
   // The file may be for other nodes: what cannot be read here is no finding.
   if (const auto cluster = doctor::ReadCni(root); cluster) {
     for (Error& warning : doctor::RoutesOverCluster(*fabric, *cluster)) {
       warning.message.insert(0, *source.fabric + ": ");
-      checked->plan.warnings.push_back(std::move(warning));
+      checked->node.warnings.push_back(std::move(warning));
     }
   }
   for (const Rail& rail : fabric->rails) {
@@ -97,18 +97,18 @@ void AddFindings(const Root& root, const resources::ConfigSource& source, Checke
 }
 
 int CheckConfig(const Root& root, const ConfigArguments& arguments) {
-  const auto source = resources::DetectConfig(root, arguments.file, arguments.prefix);
+  const auto source = DetectConfig(root, arguments.file, arguments.prefix);
   if (!source) return Refuse({source.error()}, arguments.output, kBadConfig);
   if (const auto errors = ErrorsIn(root, *source); !errors.empty())
     return Refuse(errors, arguments.output, kBadConfig);
-  auto plan = PlanOnThisNode(root, *source);
-  if (!plan) return Refuse({plan.error()}, arguments.output, kBadConfig);
-  Checked found{*std::move(plan), {}};
+  auto node = SnapshotOfThisNode(root, *source);
+  if (!node) return Refuse({node.error()}, arguments.output, kBadConfig);
+  Checked found{*std::move(node), {}};
   AddFindings(root, *source, &found);
   arguments.output.Print(found, [](const Checked& checked) {
-    for (const Error& warning : checked.plan.warnings)
+    for (const Error& warning : checked.node.warnings)
       (void)std::fprintf(stderr, "warning: %s\n", Describe(warning).c_str());
-    std::string text = "ok\n" + PlanAsText(checked.plan);
+    std::string text = "ok\n" + SnapshotAsText(checked.node);
     for (const node_index::RailCapacity& rail : checked.capacities) text += TextOf(rail);
     return text;
   });

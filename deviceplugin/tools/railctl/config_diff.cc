@@ -250,10 +250,10 @@ std::set<std::string> ConfigDiff::Drain() const {
 Result<std::optional<NodeConfig>> ReadNodeConfig(const Root& root, const std::string& path) {
   const auto text = RH_TRY(ReadFile(root.Path(path)));
   if (!text) return std::nullopt;
-  resources::ConfigSource source;
+  ConfigSource source;
   source.fabric = path;
   source.is_proposal = path != kFabricPath;
-  const resources::Plan plan = RH_TRY(PlanOnThisNode(root, source));
+  const NodeSnapshot node = RH_TRY(SnapshotOfThisNode(root, source));
   NodeConfig config;
   config.fabric = RH_TRY(ParseFabric(*text, path));
   const Json json = Json::parse(*text, nullptr, false);
@@ -262,8 +262,8 @@ Result<std::optional<NodeConfig>> ReadNodeConfig(const Root& root, const std::st
   }
   config.node = NodeName(root).value_or("");
   config.index = IndexOfThisNode(root, config.fabric, config.node).value_or(std::nullopt);
-  config.pfs = resources::PfsOfRails(config.fabric, *plan.inventory);
-  for (const auto& pool : plan.pools) {
+  config.pfs = resources::PfsOfRails(config.fabric, *node.inventory);
+  for (const auto& pool : node.pools) {
     auto& devices = config.resources[pool->spec.resource];
     for (const resources::PoolMember& member : pool->members) devices.insert(member.function.id);
   }

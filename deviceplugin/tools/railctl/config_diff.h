@@ -17,7 +17,7 @@
 
 #include "cni/fabric/fabric.h"
 #include "cni/state/journal.h"
-#include "deviceplugin/node/resources/plan.h"
+#include "deviceplugin/node/snapshot/node_snapshot.h"
 #include "deviceplugin/tools/railctl/address_report.h"
 #include "netns/base/result.h"
 #include "netns/base/root.h"

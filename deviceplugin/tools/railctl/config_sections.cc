@@ -55,16 +55,17 @@ Json TopologySchema() {
 
 }  // namespace
 
-Result<resources::Plan> PlanOnThisNode(const Root& root, const resources::ConfigSource& source) {
+Result<NodeSnapshot> SnapshotOfThisNode(const Root& root, const ConfigSource& source) {
   LinuxKernel kernel(root);
   const NetNs host = RH_TRY(kernel.HostNetns());
   const auto route = RH_TRY(kernel.OpenRoute(host));
   const inventory::HostNetwork network = RH_TRY(inventory::ReadHostNetwork(root, *route));
-  return MakePlan(root, source, network, resources::DdpOfKernel(root));
+  return TakeSnapshot(root, source, network, resources::DdpOfKernel(root));
 }
 
-Result<resources::Plan> PlanOnThisNode(const Root& root) {
-  return PlanOnThisNode(root, {.fabric = {}, .sriovdp = {}, .resource_prefix = resources::kSriovdpPrefix});
+Result<NodeSnapshot> SnapshotOfThisNode(const Root& root) {
+  return SnapshotOfThisNode(root,
+                            {.fabric = {}, .sriovdp = {}, .resource_prefix = resources::kSriovdpPrefix});
 }
 
 std::map<std::string, Json (*)()> Schemas() {

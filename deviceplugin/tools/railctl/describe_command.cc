@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "deviceplugin/node/resources/plan.h"
+#include "deviceplugin/node/snapshot/node_snapshot.h"
 #include "deviceplugin/support/help/help.h"
 #include "deviceplugin/tools/railctl/commands.h"
 #include "deviceplugin/tools/railctl/config_sections.h"
@@ -52,8 +52,8 @@ void PrintDescription(const Output& output, const Description& description) {
 int RunDescribe(const Root& root, const DescribeArguments& arguments) {
   NodeRecords records = ReadNodeRecords(root);
   // Without a configuration nothing is offered, and other commands say so.
-  if (const auto plan = PlanOnThisNode(root)) {
-    for (const resources::ExcludedDevice& excluded : NotAdvertised(*plan))
+  if (const auto node = SnapshotOfThisNode(root)) {
+    for (const ExcludedDevice& excluded : NotAdvertised(*node))
       records.not_offered[excluded.function->id] = excluded.because;
   }
   const auto subject = FindSubject(root, records, arguments.what);

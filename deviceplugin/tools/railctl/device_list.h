@@ -1,6 +1,6 @@
 // DeviceList: what this node offers to kubelet, which pod has which device, and what is not offered and why.
 //
-// Made from the plan of the node's configuration and from NodeRecords. Ownership: values. Threads: pure, but
+// Made from the node's snapshot and from NodeRecords. Ownership: values. Threads: pure, but
 // for the journal's slots.
 #pragma once
 
@@ -12,7 +12,7 @@
 #include <utility>
 #include <vector>
 
-#include "deviceplugin/node/resources/plan.h"
+#include "deviceplugin/node/snapshot/node_snapshot.h"
 #include "deviceplugin/tools/railctl/node_records.h"
 #include "netns/base/root.h"
 #include "netns/json/record.h"
@@ -81,7 +81,7 @@ struct DeviceList {
 };
 
 // By resource and device; last what is in no resource.
-DeviceList ListDevices(const Root& root, const resources::Plan& plan, const NodeRecords& records);
+DeviceList ListDevices(const Root& root, const NodeSnapshot& node, const NodeRecords& records);
 
 }  // namespace railhead::railctl
 

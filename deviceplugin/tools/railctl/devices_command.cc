@@ -8,9 +8,9 @@
 #include <vector>
 
 #include "cni/protocol/cni_args.h"
-#include "deviceplugin/node/resources/plan.h"
 #include "deviceplugin/node/resources/resource_pool.h"
 #include "deviceplugin/node/resources/slots.h"
+#include "deviceplugin/node/snapshot/node_snapshot.h"
 #include "deviceplugin/support/help/help.h"
 #include "deviceplugin/tools/railctl/commands.h"
 #include "deviceplugin/tools/railctl/config_sections.h"
@@ -110,10 +110,10 @@ Result<void> KeepOfRail(const NodeRecords& records, const RailFilter& filter, De
 }
 
 int RunDevices(const Root& root, const DevicesArguments& arguments) {
-  const auto plan = PlanOnThisNode(root);
-  if (!plan) return Complain(plan.error(), kBadConfig);
+  const auto node = SnapshotOfThisNode(root);
+  if (!node) return Complain(node.error(), kBadConfig);
   const NodeRecords records = ReadNodeRecords(root);
-  DeviceList list = ListDevices(root, *plan, records);
+  DeviceList list = ListDevices(root, *node, records);
   for (const Error& error : records.unread) list.warnings.push_back("not read: " + Describe(error));
   if (const auto kept = KeepOfRail(records, arguments.rail, &list); !kept)
     return Complain(kept.error(), kFailed);
@@ -132,17 +132,17 @@ std::size_t DeviceList::Count(OfferState state) const {
   return static_cast<std::size_t>(std::ranges::count(devices, state, &OfferedDevice::state));
 }
 
-DeviceList ListDevices(const Root& root, const resources::Plan& plan, const NodeRecords& records) {
+DeviceList ListDevices(const Root& root, const NodeSnapshot& node, const NodeRecords& records) {
   const DeviceLister lister(root, records);
   DeviceList list;
-  list.config = plan.config_path;
-  list.absent_rails = plan.absent_rails;
-  for (const Error& warning : plan.warnings) list.warnings.push_back(warning.message);
-  for (const auto& pool : plan.pools) {
+  list.config = node.config_path;
+  list.absent_rails = node.absent_rails;
+  for (const Error& warning : node.warnings) list.warnings.push_back(warning.message);
+  for (const auto& pool : node.pools) {
     for (const resources::PoolMember& member : pool->members)
       list.devices.push_back(lister.Of(member.function, pool->spec.resource));
   }
-  for (const resources::ExcludedDevice& excluded : NotAdvertised(plan)) {
+  for (const ExcludedDevice& excluded : NotAdvertised(node)) {
     OfferedDevice device = lister.Of(*excluded.function, "");
     // A pod may have it from an earlier configuration.
     if (device.container.empty()) device.state = OfferState::kNotOffered;

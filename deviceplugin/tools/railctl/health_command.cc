@@ -8,7 +8,7 @@
 #include <utility>
 #include <vector>
 
-#include "deviceplugin/node/resources/plan.h"
+#include "deviceplugin/node/snapshot/node_snapshot.h"
 #include "deviceplugin/services/health/recording.h"
 #include "deviceplugin/services/health/rules.h"
 #include "deviceplugin/services/health/state_file.h"
@@ -33,9 +33,9 @@ struct HealthArguments {
 };
 
 // What no resource gives out although one selects it: railheadd does not watch it.
-std::vector<resources::ExcludedDevice> Withheld(const resources::Plan& plan) {
-  auto excluded = NotAdvertised(plan);
-  std::erase_if(excluded, [](const resources::ExcludedDevice& one) { return !one.selected; });
+std::vector<ExcludedDevice> Withheld(const NodeSnapshot& node) {
+  auto excluded = NotAdvertised(node);
+  std::erase_if(excluded, [](const ExcludedDevice& one) { return !one.selected; });
   return excluded;
 }
 
@@ -49,8 +49,8 @@ Result<void> Select(const Root& root, const std::string& which, health::HealthSt
                 [&](const health::DeviceHealth& health) { return !Contains(devices, health.id); });
   if (state->devices.empty()) {
     std::string hint = "see railctl health for all devices";
-    if (const auto plan = PlanOnThisNode(root)) {
-      for (const resources::ExcludedDevice& excluded : NotAdvertised(*plan)) {
+    if (const auto node = SnapshotOfThisNode(root)) {
+      for (const ExcludedDevice& excluded : NotAdvertised(*node)) {
         if (Contains(devices, excluded.function->id))
           hint = excluded.function->id + " is not offered to kubelet: it " + excluded.because;
       }
@@ -90,15 +90,15 @@ int PrintRecording(const Root& root) {
 
 // Of the whole node: beside the devices that railheadd watches, those that it withholds from kubelet.
 void PrintAll(const Root& root, const HealthArguments& options, const health::HealthState& state) {
-  const auto plan = PlanOnThisNode(root);
-  const auto withheld = plan && options.device.empty() && !options.rail.IsGiven()
-                            ? Withheld(*plan)
-                            : std::vector<resources::ExcludedDevice>();
+  const auto node = SnapshotOfThisNode(root);
+  const auto withheld = node && options.device.empty() && !options.rail.IsGiven()
+                            ? Withheld(*node)
+                            : std::vector<ExcludedDevice>();
   nlohmann::ordered_json more;
   if (!withheld.empty()) more["notOffered"] = ToJson(withheld);
   options.output.PrintList("devices", state.devices, std::move(more));
   if (!options.output.is_text()) return;
-  for (const resources::ExcludedDevice& one : withheld)
+  for (const ExcludedDevice& one : withheld)
     (void)std::fprintf(stderr, "note: %s is not offered to kubelet: it %s\n", one.function->id.c_str(),
                        OneLine(one.because).c_str());
 }

@@ -4,7 +4,7 @@
 #include <utility>
 
 #include "cni/protocol/cni_args.h"
-#include "deviceplugin/node/resources/plan.h"
+#include "deviceplugin/node/snapshot/node_snapshot.h"
 #include "deviceplugin/services/fabric_follow/fabric_errors.h"
 #include "deviceplugin/services/fabric_follow/follower.h"
 #include "deviceplugin/tools/railctl/print.h"
@@ -148,7 +148,7 @@ SummaryFinding CheckFabricFile(const Root& root) {
   if (!text) {
     finding.Add(Severity::kUnknown, text.error().message, "railctl config check " + std::string(kFabricPath));
   } else if (!*text) {
-    if (Exists(root.Path(resources::kSriovdpConfigPath))) return finding;
+    if (Exists(root.Path(kSriovdpConfigPath))) return finding;
     finding.Add(Severity::kBroken, std::string("no such file: ") + kFabricPath,
                 "railctl fabric suggest proposes one; railctl install config --from DIRECTORY "
                 "(docs/reference/fabric.md)");

@@ -9,7 +9,7 @@
 #include <utility>
 #include <vector>
 
-#include "deviceplugin/node/resources/plan.h"
+#include "deviceplugin/node/snapshot/node_snapshot.h"
 #include "deviceplugin/services/reconcile/address_facts.h"
 #include "deviceplugin/support/help/help.h"
 #include "deviceplugin/tools/preflight/preflight_checks.h"
@@ -69,13 +69,13 @@ SummaryFinding CheckRailPfs(const Root& root, const NodeRecords& records) {
   return finding;
 }
 
-SummaryFinding CheckDevices(const Root& root, const Result<resources::Plan>& plan, const DeviceList& list) {
+SummaryFinding CheckDevices(const Root& root, const Result<NodeSnapshot>& node, const DeviceList& list) {
   SummaryFinding finding{"devices", Severity::kFine, {}, ""};
   if (const auto allocations = ReadCheckpoint(root); !allocations)
     finding.Add(Severity::kUnknown, allocations.error().message, "railctl devices");
-  if (!plan) {
-    const std::string& hint = plan.error().hint;
-    finding.Add(Severity::kBroken, plan.error().message,
+  if (!node) {
+    const std::string& hint = node.error().hint;
+    finding.Add(Severity::kBroken, node.error().message,
                 hint.empty() ? "railctl config check " + std::string(kFabricPath) : hint);
     return finding;
   }
@@ -143,17 +143,17 @@ NodeSummary Summarize(const Root& root, const std::string& http_address) {
   NodeSummary summary;
   summary.node = NodeName(root).value_or("?");
   const NodeRecords records = ReadNodeRecords(root);
-  const auto plan = PlanOnThisNode(root);
-  const DeviceList list = plan ? ListDevices(root, *plan, records) : DeviceList{};
+  const auto node = SnapshotOfThisNode(root);
+  const DeviceList list = node ? ListDevices(root, *node, records) : DeviceList{};
   Count(records, list, &summary);
   auto& findings = summary.findings;
   findings.push_back(CheckFabricFile(root));
   findings.push_back(CheckDaemon(AskReady(http_address), lldp::kLldpFile.Read(root), now));
-  findings.push_back(CheckDevices(root, plan, list));
+  findings.push_back(CheckDevices(root, node, list));
   findings.push_back(OfPreflight(preflight::CheckHealth(health::kHealthFile.Read(root)), "railctl health"));
   findings.push_back(OfPreflight(preflight::CheckDrains(health::ReadDrains(root)), "railctl drain"));
   // A config.json of sriov-network-device-plugin has no rails.
-  if (!plan || plan->of_fabric) AddFabricFindings(root, records, &summary);
+  if (!node || node->of_fabric) AddFabricFindings(root, records, &summary);
   findings.push_back(CheckJournal(Journal(root).Scan(), now));
   findings.push_back(CheckAddresses(ReportAddresses(root)));
   findings.push_back(CheckRefusals(root, now));

@@ -9,7 +9,7 @@
 #include <optional>
 
 #include "deviceplugin/node/resources/fabric_resources.h"
-#include "deviceplugin/node/resources/plan.h"
+#include "deviceplugin/node/snapshot/node_snapshot.h"
 #include "deviceplugin/services/lldp/neighbor_table.h"
 #include "netns/linux_kernel.h"
 #include "tests/support/netns/wires.h"
@@ -56,7 +56,7 @@ class LldpServiceTest : public ::testing::Test {
   // As railheadd's discovery: a fabric that is wrong changes nothing.
   void Update() { Update(Must(inventory::Discover(sysfs_.root(), {}))); }
   void Update(std::shared_ptr<const inventory::Inventory> inventory) {
-    resources::Plan node;
+    NodeSnapshot node;
     node.inventory = std::move(inventory);
     node.of_fabric = true;
     const auto fabric = ReadFabric(sysfs_.root(), kFabric);
@@ -90,7 +90,7 @@ class LldpServiceTest : public ::testing::Test {
   Wires wires_{2};
   LinuxKernel kernel_{sysfs_.root()};
   Log log_{"warning"};
-  Published<resources::Plan> node_;
+  Published<NodeSnapshot> node_;
   Running<lldp::LldpService> service_;
 };
 

@@ -11,7 +11,7 @@
 #include "cni/fabric/probe_endpoint_mac.h"
 #include "cni/state/journal.h"
 #include "deviceplugin/node/resources/fabric_resources.h"
-#include "deviceplugin/node/resources/plan.h"
+#include "deviceplugin/node/snapshot/node_snapshot.h"
 #include "netns/base/files.h"
 #include "netns/base/node.h"
 #include "netns/linux_kernel.h"
@@ -59,7 +59,7 @@ class ReachabilityServiceTest : public ::testing::Test {
     return ::testing::internal::GetCapturedStderr();
   }
   void Update() {
-    resources::Plan node;
+    NodeSnapshot node;
     node.inventory = Must(inventory::Discover(sysfs_.root(), {}));
     node.of_fabric = true;
     node.fabric = std::make_shared<const Fabric>(Must(ReadFabric(sysfs_.root(), kFabric)).value());
@@ -89,7 +89,7 @@ class ReachabilityServiceTest : public ::testing::Test {
   LinuxKernel kernel_{sysfs_.root()};
   FakeSwitch switch_{wires_, 1};
   Log log_{"warning"};
-  Published<resources::Plan> node_;
+  Published<NodeSnapshot> node_;
   Published<NodeIndices> claimed_;
   Running<reachability::EchoServer> echo_;
   Running<reachability::ReachabilityService> service_;

@@ -1,8 +1,8 @@
 #include "deviceplugin/node/resources/sriovdp_config.h"
 
 #include "deviceplugin/node/resources/ddp_profiles.h"
-#include "deviceplugin/node/resources/detect_config.h"
-#include "deviceplugin/node/resources/plan.h"
+#include "deviceplugin/node/snapshot/detect_config.h"
+#include "deviceplugin/node/snapshot/node_snapshot.h"
 #include "deviceplugin/tools/migrate/resources.h"
 #include "netns/json/record_io.h"
 #include "tests/support/daemon/two_rails.h"
@@ -189,23 +189,23 @@ constexpr const char* kPath = "/etc/pcidp/config.json";
 
 class ConfigCheckTest : public TwoRails {
  protected:
-  Result<resources::Plan> PlanFor(const std::string& text) {
+  Result<NodeSnapshot> PlanFor(const std::string& text) {
     sysfs_.Write(kPath, text);
-    const resources::ConfigSource source = RH_TRY(resources::DetectConfig(root_, kPath, "intel.com"));
-    return MakePlan(root_, source, {{{"pf0v3", "carries the host's address"}}},
-                    resources::DdpOfKernel(root_));
+    const ConfigSource source = RH_TRY(DetectConfig(root_, kPath, "intel.com"));
+    return TakeSnapshot(root_, source, {{{"pf0v3", "carries the host's address"}}},
+                        resources::DdpOfKernel(root_));
   }
 };
 
 TEST_F(ConfigCheckTest, TellsBothKindsApartByTheirKeys) {
   sysfs_.Write(kPath, R"({"RESOURCELIST": []})");
-  const auto sriovdp = resources::DetectConfig(root_, kPath, "x.io");
+  const auto sriovdp = DetectConfig(root_, kPath, "x.io");
   ASSERT_TRUE(sriovdp);
   EXPECT_EQ(sriovdp->sriovdp, kPath);
   EXPECT_EQ(sriovdp->resource_prefix, "x.io");
   EXPECT_FALSE(sriovdp->fabric);
   sysfs_.Write(kPath, TwoRailFabric());
-  const auto fabric = resources::DetectConfig(root_, kPath, "x.io");
+  const auto fabric = DetectConfig(root_, kPath, "x.io");
   ASSERT_TRUE(fabric);
   EXPECT_EQ(fabric->fabric, kPath);
   EXPECT_FALSE(fabric->sriovdp);
@@ -214,11 +214,11 @@ TEST_F(ConfigCheckTest, TellsBothKindsApartByTheirKeys) {
 TEST_F(ConfigCheckTest, RefusesWhatIsNeither) {
   for (const char* text : {"{}", R"({"configList": []})", "[]", "{", ""}) {
     sysfs_.Write(kPath, text);
-    const auto source = resources::DetectConfig(root_, kPath, "intel.com");
+    const auto source = DetectConfig(root_, kPath, "intel.com");
     ASSERT_FALSE(source) << text;
     EXPECT_NE(source.error().message.find(kPath), std::string::npos) << source.error().message;
   }
-  EXPECT_EQ(resources::DetectConfig(root_, "/nowhere.json", "intel.com").error().code, ErrorCode::kNotFound);
+  EXPECT_EQ(DetectConfig(root_, "/nowhere.json", "intel.com").error().code, ErrorCode::kNotFound);
 }
 
 TEST_F(ConfigCheckTest, PassesOnTheJsonPointer) {
@@ -243,7 +243,7 @@ TEST_F(ConfigCheckTest, NamesTheDevicesOfEachResourceAndWhatTheOthersLack) {
   const auto plan =
       PlanFor(R"({"resourceList": [{"resourceName": "a", "selectors": {"pfNames": ["pf0#2-3"]}}]})");
   ASSERT_TRUE(plan) << Describe(plan.error());
-  const std::string text = PlanAsText(*plan);
+  const std::string text = SnapshotAsText(*plan);
   EXPECT_EQ(
       text.rfind("intel.com/a: 1 device\n  " + vfs0_[2] + "  VF 2 of pf0, pf0_rdma2\nnot given out:\n", 0),
       0U)
@@ -261,7 +261,7 @@ TEST_F(ConfigCheckTest, AFunctionOfSeveralPortsIsNotGivenOut) {
   const auto text = [&] {
     const auto plan =
         PlanFor(R"({"resourceList": [{"resourceName": "a", "selectors": {"pfNames": ["pf0#0-1"]}}]})");
-    return plan ? PlanAsText(*plan) : Describe(plan.error());
+    return plan ? SnapshotAsText(*plan) : Describe(plan.error());
   };
   const std::string net = "/sys/bus/pci/devices/" + vfs0_[1] + "/net/";
   sysfs_.Write(net + "another/phys_port_name", "pf0sf88\n");
@@ -278,14 +278,15 @@ TEST_F(ConfigCheckTest, SaysWhyAnAcceleratorIsNotGivenOutWhereAResourceWantsSome
   const auto plan =
       PlanFor(R"({"resourceList": [{"resourceName": "a", "deviceType": "accelerator", "selectors": {}}]})");
   ASSERT_TRUE(plan) << Describe(plan.error());
-  const std::string text = PlanAsText(*plan);
+  const std::string text = SnapshotAsText(*plan);
   EXPECT_EQ(text.rfind("intel.com/a: 1 device\n  0000:b0:00.0\nnot given out:\n", 0), 0U) << text;
   EXPECT_NE(text.find("  0000:b1:00.0  is bound to no driver\n"), std::string::npos) << text;
   EXPECT_NE(record::Dump(ToJson(*plan)).find("is bound to no driver"), std::string::npos);
 
   const auto other = PlanFor(R"({"resourceList": [{"resourceName": "a", "selectors": {}}]})");
   ASSERT_TRUE(other) << Describe(other.error());
-  EXPECT_EQ(PlanAsText(*other).find("0000:b1:00.0"), std::string::npos) << "other plugins' are none of ours";
+  EXPECT_EQ(SnapshotAsText(*other).find("0000:b1:00.0"), std::string::npos)
+      << "other plugins' are none of ours";
 }
 
 // "/resourceList/0 (intel.com/net): ..."

@@ -1,7 +1,7 @@
 // Which devices config.json's selectors take, beyond VFs with network drivers.
 #include "deviceplugin/node/resources/ddp_profiles.h"
-#include "deviceplugin/node/resources/plan.h"
 #include "deviceplugin/node/resources/sriovdp_config.h"
+#include "deviceplugin/node/snapshot/node_snapshot.h"
 #include "netns/base/text.h"
 #include "tests/support/daemon/two_rails.h"
 #include "tests/unit/deviceplugin/node/resources/other_devices.h"
@@ -192,7 +192,7 @@ TEST_F(SriovdpDevicesTest, DdpProfilesAreAskedOfThePfsAndOnlyWhereTheyMatter) {
   };
   const auto pools_of = [&](const std::string& selectors) {
     sysfs_.Write("/etc/pcidp/config.json", R"({"resourceList": [)" + Resource("a", selectors) + "]}");
-    const auto plan = MakePlan(root_, {std::nullopt, "/etc/pcidp/config.json", "intel.com"}, {}, lookup);
+    const auto plan = TakeSnapshot(root_, {std::nullopt, "/etc/pcidp/config.json", "intel.com"}, {}, lookup);
     return plan ? IdsOf(*plan->pools[0]) : Ids{Describe(plan.error())};
   };
   EXPECT_EQ(pools_of("{}").size(), vfs0_.size() + vfs1_.size());
@@ -219,8 +219,8 @@ TEST_F(SriovdpDevicesTest, ADdpProfileStaysWhileTheDriverDoesNotAnswer) {
   // The number of devices of the resource, and how many PFs were queried for it.
   const auto look = [&] {
     asked = 0;
-    const auto plan = resources::MakePlan(root_, {std::nullopt, "/etc/pcidp/config.json", "intel.com"}, {},
-                                          [&](const std::string& pf) { return memory.Query(pf); });
+    const auto plan = TakeSnapshot(root_, {std::nullopt, "/etc/pcidp/config.json", "intel.com"}, {},
+                                   [&](const std::string& pf) { return memory.Query(pf); });
     EXPECT_TRUE(plan);
     EXPECT_EQ(plan->warnings.size(), trouble ? 2U : 0U) << "one for each PF";
     memory.KeepOnly(*plan->inventory);

@@ -11,7 +11,7 @@
 
 #include "cni/state/journal.h"
 #include "deviceplugin/node/resources/ddp_profiles.h"
-#include "deviceplugin/node/resources/plan.h"
+#include "deviceplugin/node/snapshot/node_snapshot.h"
 #include "deviceplugin/services/health/watched_functions.h"
 #include "netns/base/node.h"
 #include "tests/support/daemon/two_rails.h"
@@ -321,22 +321,22 @@ class WatchedFunctionsTest : public TwoRails {
     sysfs_.AddPf({.address = kStorage, .netdev = "eno2", .numa_node = 1});
     storage_vf_ = sysfs_.AddVfs(kStorage, 1).front();
   }
-  resources::Plan PlanOf(const resources::ConfigSource& source) {
-    auto plan = MakePlan(root_, source, inventory::HostNetwork{}, resources::DdpOfKernel(root_));
+  NodeSnapshot PlanOf(const ConfigSource& source) {
+    auto plan = TakeSnapshot(root_, source, inventory::HostNetwork{}, resources::DdpOfKernel(root_));
     EXPECT_TRUE(plan) << Describe(plan.error());
-    return plan ? *std::move(plan) : resources::Plan{};
+    return plan ? *std::move(plan) : NodeSnapshot{};
   }
-  resources::Plan PlanOfFabric() {
+  NodeSnapshot PlanOfFabric() {
     sysfs_.Write("/etc/railhead/fabric.json", TwoRailFabric());
     return PlanOf({});
   }
   // sriov-network-device-plugin's, which has no rails.
-  resources::Plan PlanOfStorage() {
+  NodeSnapshot PlanOfStorage() {
     sysfs_.Write("/config.json", R"({"resourceList": [{"resourceName": "any",
                                      "selectors": [{"pfNames": ["eno2"]}]}]})");
     return PlanOf({std::nullopt, "/config.json", "a.io"});
   }
-  static Ids Watched(const resources::Plan& plan, const std::vector<health::DeviceHealth>& known = {}) {
+  static Ids Watched(const NodeSnapshot& plan, const std::vector<health::DeviceHealth>& known = {}) {
     Ids ids;
     for (const inventory::NicFunction& function : WatchedFunctions(plan, known)) ids.insert(function.id);
     return ids;
@@ -369,7 +369,7 @@ TEST_F(WatchedFunctionsTest, WhatMayBeGivenOutWithItsPf) {
 // The PF has only this VF: no other function of the PF is in a pool.
 TEST_F(WatchedFunctionsTest, AVfThatHasLostItsDriver) {
   sysfs_.Unbind(storage_vf_);
-  const resources::Plan plan = PlanOfStorage();
+  const NodeSnapshot plan = PlanOfStorage();
   EXPECT_EQ(Watched(plan), Ids{}) << "nobody has ever given it out";
   EXPECT_EQ(Watched(plan, {Known(storage_vf_, true)}), (Ids{kStorage, storage_vf_}))
       << "health has not looked yet";

@@ -9,7 +9,7 @@
 #include <string>
 #include <utility>
 
-#include "deviceplugin/node/resources/plan.h"
+#include "deviceplugin/node/snapshot/node_snapshot.h"
 #include "deviceplugin/services/node_index/index_service.h"
 #include "deviceplugin/support/kubernetes/kube_access.h"
 #include "tests/support/metrics/metrics_parser.h"
@@ -211,8 +211,8 @@ TEST(IndexNeedsTest, AreThoseOfTheFabric) {
 }
 
 // The node as read, with one rail that has `rail`'s keys, too.
-resources::Plan NodeThatClaims(testing::TempRoot& scratch, const std::string& rail,
-                               const std::string& from = "kubernetes") {
+NodeSnapshot NodeThatClaims(testing::TempRoot& scratch, const std::string& rail,
+                            const std::string& from = "kubernetes") {
   scratch.Write("/var/run/secrets/kubernetes.io/serviceaccount/token", "token");
   scratch.Write("/var/run/secrets/kubernetes.io/serviceaccount/ca.crt", "authority");
   const auto fabric =
@@ -220,7 +220,7 @@ resources::Plan NodeThatClaims(testing::TempRoot& scratch, const std::string& ra
                       R"(}], "addresses": {"index": {"from": ")" + from + R"("}}})",
                   "fabric.json");
   EXPECT_TRUE(fabric) << Describe(fabric.error());
-  resources::Plan node;
+  NodeSnapshot node;
   node.inventory = std::make_shared<const inventory::Inventory>();
   node.of_fabric = true;
   node.fabric_path = "/etc/railhead/fabric.json";
@@ -234,7 +234,7 @@ TEST(NodeIndexPageTest, HasASampleForEachProblem) {
   scratch.Write("/proc/sys/kernel/random/boot_id", "boot\n");
   const std::string block = R"(, "nodeBlock": 26)";
   const auto problems = [&](bool claims) {
-    Published<resources::Plan> node(claims ? NodeThatClaims(scratch, block) : resources::Plan{});
+    Published<NodeSnapshot> node(claims ? NodeThatClaims(scratch, block) : NodeSnapshot{});
     Published<NodeIndices> claimed;
     Log log("error");
     IndexService service(scratch.root(), node, {"127.0.0.1", "1"}, &claimed, &log);
@@ -276,7 +276,7 @@ TEST(IndexServiceFollowTest, FollowsTheFabric) {
   scratch.Write("/etc/railhead/node-name", "n1\n");
   Log log("error");
   Published<NodeIndices> claimed;
-  const Published<resources::Plan> node;
+  const Published<NodeSnapshot> node;
   // Nobody answers there: the service would retry.
   IndexService service(scratch.root(), node, {"127.0.0.1", "1"}, &claimed, &log);
   const auto follow = [&](const std::string& rail, const std::string& from) {
@@ -299,7 +299,7 @@ TEST(IndexServiceFollowTest, GoesOnWhileItsNodeChangesAndEnds) {
   scratch.Write("/etc/railhead/node-name", "n1\n");
   Log log("error");
   Published<NodeIndices> claimed;
-  Published<resources::Plan> node;
+  Published<NodeSnapshot> node;
   auto service =
       testing::RunService<IndexService>(scratch.root(), node, KubeService{"127.0.0.1", "1"}, &claimed, &log);
   node.Set(NodeThatClaims(scratch, R"(, "nodeBlock": 26)"));

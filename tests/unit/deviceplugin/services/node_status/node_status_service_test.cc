@@ -6,7 +6,7 @@
 #include <csignal>
 #include <nlohmann/json.hpp>
 
-#include "deviceplugin/node/resources/plan.h"
+#include "deviceplugin/node/snapshot/node_snapshot.h"
 #include "deviceplugin/services/node_status/node_api.h"
 #include "deviceplugin/services/node_status/node_status_settings.h"
 #include "deviceplugin/services/node_status/node_status_writer.h"
@@ -298,7 +298,7 @@ class NodeStatusServiceTest : public NodeStatusWriterTest {
             "}",
         "fabric.json");
     ASSERT_TRUE(fabric) << railhead::Describe(fabric.error());
-    resources::Plan node;
+    NodeSnapshot node;
     node.inventory = std::make_shared<const inventory::Inventory>();
     node.of_fabric = true;
     node.fabric = std::make_shared<const Fabric>(*fabric);
@@ -316,7 +316,7 @@ class NodeStatusServiceTest : public NodeStatusWriterTest {
   TempRoot temp_;
   Log log_{"error"};
   std::uint64_t generation_ = 0;
-  Published<resources::Plan> node_;
+  Published<NodeSnapshot> node_;
   Published<health::Health> health_;
   Published<RailFaults> faults_;
   Published<std::string> refused_;

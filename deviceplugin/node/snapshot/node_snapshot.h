@@ -1,7 +1,8 @@
-// Plan: what this node advertises, from configuration and inventory.
+// NodeSnapshot: one reading of the node: its fabric, its functions, its rails' PFs, and the resources that
+// follow from them.
 //
-// Threads: pure functions over the file system; a Plan is immutable. Errors: kInvalid and kMalformed for the
-// configuration (with file and JSON pointer), kNotFound without a configuration.
+// Threads: pure functions over the file system; a value that readers share is never changed. Errors: kInvalid
+// and kMalformed for the configuration (with file and JSON pointer), kNotFound without a configuration.
 #pragma once
 
 #include <map>
@@ -19,7 +20,7 @@
 #include "netns/base/root.h"
 #include "netns/json/record.h"
 
-namespace railhead::resources {
+namespace railhead {
 
 inline constexpr const char* kSriovdpConfigPath = "/etc/pcidp/config.json";
 
@@ -34,9 +35,9 @@ struct ConfigSource {
   bool is_proposal = false;
 };
 
-struct Plan {
+struct NodeSnapshot {
   std::shared_ptr<const inventory::Inventory> inventory;
-  std::vector<std::shared_ptr<const ResourcePool>> pools;
+  std::vector<std::shared_ptr<const resources::ResourcePool>> pools;
   std::vector<std::string> absent_rails;  // of some pool, without a PF on this node
   std::string config_path;                // the file that was read
   bool of_fabric = false;                 // it is a fabric.json
@@ -52,23 +53,24 @@ struct Plan {
   [[nodiscard]] const Fabric* rails() const { return of_fabric ? fabric.get() : nullptr; }
 
   static void List(auto& f) {
-    f("config", &Plan::config_path);
-    f("resources", &Plan::pools);
-    f.Output("notAdvertised", [](const auto& plan) { return NotAdvertised(plan); });
-    f("absentRails", &Plan::absent_rails);
-    f.Output("warnings", [](const Plan& plan) {
+    f("config", &NodeSnapshot::config_path);
+    f("resources", &NodeSnapshot::pools);
+    f.Output("notAdvertised", [](const auto& node) { return NotAdvertised(node); });
+    f("absentRails", &NodeSnapshot::absent_rails);
+    f.Output("warnings", [](const NodeSnapshot& node) {
       std::vector<std::string> messages;
-      for (const Error& warning : plan.warnings) messages.push_back(warning.message);
+      for (const Error& warning : node.warnings) messages.push_back(warning.message);
       return messages;
     });
   }
 };
 
-Result<Plan> MakePlan(const Root& root, const ConfigSource& source, const inventory::HostNetwork& host,
-                      const DdpLookup& ddp, const inventory::PfReads& reads = {});
+Result<NodeSnapshot> TakeSnapshot(const Root& root, const ConfigSource& source,
+                                  const inventory::HostNetwork& host, const resources::DdpLookup& ddp,
+                                  const inventory::PfReads& reads = {});
 
-// A function of `Plan::inventory` that is not in any resource, and why. Accelerators and subfunctions only if
-// a resource is of their kind: otherwise other plugins serve them.
+// A function of `NodeSnapshot::inventory` that is not in any resource, and why. Accelerators and subfunctions
+// only if a resource is of their kind: otherwise other plugins serve them.
 struct ExcludedDevice {
   const inventory::NicFunction* function = nullptr;
   std::string because;
@@ -79,6 +81,6 @@ struct ExcludedDevice {
     f("because", &ExcludedDevice::because);
   }
 };
-std::vector<ExcludedDevice> NotAdvertised(const Plan& plan);
+std::vector<ExcludedDevice> NotAdvertised(const NodeSnapshot& node);
 
-}  // namespace railhead::resources
+}  // namespace railhead

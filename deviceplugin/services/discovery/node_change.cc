@@ -1,4 +1,4 @@
-#include "deviceplugin/services/discovery/plan_change.h"
+#include "deviceplugin/services/discovery/node_change.h"
 
 #include <algorithm>
 #include <iterator>
@@ -10,9 +10,9 @@
 namespace railhead::discovery {
 namespace {
 
-std::map<std::string, std::set<std::string>> DevicesOf(const resources::Plan& plan) {
+std::map<std::string, std::set<std::string>> DevicesOf(const NodeSnapshot& node) {
   std::map<std::string, std::set<std::string>> devices;
-  for (const auto& pool : plan.pools) {
+  for (const auto& pool : node.pools) {
     auto& ids = devices[pool->spec.resource];
     for (const resources::PoolMember& member : pool->members) ids.insert(member.function.id);
   }
@@ -27,10 +27,10 @@ std::vector<std::string> Without(const std::set<std::string>& all, const std::se
 
 }  // namespace
 
-PlanChange Difference(const resources::Plan& before, const resources::Plan& now) {
+NodeChange Difference(const NodeSnapshot& before, const NodeSnapshot& now) {
   auto old_devices = DevicesOf(before);
   auto new_devices = DevicesOf(now);
-  PlanChange change;
+  NodeChange change;
   for (const auto& [resource, ids] : new_devices) {
     const auto old = old_devices.find(resource);
     const bool is_new = old == old_devices.end();
@@ -45,24 +45,24 @@ PlanChange Difference(const resources::Plan& before, const resources::Plan& now)
   return change;
 }
 
-bool OnlyTakesAway(const PlanChange& change) {
+bool OnlyTakesAway(const NodeChange& change) {
   return !change.resources.empty() && std::ranges::all_of(change.resources, [](const auto& resource) {
     return resource.second.added.empty();
   });
 }
 
-void LogPlan(Log* log, const resources::Plan& plan) {
-  for (const std::string& rail : plan.absent_rails) {
-    log->Warning("this node has no PF for a rail", {{"rail", rail}, {"config", plan.config_path}});
+void LogFirstReading(Log* log, const NodeSnapshot& node) {
+  for (const std::string& rail : node.absent_rails) {
+    log->Warning("this node has no PF for a rail", {{"rail", rail}, {"config", node.config_path}});
   }
-  for (const auto& pool : plan.pools) {
+  for (const auto& pool : node.pools) {
     log->Info("advertising",
               {{"resource", pool->spec.resource}, {"devices", std::to_string(pool->members.size())}});
   }
 }
 
-void LogPlanChange(Log* log, const PlanChange& change) {
-  for (const PlanChange::Warning& warning : change.warnings) log->Warning(warning.what, warning.why);
+void LogNodeChange(Log* log, const NodeChange& change) {
+  for (const NodeChange::Warning& warning : change.warnings) log->Warning(warning.what, warning.why);
   if (!change.note.empty()) log->Info(change.note);
   if (!change.warnings.empty() || !change.note.empty()) return;
   if (change.error)

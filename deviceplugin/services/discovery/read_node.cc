@@ -1,4 +1,4 @@
-#include "deviceplugin/services/discovery/plan_node.h"
+#include "deviceplugin/services/discovery/read_node.h"
 
 #include <string>
 #include <utility>
@@ -26,35 +26,35 @@ Result<bool> IsExclusive(Kernel& kernel) {
 // Allocate names device nodes before the move, which can change their numbers. Users of config.json run it
 // that way, with rdma-cni. In an RDMA namespace of its own a pod cannot open another pod's nodes: the kernel
 // refuses. A fabric states what it wants, and has a way that works.
-Result<void> JudgeNodesInExclusiveMode(Kernel& kernel, resources::Plan* plan) {
+Result<void> JudgeNodesInExclusiveMode(Kernel& kernel, NodeSnapshot* node) {
   std::vector<std::string> resources;
-  for (const auto& pool : plan->pools) {
+  for (const auto& pool : node->pools) {
     if (pool->spec.rdma_nodes != resources::RdmaNodes::kNone) resources.push_back(pool->spec.resource);
   }
   if (resources.empty() || !RH_TRY(IsExclusive(kernel))) return {};
-  const std::string gives = plan->config_path + ": " + Join(resources, ", ") +
+  const std::string gives = node->config_path + ": " + Join(resources, ", ") +
                             " delivers plain RDMA device nodes, but the node's RDMA mode is exclusive";
-  if (plan->of_fabric) {
+  if (node->of_fabric) {
     return Fail(ErrorCode::kInvalid, gives, R"(use "deviceNodes": "cdi", or: rdma system set netns shared)");
   }
-  plan->warnings.push_back({ErrorCode::kInvalid, gives + ": the nodes may have other numbers after the move",
+  node->warnings.push_back({ErrorCode::kInvalid, gives + ": the nodes may have other numbers after the move",
                             "a pool of fabric.json with \"deviceNodes\": \"cdi\" names them after it", 0});
   return {};
 }
 
 }  // namespace
 
-Result<NodePlan> PlanNode(const Root& root, Kernel& kernel, const resources::ConfigSource& source,
-                          const resources::DdpLookup& ddp, const inventory::PfReads& reads) {
+Result<NodeReading> ReadNode(const Root& root, Kernel& kernel, const ConfigSource& source,
+                             const resources::DdpLookup& ddp, const inventory::PfReads& reads) {
   const inventory::HostNetwork host =
       RH_TRY_WRAP(AskHostNetwork(root, kernel), "reading which NICs the host itself needs");
-  resources::Plan plan = RH_TRY(MakePlan(root, source, host, ddp, reads));
-  RH_TRY(JudgeNodesInExclusiveMode(kernel, &plan));
-  const std::string rules = plan.rails() != nullptr ? plan.rails()->health : std::string();
-  health::HealthRules health = RH_TRY(health::ParseHealthRules(rules, plan.config_path));
+  NodeSnapshot node = RH_TRY(TakeSnapshot(root, source, host, ddp, reads));
+  RH_TRY(JudgeNodesInExclusiveMode(kernel, &node));
+  const std::string rules = node.rails() != nullptr ? node.rails()->health : std::string();
+  health::HealthRules health = RH_TRY(health::ParseHealthRules(rules, node.config_path));
   // Services apply these; but report a mistake now.
-  if (plan.rails() != nullptr) RH_TRY(fabric_follow::CheckSections(*plan.rails(), plan.config_path));
-  return NodePlan{std::move(plan), std::move(health)};
+  if (node.rails() != nullptr) RH_TRY(fabric_follow::CheckSections(*node.rails(), node.config_path));
+  return NodeReading{std::move(node), std::move(health)};
 }
 
 }  // namespace railhead::discovery

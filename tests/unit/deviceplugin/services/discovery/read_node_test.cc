@@ -1,9 +1,9 @@
 // The configuration of a node, applied to its hardware.
-#include "deviceplugin/services/discovery/plan_node.h"
+#include "deviceplugin/services/discovery/read_node.h"
 
 #include <gtest/gtest.h>
 
-#include "deviceplugin/node/resources/plan.h"
+#include "deviceplugin/node/snapshot/node_snapshot.h"
 #include "tests/support/daemon/two_rails.h"
 #include "tests/support/fake_kernel/fake_kernel.h"
 
@@ -23,8 +23,8 @@ class NodePlanTest : public ::testing::Test {
     (void)kernel_.AddPf({.address = kPf1, .netdev = "pf1", .rdma = "mlx5_1"},
                         {.count = 2, .rdma = "{pf}_rdma{n}"});
   }
-  Result<discovery::NodePlan> PlanFor(const resources::ConfigSource& source) {
-    return discovery::PlanNode(sysfs_.root(), kernel_, source);
+  Result<discovery::NodeReading> PlanFor(const ConfigSource& source) {
+    return discovery::ReadNode(sysfs_.root(), kernel_, source);
   }
 
   FakeSysfs sysfs_;
@@ -35,18 +35,18 @@ TEST_F(NodePlanTest, ExclusiveModeIsNoReasonToRefuseAConfigJson) {
   sysfs_.Write(kConfig, R"({"resourceList": [
       {"resourceName": "rdma", "selectors": {"pfNames": ["pf0"], "isRdma": true}},
       {"resourceName": "plain", "selectors": {"pfNames": ["pf1"]}}]})");
-  const resources::ConfigSource source{std::nullopt, kConfig, "intel.com"};
+  const ConfigSource source{std::nullopt, kConfig, "intel.com"};
   const auto shared = PlanFor(source);
   ASSERT_TRUE(shared) << Describe(shared.error());
-  EXPECT_TRUE(shared->plan.warnings.empty());
+  EXPECT_TRUE(shared->snapshot.warnings.empty());
   kernel_.SetRdmaMode(RdmaNetnsMode::kExclusive);
   const auto exclusive = PlanFor(source);
   ASSERT_TRUE(exclusive) << Describe(exclusive.error());
-  ASSERT_EQ(exclusive->plan.pools.size(), 2U);
-  EXPECT_EQ(exclusive->plan.pools[0]->members.size(), 2U);
-  EXPECT_EQ(exclusive->plan.pools[1]->members.size(), 2U);
-  ASSERT_EQ(exclusive->plan.warnings.size(), 1U);
-  const std::string& warning = exclusive->plan.warnings[0].message;
+  ASSERT_EQ(exclusive->snapshot.pools.size(), 2U);
+  EXPECT_EQ(exclusive->snapshot.pools[0]->members.size(), 2U);
+  EXPECT_EQ(exclusive->snapshot.pools[1]->members.size(), 2U);
+  ASSERT_EQ(exclusive->snapshot.warnings.size(), 1U);
+  const std::string& warning = exclusive->snapshot.warnings[0].message;
   EXPECT_NE(warning.find("intel.com/rdma delivers plain RDMA device nodes"), std::string::npos) << warning;
   EXPECT_EQ(warning.find("intel.com/plain"), std::string::npos) << warning;
 }

@@ -1,14 +1,14 @@
-#include "deviceplugin/node/resources/detect_config.h"
+#include "deviceplugin/node/snapshot/detect_config.h"
 
 #include "deviceplugin/node/resources/resource_pool.h"
 #include "netns/base/files.h"
 #include "netns/base/text.h"
 #include "netns/json/json_reader.h"
 
-namespace railhead::resources {
+namespace railhead {
 namespace {
 
-std::string DescribeMember(const PoolMember& member) {
+std::string DescribeMember(const resources::PoolMember& member) {
   const inventory::NicFunction& function = member.function;
   std::string text = "  " + function.id;
   if (function.kind == inventory::FunctionKind::kAccelerator) return text;
@@ -54,21 +54,21 @@ Result<ConfigSource> DetectConfig(const Root& root, const std::string& path,
               "see docs/reference/fabric.md and docs/operate/migration.md");
 }
 
-std::string PlanAsText(const Plan& plan) {
+std::string SnapshotAsText(const NodeSnapshot& node) {
   std::string text;
-  for (const auto& pool : plan.pools) {
+  for (const auto& pool : node.pools) {
     const std::size_t count = pool->members.size();
     text += pool->spec.resource + ": " + std::to_string(count) + (count == 1 ? " device\n" : " devices\n");
-    for (const PoolMember& member : pool->members) text += DescribeMember(member) + "\n";
+    for (const resources::PoolMember& member : pool->members) text += DescribeMember(member) + "\n";
   }
-  for (const std::string& rail : plan.absent_rails) {
+  for (const std::string& rail : node.absent_rails) {
     text += "rail " + rail + ": this node has no PF for it\n";
   }
   std::string left_out;
-  for (const ExcludedDevice& one : NotAdvertised(plan))
+  for (const ExcludedDevice& one : NotAdvertised(node))
     left_out += "  " + one.function->id + "  " + one.because + "\n";
   if (!left_out.empty()) text += "not given out:\n" + left_out;
   return text;
 }
 
-}  // namespace railhead::resources
+}  // namespace railhead
