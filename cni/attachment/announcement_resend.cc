@@ -11,7 +11,6 @@
 #include <vector>
 
 #include "cni/attachment/acquire.h"
-#include "cni/attachment/release.h"
 #include "netns/base/close_descriptors.h"
 #include "netns/base/unique_fd.h"
 

@@ -8,6 +8,7 @@
 #include "cni/state/bind_protocol.h"
 #include "cni/state/kubelet_checkpoint.h"
 #include "cni/state/paths.h"
+#include "cni/state/slot_name.h"
 #include "netns/sys/pci.h"
 
 namespace railhead::attachment {

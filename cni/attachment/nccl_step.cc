@@ -7,9 +7,9 @@
 
 #include "cni/attachment/nccl_config_content.h"
 #include "cni/nccl/nccl_config_files.h"
-#include "cni/state/allocation.h"
 #include "cni/state/cdi_spec.h"
 #include "cni/state/paths.h"
+#include "cni/state/resource_variable.h"
 #include "netns/base/fnv.h"
 #include "netns/base/text.h"
 #include "netns/sys/user_space.h"

@@ -70,15 +70,6 @@ Result<void> ReturnNames(const Root& root, Kernel& kernel, const JournalEntry& e
 
 }  // namespace
 
-std::set<std::string> DevicesOf(const JournalEntry& entry) {
-  std::set<std::string> devices;
-  for (const AttachedDevice& device : entry.devices) {
-    devices.insert(device.device);
-    devices.insert(device.KubeletId());
-  }
-  return devices;
-}
-
 Result<void> ReleaseAttachment(const Root& root, Kernel& kernel, const Journal& journal,
                                const CniRequest& request, const JournalEntry& entry,
                                const ReleaseOptions& options) {

@@ -7,10 +7,6 @@
 // Kernel.
 #pragma once
 
-#include <set>
-#include <string>
-#include <vector>
-
 #include "cni/attachment/acquire.h"
 #include "cni/protocol/cni_request.h"
 #include "cni/state/journal.h"
@@ -19,8 +15,6 @@
 #include "netns/kernel.h"
 
 namespace railhead::attachment {
-
-std::set<std::string> DevicesOf(const JournalEntry& entry);
 
 struct ReleaseOptions {
   // Until when to wait for a device that no reachable namespace has (cni/attachment/restore.h).

@@ -25,14 +25,6 @@ Result<std::string> PathOf(const Root& root, const std::string& device_id) {
 
 }  // namespace
 
-std::string PcideviceVariable(const std::string& resource) {
-  std::string name = "PCIDEVICE_";
-  for (const char c : resource) {
-    name += c == '.' || c == '/' ? '_' : static_cast<char>(std::toupper(static_cast<unsigned char>(c)));
-  }
-  return name;
-}
-
 Result<std::optional<AllocationRecord>> ReadAllocation(const Root& root, const std::string& device_id) {
   const std::string path = RH_TRY(PathOf(root, device_id));
   const auto text = RH_TRY(ReadRootFile(path));

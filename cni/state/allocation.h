@@ -42,10 +42,6 @@ struct Shape<AllocationRecord> {
   }
 };
 
-// "PCIDEVICE_INTEL_COM_SRIOV_NET": upper case, '.' and '/' become '_', '-' stays,
-// as in sriov-network-device-plugin.
-std::string PcideviceVariable(const std::string& resource);
-
 Result<std::optional<AllocationRecord>> ReadAllocation(const Root& root, const std::string& device_id);
 Result<void> WriteAllocation(const Root& root, const AllocationRecord& record);
 // Writes all records of one request with one wait for the disk. The devices must differ.

@@ -17,7 +17,6 @@
 #include <map>
 #include <optional>
 #include <string>
-#include <string_view>
 #include <vector>
 
 #include "netns/base/result.h"
@@ -54,11 +53,6 @@ using Bindings = std::map<std::string, std::string>;
 
 // With the newline; both sides read no more than this.
 inline constexpr std::size_t kMaxBindLine = std::size_t{64} * 1024;
-
-// Whether a device id is a slot. The device plugin makes the names.
-inline bool IsSlot(std::string_view id) {
-  return id.starts_with("slot-");
-}
 
 // Whether the process at the other end of this unix socket belongs to root or to this process's user. The
 // kernel knows the user that connected or began to listen (unix(7), SO_PEERCRED).

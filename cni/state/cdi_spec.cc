@@ -3,8 +3,8 @@
 #include <nlohmann/json.hpp>
 #include <utility>
 
-#include "cni/state/bind_protocol.h"
 #include "cni/state/paths.h"
+#include "cni/state/slot_name.h"
 #include "netns/base/files.h"
 #include "netns/base/root.h"
 #include "netns/base/state_folder.h"

@@ -1,11 +1,8 @@
 #include "cni/state/journal.h"
 
-#include <fcntl.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
 #include <algorithm>
-#include <cerrno>
 #include <string_view>
 #include <utility>
 
@@ -14,9 +11,6 @@
 #include "netns/base/fnv.h"
 #include "netns/base/node.h"
 #include "netns/base/root.h"
-#include "netns/base/state_folder.h"
-#include "netns/base/unique_fd.h"
-#include "netns/json/json_reader.h"
 
 namespace railhead {
 namespace {
@@ -30,17 +24,6 @@ bool Has(const JournalEntry& entry, const std::string& device) {
       entry.devices, [&](const AttachedDevice& one) { return one.device == device || one.slot == device; });
 }
 
-// The names of its lock files: devices first, then slots.
-std::vector<std::string> NamesOf(const JournalEntry& entry) {
-  std::vector<std::string> names;
-  names.reserve(2 * entry.devices.size());
-  for (const auto& device : entry.devices) names.push_back(device.device);
-  for (const auto& device : entry.devices) {
-    if (!device.slot.empty()) names.push_back(device.slot);
-  }
-  return names;
-}
-
 // A file name has at most 255 bytes, so long network names are cut, with a hash that keeps them apart. If two
 // networks of one interface have the same hash, the second ADD is refused like a repeated one. No network
 // name has a '+'. A cut name stays as it is: the key that KeyOf() reads from a path leads back to the path.
@@ -49,11 +32,6 @@ std::string FileNameOf(const std::string& network) {
   constexpr std::size_t kKept = 100;
   if (network.size() <= kLongest) return network;
   return network.substr(0, kKept) + "+" + std::to_string(Fnv1a64(network));
-}
-
-// Below the folder of attachments. A network name has no '@', so the first '@' separates.
-std::string RelativePathOf(const AttachmentKey& key) {
-  return key.container_id + "/" + FileNameOf(key.network) + "@" + key.ifname + std::string(kSuffix);
 }
 
 // nullopt when it is not the relative path of an entry.
@@ -67,29 +45,30 @@ std::optional<AttachmentKey> KeyOf(const std::string& relative) {
                        relative.substr(at + 1, relative.size() - at - 1 - kSuffix.size())};
 }
 
-// Called under the device's lock. The text is within one page, so a killed writer has written the whole text
-// or nothing (generic_perform_write of mm/filemap.c). Anything behind the first line is the end of an
-// earlier, longer text.
-Result<void> WriteHolder(const Root& root, const std::string& device, const std::string& holder) {
-  const std::string path = paths::Lock(root, device);
-  const UniqueFd fd = RH_TRY(OpenOwnFile(path, O_WRONLY | O_CREAT));
-  const std::string line = holder + "\n";
-  if (::pwrite(fd.get(), line.data(), line.size(), 0) != static_cast<ssize_t>(line.size()) ||
-      ::ftruncate(fd.get(), static_cast<off_t>(line.size())) != 0)
-    return FailSys(errno, "writing " + path);
-  return {};
-}
-
-Result<bool> ClearHolder(const Root& root, const std::string& device) {
-  const std::string path = paths::Lock(root, device);
-  struct stat status {};
-  if (::lstat(path.c_str(), &status) != 0 || status.st_size == 0) return false;
-  const UniqueFd fd = RH_TRY(OpenOwnFile(path, O_WRONLY));
-  if (::ftruncate(fd.get(), 0) != 0) return FailSys(errno, "emptying " + path);
-  return true;
-}
-
 }  // namespace
+
+std::set<std::string> DevicesOf(const JournalEntry& entry) {
+  std::set<std::string> devices;
+  for (const AttachedDevice& device : entry.devices) {
+    devices.insert(device.device);
+    devices.insert(device.KubeletId());
+  }
+  return devices;
+}
+
+std::string Journal::RelativePathOf(const AttachmentKey& key) {
+  return key.container_id + "/" + FileNameOf(key.network) + "@" + key.ifname + std::string(kSuffix);
+}
+
+std::vector<std::string> Journal::NamesOf(const JournalEntry& entry) {
+  std::vector<std::string> names;
+  names.reserve(2 * entry.devices.size());
+  for (const auto& device : entry.devices) names.push_back(device.device);
+  for (const auto& device : entry.devices) {
+    if (!device.slot.empty()) names.push_back(device.slot);
+  }
+  return names;
+}
 
 std::string Journal::DirectoryOf(const std::string& container_id) const {
   return paths::Attachments(root_) + "/" + container_id;
@@ -197,54 +176,6 @@ std::set<std::string> Journal::DevicesInReset() const {
   return devices;
 }
 
-Result<void> Journal::Write(const JournalEntry& entry) const {
-  // An entry that cannot be read again could not be restored.
-  const std::string text = RH_TRY_WRAP(FormatJournalEntry(entry), "it could not be read again");
-  if (text.size() > JsonDocument::kMaxSize) {
-    return Fail(
-        ErrorCode::kInvalid,
-        "the entry of " + entry.key.ToString() + " would be longer than " +
-            std::to_string(JsonDocument::kMaxSize) + " bytes",
-        "it holds the network configuration once for each call of the IPAM plugin: make that shorter");
-  }
-  RH_TRY(WriteStateFile(root_, PathOf(entry.key), text));
-  for (const auto& name : NamesOf(entry)) {
-    if (RH_TRY(IsHeldBy(name, entry.key))) continue;
-    RH_TRY(MakeStateFolder(root_, paths::Locks(root_)));
-    RH_TRY(WriteHolder(root_, name, RelativePathOf(entry.key)));
-  }
-  return {};
-}
-
-Result<void> Journal::LetGo(const JournalEntry& entry) const {
-  for (const auto& name : NamesOf(entry)) {
-    if (RH_TRY(IsHeldBy(name, entry.key))) RH_TRY(ClearHolder(root_, name));
-  }
-  return {};
-}
-
-Result<void> Journal::FreeDevices(const JournalEntry& entry) const {
-  JournalEntry without_devices = entry;
-  without_devices.devices.clear();
-  RH_TRY(Write(without_devices));
-  return LetGo(entry);
-}
-
-Result<void> Journal::Remove(const JournalEntry& entry) const {
-  RH_TRY(CheckStateFolder(root_, DirectoryOf(entry.key.container_id)));
-  RH_TRY(LetGo(entry));
-  RH_TRY(RemoveWritten(PathOf(entry.key)));
-  (void)RemoveEmptyDirectory(DirectoryOf(entry.key.container_id));  // siblings may still be there
-  return {};
-}
-
-Result<void> Journal::RemovePartial(const AttachmentKey& key) const {
-  RH_TRY(CheckStateFolder(root_, DirectoryOf(key.container_id)));
-  RH_TRY(RemoveFile(PathOf(key) + std::string(kTemporarySuffix)));
-  (void)RemoveEmptyDirectory(DirectoryOf(key.container_id));
-  return {};
-}
-
 // Journal as a whole: all entries, and those that cannot be read.
 
 Result<UnreadableEntry> Journal::Describe(const std::string& path, Error error) const {
@@ -257,15 +188,6 @@ Result<UnreadableEntry> Journal::Describe(const std::string& path, Error error) 
     if (RH_TRY(HolderOf(name)) == relative) entry.devices.insert(name);
   }
   return entry;
-}
-
-Result<void> Journal::RemoveUnreadable(const UnreadableEntry& entry) const {
-  const std::string directory = entry.path.substr(0, entry.path.rfind('/'));
-  RH_TRY(CheckStateFolder(root_, directory));
-  for (const auto& name : entry.devices) RH_TRY(ClearHolder(root_, name));
-  RH_TRY(RemoveWritten(entry.path));
-  (void)RemoveEmptyDirectory(directory);
-  return {};
 }
 
 Result<JournalScan> Journal::Scan() const {
@@ -305,10 +227,6 @@ Result<bool> Journal::HoldsDevice(const std::string& device) const {
 
 Result<bool> Journal::HoldsSandbox(const std::string& container_id) const {
   return !RH_TRY(PathsOf(container_id)).empty();
-}
-
-Result<bool> Journal::Free(const std::string& device) const {
-  return RH_TRY(HoldsDevice(device)) ? false : ClearHolder(root_, device);
 }
 
 }  // namespace railhead

@@ -159,6 +159,9 @@ struct JournalEntry {
   bool operator==(const JournalEntry&) const = default;
 };
 
+// Its devices and their slots. A change of the entry needs the locks of all of them.
+std::set<std::string> DevicesOf(const JournalEntry& entry);
+
 // A reset between two pods (cni/attachment/reset.h) writes an entry, too. Its container id cannot be a
 // runtime's: CNI container ids begin with a letter or a digit.
 inline constexpr const char* kResetContainer = "_reset";
@@ -241,6 +244,10 @@ class Journal {
   [[nodiscard]] Result<std::optional<JournalEntry>> ReadAt(const std::string& path) const;
 
  private:
+  // Below the folder of attachments. A network name has no '@', so the first '@' separates.
+  static std::string RelativePathOf(const AttachmentKey& key);
+  // Of the entry's lock files: devices first, then slots.
+  static std::vector<std::string> NamesOf(const JournalEntry& entry);
   [[nodiscard]] std::string DirectoryOf(const std::string& container_id) const;
   // Of this boot.
   [[nodiscard]] Result<std::optional<JournalEntry>> Read(const std::string& path) const;

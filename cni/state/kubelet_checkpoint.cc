@@ -14,8 +14,8 @@
 #include <string_view>
 #include <utility>
 
-#include "cni/state/bind_protocol.h"
 #include "cni/state/paths.h"
+#include "cni/state/slot_name.h"
 #include "netns/base/files.h"
 #include "netns/base/root_file.h"
 #include "netns/json/json_reader.h"

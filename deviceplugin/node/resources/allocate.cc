@@ -9,6 +9,7 @@
 #include "cni/nccl/nccl_config_files.h"
 #include "cni/state/allocation.h"
 #include "cni/state/cdi_spec.h"
+#include "cni/state/resource_variable.h"
 #include "deviceplugin/node/resources/cdi_grant.h"
 #include "deviceplugin/node/resources/device_info.h"
 #include "deviceplugin/node/resources/grant.h"

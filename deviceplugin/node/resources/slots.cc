@@ -8,8 +8,8 @@
 #include <utility>
 #include <vector>
 
-#include "cni/state/bind_protocol.h"
 #include "cni/state/journal.h"
+#include "cni/state/slot_name.h"
 #include "netns/base/fnv.h"
 
 namespace railhead::resources {

@@ -75,12 +75,12 @@ Result<Verdict> Judge(const ReconcilePass& pass, const JournalEntry& entry) {
 
 bool Same(const JournalEntry& a, const JournalEntry& b) {
   return a.boot_id == b.boot_id && a.since == b.since && a.netns_inode == b.netns_inode &&
-         attachment::DevicesOf(a) == attachment::DevicesOf(b);
+         DevicesOf(a) == DevicesOf(b);
 }
 
 // false: a process has its devices locked, another attachment replaced it, or it must not be ended now.
 Result<bool> End(const ReconcilePass& pass, const JournalEntry& seen) {
-  const auto locks = RH_TRY(TryLock(pass.root, attachment::DevicesOf(seen)));
+  const auto locks = RH_TRY(TryLock(pass.root, DevicesOf(seen)));
   if (!locks) {
     pass.report.unfinished = true;
     return false;
@@ -96,7 +96,7 @@ Result<bool> End(const ReconcilePass& pass, const JournalEntry& seen) {
 
 // The reboot has removed its kernel state. A file or an address may remain.
 Result<bool> EndEarlier(const ReconcilePass& pass, const JournalEntry& seen) {
-  const auto locks = RH_TRY(TryLock(pass.root, attachment::DevicesOf(seen)));
+  const auto locks = RH_TRY(TryLock(pass.root, DevicesOf(seen)));
   if (!locks) {
     pass.report.unfinished = true;
     return false;
@@ -240,7 +240,7 @@ constexpr std::chrono::seconds kLongestShare{5};
 Result<std::set<std::string>> DevicesInUse(const Root& root, const JournalScan& scan) {
   std::set<std::string> devices = scan.orphaned;
   for (const auto* entries : {&scan.entries, &scan.earlier})
-    for (const JournalEntry& entry : *entries) devices.merge(attachment::DevicesOf(entry));
+    for (const JournalEntry& entry : *entries) devices.merge(DevicesOf(entry));
   for (const UnreadableEntry& entry : scan.unreadable)
     devices.insert(entry.devices.begin(), entry.devices.end());
   for (const ContainerDevices& container : RH_TRY(ReadCheckpoint(root)))

@@ -27,8 +27,7 @@ Result<std::string> DriftWatch::Differences(const JournalEntry& entry) {
 Result<std::string> DriftWatch::DriftOf(const Journal& journal, const JournalEntry& entry) {
   const std::string first = RH_TRY(Differences(entry));
   if (first.empty()) return first;
-  const auto locks =
-      attachment::DeviceLocks::Acquire(root_, attachment::DevicesOf(entry), std::chrono::milliseconds(0));
+  const auto locks = attachment::DeviceLocks::Acquire(root_, DevicesOf(entry), std::chrono::milliseconds(0));
   if (!locks) return std::string();
   const auto now = RH_TRY(journal.Find(entry.key));
   return now && HasNcclConfig(*now) ? Differences(*now) : std::string();

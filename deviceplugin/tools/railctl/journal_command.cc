@@ -92,8 +92,7 @@ struct JournalFile {
 };
 
 JournalFile FileOf(const Journal& journal, JournalEntry entry, const char* state) {
-  JournalFile file{journal.PathOf(entry.key),    entry.key,    state,
-                   attachment::DevicesOf(entry), std::nullopt, std::nullopt};
+  JournalFile file{journal.PathOf(entry.key), entry.key, state, DevicesOf(entry), std::nullopt, std::nullopt};
   file.entry = std::move(entry);
   return file;
 }

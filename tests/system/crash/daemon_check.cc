@@ -10,9 +10,9 @@
 #include <thread>
 
 #include "cni/state/allocation.h"
-#include "cni/state/bind_protocol.h"
 #include "cni/state/journal.h"
 #include "cni/state/paths.h"
+#include "cni/state/slot_name.h"
 #include "deviceplugin/node/resources/device_info.h"
 #include "netns/base/files.h"
 #include "netns/base/text.h"

@@ -9,6 +9,7 @@
 #include <thread>
 
 #include "cni/state/attach_log_tail.h"
+#include "cni/state/phase_clock.h"
 #include "netns/base/text.h"
 #include "tests/support/temp_root.h"
 

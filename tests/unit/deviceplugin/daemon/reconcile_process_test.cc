@@ -4,7 +4,6 @@
 #include <optional>
 
 #include "cni/attachment/acquire.h"
-#include "cni/attachment/release.h"
 #include "cni/state/attach_log.h"
 #include "cni/state/journal.h"
 #include "cni/state/paths.h"
@@ -153,8 +152,7 @@ TEST_F(ReconcileProcessTest, ReconcilesAgainAndAgain) {
 TEST_F(ReconcileProcessTest, ALockedDeviceDoesNotWaitForAnInterval) {
   const auto entry = WriteKilledAdd();
   std::optional<attachment::DeviceLocks> locks =
-      attachment::DeviceLocks::Acquire(root_, attachment::DevicesOf(entry), std::chrono::milliseconds(0))
-          .value();
+      attachment::DeviceLocks::Acquire(root_, DevicesOf(entry), std::chrono::milliseconds(0)).value();
   const auto daemon = RunDaemon({"--reconcile-interval", "3600"});
   ASSERT_TRUE(Eventually([&] { return OurSockets() == 1; })) << daemon->err();
   EXPECT_TRUE(IsOnRecord(entry)) << "its device was locked";
