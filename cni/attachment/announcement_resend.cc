@@ -10,7 +10,7 @@
 #include <string>
 #include <vector>
 
-#include "cni/attachment/acquire.h"
+#include "cni/attachment/device_locks.h"
 #include "netns/base/close_descriptors.h"
 #include "netns/base/unique_fd.h"
 

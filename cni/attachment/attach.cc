@@ -28,16 +28,6 @@ std::string InWords(const AttachedDevice& device) {
 
 }  // namespace
 
-Result<void> RefuseUsedNames(PodNetwork& network, const AttachPlan& plan) {
-  for (const auto& device : plan.devices) {
-    const std::string& name = device.record.pod_name;
-    if (!RH_TRY(network.pod->FindLink(name))) continue;
-    return Fail(ErrorCode::kExists, "interface " + name + " exists already in " + network.pod_ns.path(),
-                "use another CNI_IFNAME, or DEL the earlier attachment");
-  }
-  return {};
-}
-
 Attachment::Attachment(const Root& root, Kernel& kernel, PodNetwork& network, const AttachPlan& plan,
                        const std::vector<Addressing>& addressing, JournalEntry& entry)
     : root_(root), kernel_(kernel), network_(network), plan_(plan), key_(entry.key) {

@@ -19,9 +19,6 @@
 
 namespace railhead::attachment {
 
-// kExists when the pod has an interface of one of the plan's names already.
-Result<void> RefuseUsedNames(PodNetwork& network, const AttachPlan& plan);
-
 class Attachment {
  public:
   // All three have the same devices in the same order.

@@ -8,14 +8,14 @@
 #include "cni/attachment/devices.h"
 #include "cni/attachment/host_device.h"
 #include "cni/attachment/host_state.h"
-#include "cni/attachment/ipam_delegate.h"
+#include "cni/attachment/ipam_plan.h"
 #include "cni/attachment/mac_owners.h"
-#include "cni/attachment/nccl_step.h"
-#include "cni/attachment/rdma.h"
+#include "cni/attachment/refuse_host_use.h"
 #include "cni/attachment/require_unused.h"
 #include "cni/protocol/cni_request.h"
 #include "cni/state/displaced_names.h"
 #include "netns/base/text.h"
+#include "netns/sys/rdma_sysfs.h"
 
 namespace railhead::attachment {
 namespace {
@@ -181,6 +181,47 @@ Result<void> PlanSettings(const PluginConfig& config, DevicePlan& plan) {
     record.requested.sysctls.clear();
   } else if (!record.requested.link.mtu) {
     record.requested.link.mtu = plan.link.mtu;  // a rebind would set the driver's default
+  }
+  return {};
+}
+
+// Sets which RDMA device the pod will use, and whether ADD adds it. A request for soft RoCE gives kInvalid if
+// the device has a hardware RDMA device.
+Result<void> PlanRdma(const Root& root, const PluginConfig& config, DevicePlan& plan) {
+  AttachedDevice& record = plan.record;
+  if (record.before.user_space) return {};
+  record.rdma.soft = config.soft_roce.value_or(plan.rail && plan.rail->soft_roce);
+  const auto devices = RH_TRY(RdmaDevicesOf(root, plan.function.address));
+  if (record.rdma.soft && !devices.empty()) {
+    return Fail(ErrorCode::kInvalid,
+                "softRoce is set, but device " + record.device + " has the RDMA device " + devices.front(),
+                "remove softRoce from the rail or the network configuration");
+  }
+  if (record.rdma.soft) {
+    // Names of RDMA devices are node-wide.
+    record.rdma.device = plan.function.is_vf ? "rxe_" + plan.pf_name + "v" + std::to_string(record.vf)
+                                             : "rxe_" + plan.link.name;
+  } else if (!devices.empty()) {
+    record.rdma.device = devices.front();
+  }
+  return {};
+}
+
+// Sets whether the device will be in nccl.conf. kUnsupported when that is required and it has no RDMA device.
+Result<void> PlanNcclConfig(const Root& root, NcclConfigMode mode, DevicePlan& plan) {
+  AttachedDevice& record = plan.record;
+  plan.allocation = RH_TRY(ReadAllocation(root, record.KubeletId()));
+  if (!record.slot.empty() && plan.allocation) record.resource = plan.allocation->resource;
+  const bool by_record = plan.allocation && plan.allocation->nccl_config == NcclConfigPolicy::kRequired;
+  plan.nccl_config_required =
+      mode == NcclConfigMode::kRequired || (mode == NcclConfigMode::kAuto && by_record);
+  const bool enabled =
+      mode == NcclConfigMode::kRequired || (mode == NcclConfigMode::kAuto && (!plan.allocation || by_record));
+  record.nccl.enabled = enabled && !record.rdma.device.empty();
+  if (plan.nccl_config_required && record.rdma.device.empty()) {
+    return Fail(ErrorCode::kUnsupported,
+                "device " + record.device + " has no RDMA device, and its NCCL configuration is required",
+                "load the NIC's RDMA driver, or set softRoce on the rail, or \"ncclConfig\": \"off\"");
   }
   return {};
 }

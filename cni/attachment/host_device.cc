@@ -1,13 +1,8 @@
 #include "cni/attachment/host_device.h"
 
-#include <array>
 #include <utility>
 
-#include "netns/base/node.h"
 #include "netns/base/text.h"
-#include "netns/nl/host_use.h"
-#include "netns/sys/netdev_sysfs.h"
-#include "netns/sys/network_managers.h"
 #include "netns/sys/user_space.h"
 
 namespace railhead::attachment {
@@ -57,6 +52,16 @@ Result<Link> FindHostLink(const Root& root, RouteApi& host, const PciDevice& dev
   return *link;
 }
 
+Result<std::optional<Link>> FindPfOnHost(const Root& root, RouteApi& host, const AttachedDevice& device) {
+  const auto pf_address = PciAddress::Parse(device.pf);
+  const auto name = pf_address ? RH_TRY(UplinkNetdev(root, *pf_address)) : std::nullopt;
+  const auto pf = name ? RH_TRY(host.FindLink(*name)) : std::nullopt;
+  const auto address = PciAddress::Parse(device.device);
+  if (pf || !address || !RH_TRY(FindPciDevice(root, *address))) return pf;
+  return Fail(ErrorCode::kNotFound,
+              "restoring VF " + std::to_string(device.vf) + ": its PF " + device.pf + " is not on the host");
+}
+
 // The kernel removes the link "driver" before it calls the driver's remove function (__device_release_driver
 // in drivers/base/dd.c). So the link is gone before anything else of the device.
 Error WithLostDevice(const Root& root, const PciAddress& address, Error error) {
@@ -71,37 +76,6 @@ Error WithLostDevice(const Root& root, const PciAddress& address, Error error) {
   error.hint = *device ? "bind it to its driver again; look for the reason in dmesg"
                        : "if the VFs of its PF were created again, the pod needs another device";
   return error;
-}
-
-namespace {
-
-// What to do about a device that the host uses.
-std::string WayOut(const Root& root, const Link& link, const HostUse& use) {
-  if (use.kind == HostUse::Kind::kPort) return "remove the device from it first";
-  const auto managers = ManagersOf(root, link.index);
-  if (!managers.empty()) {
-    return Join(managers, " and ") + " manages " + link.name +
-           ": make it leave the device alone (docs/operate/host-preparation.md), or keep the device out of "
-           "the pool";
-  }
-  constexpr std::array kThings = {"port", "address", "rule", "route"};
-  return std::string("a device that the host uses is never moved: remove the ") +
-         kThings.at(static_cast<std::size_t>(use.kind)) + ", or keep the device out of the pool";
-}
-
-}  // namespace
-
-Result<void> RefuseIfHostUses(const Root& root, RouteApi& host, const Link& link, const std::string& bdf) {
-  const std::string what = "device " + bdf + " (" + link.name + ")";
-  // The kernel destroys interfaces on top of a device that moves to another namespace.
-  if (const auto uppers = RH_TRY(UpperDevicesOf(root, link.name)); !uppers.empty()) {
-    return Fail(ErrorCode::kInvalid, what + " has " + Join(uppers, ", ") + " of the host on top",
-                "remove these interfaces first, or keep the device out of the pool");
-  }
-  const auto node_address = RH_TRY(NodeAddress(root));
-  const auto use = RH_TRY(FindHostUse(host, link, node_address));
-  if (!use) return {};
-  return Fail(ErrorCode::kInvalid, what + " " + use->text, WayOut(root, link, *use));
 }
 
 }  // namespace railhead::attachment

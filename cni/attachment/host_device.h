@@ -1,9 +1,10 @@
-// A device before it is attached: in sysfs, with its interface on the host, and whether the host uses it.
+// A device that is not in a pod: in sysfs, with its interface on the host, and its PF.
 // Threads: reads sysfs and asks the host's rtnetlink.
 #pragma once
 
-#include <string>
+#include <optional>
 
+#include "cni/state/journal.h"
 #include "netns/base/result.h"
 #include "netns/base/root.h"
 #include "netns/kernel.h"
@@ -22,12 +23,11 @@ Result<PciDevice> FindNic(const Root& root, const PciAddress& address);
 // namespace. Without a driver the error is kNotFound. A function with several ports gives kUnsupported.
 Result<Link> FindHostLink(const Root& root, RouteApi& host, const PciDevice& device);
 
+// The PF's interface on the host; nullopt: the PF was removed, and the VF with it.
+Result<std::optional<Link>> FindPfOnHost(const Root& root, RouteApi& host, const AttachedDevice& device);
+
 // The error of an ADD whose device was removed or unbound during the call: kNotFound, whichever step failed.
 // The reason comes before the message of `error`. Otherwise `error` unchanged.
 Error WithLostDevice(const Root& root, const PciAddress& address, Error error);
-
-// kInvalid for a device that the host uses (netns/nl/host_use.h), or that has an interface on top. A move
-// would remove these, and DEL could not restore them.
-Result<void> RefuseIfHostUses(const Root& root, RouteApi& host, const Link& link, const std::string& bdf);
 
 }  // namespace railhead::attachment

@@ -4,7 +4,8 @@
 #include <chrono>
 #include <vector>
 
-#include "cni/attachment/acquire.h"
+#include "cni/attachment/alt_names.h"
+#include "cni/attachment/device_locks.h"
 #include "cni/state/displaced_names.h"
 #include "netns/base/text.h"
 #include "netns/nl/host_use.h"
@@ -18,18 +19,6 @@ namespace {
 Result<bool> IsNameInUse(RouteApi& host, const std::string& name, std::optional<int> own_index) {
   const auto holder = RH_TRY(host.FindLink(name));
   return holder && holder->index != own_index;
-}
-
-// Adds the names that are missing and free. false: another interface has one of them.
-Result<bool> AddAltNames(RouteApi& host, const Link& link, const std::vector<std::string>& requested) {
-  bool all = true;
-  for (const std::string& name : requested) {
-    if (Contains(link.alt_names, name)) continue;
-    const auto added = host.AddAltName(link.index, name);
-    if (!added && added.error().code != ErrorCode::kExists) return Fail(added.error());
-    all = all && added.has_value();
-  }
-  return all;
 }
 
 Result<void> Rename(RouteApi& host, const Link& link, const std::string& name) {
@@ -65,21 +54,6 @@ Result<std::string> ChooseHostName(const Root& root, RouteApi& host, const Attac
                   SubstituteName(device.device) + " to " + SubstituteName(device.device, kSubstitutes - 1) +
                   " are all names of other interfaces",
               "rename one of them");
-}
-
-Result<void> RemovePodAltNames(RouteApi& host, const AttachedDevice& device, const Link& found) {
-  for (const std::string& name : found.alt_names) {
-    const bool own = Contains(device.before.alt_names, name) && name != device.before.name;
-    if (!own) RH_TRY(host.DeleteAltName(found.index, name));
-  }
-  return {};
-}
-
-Result<void> RestoreAltNames(const Root& root, RouteApi& host, const AttachedDevice& device, const Link& now,
-                             const std::string& name) {
-  const bool all = RH_TRY(AddAltNames(host, now, device.before.alt_names));
-  if (all && name == device.before.name) return RemoveDisplacedNames(root, device.device);
-  return WriteDisplacedNames(root, device.device, {device.before.name, device.before.alt_names});
 }
 
 Result<bool> ReturnOwnNames(const Root& root, RouteApi& host, const std::string& device) {

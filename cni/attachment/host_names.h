@@ -21,15 +21,6 @@ namespace railhead::attachment {
 Result<std::string> ChooseHostName(const Root& root, RouteApi& host, const AttachedDevice& device,
                                    std::optional<int> own_index);
 
-// Removes every alternative name that the device did not have before, and the one that would prevent the
-// renaming.
-Result<void> RemovePodAltNames(RouteApi& host, const AttachedDevice& device, const Link& found);
-
-// Adds the alternative names that the device had before. Those that another interface has now go into the
-// record. `name`: the device's name now. Removes the record of a device that has all of its names.
-Result<void> RestoreAltNames(const Root& root, RouteApi& host, const AttachedDevice& device, const Link& now,
-                             const std::string& name);
-
 // Gives a device that has a record its own names, as far as they are free. true: it got some.
 Result<bool> ReturnOwnNames(const Root& root, RouteApi& host, const std::string& device);
 

@@ -1,6 +1,5 @@
 #include "cni/attachment/host_state.h"
 
-#include <memory>
 #include <string>
 
 #include "cni/attachment/host_device.h"
@@ -39,17 +38,6 @@ Result<void> ReadHostState(const Root& root, DevicePlan& plan) {
   before.up = plan.link.up;
   before.link = SettingsOf(plan.link);
   return ReadHostNames(root, plan.link, plan.record);
-}
-
-Result<void> ReadDriverSettings(Kernel& kernel, const PodNetwork& network, AttachPlan& plan) {
-  std::unique_ptr<DeviceApi> devices;
-  for (DevicePlan& device : plan.devices) {
-    if (device.record.before.user_space) continue;
-    if (!devices) devices = RH_TRY(kernel.OpenDevices(network.host_ns));
-    device.record.before.settings =
-        RH_TRY_WRAP(devices->Read(device.link), "reading the settings of device " + device.record.device);
-  }
-  return {};
 }
 
 }  // namespace railhead::attachment

@@ -3,57 +3,12 @@
 #include <nlohmann/json.hpp>
 #include <utility>
 
+#include "cni/attachment/ipam_plan.h"
 #include "cni/fabric/call_permissions.h"
 #include "cni/protocol/delegate.h"
 
 namespace railhead::attachment {
 namespace {
-
-// The request's own configuration with the IPAM type filled in.
-nlohmann::json WithIpamType(const CniRequest& request, const std::string& type) {
-  auto json = nlohmann::json::parse(request.config, nullptr, false);
-  auto& ipam = json["ipam"];
-  if (!ipam.is_object()) ipam = nlohmann::json::object();
-  ipam["type"] = type;
-  return json;
-}
-
-// Whether `ipam` names the addresses: with keys of railhead-ipam, host-local or whereabouts.
-bool NamesSubnet(const nlohmann::json& ipam) {
-  for (const char* key : {"subnet", "ranges", "range", "ipRanges"}) {
-    if (ipam.contains(key)) return true;
-  }
-  return false;
-}
-
-IpamRun RunForOne(const CniRequest& request, const AttachPlan& plan, std::size_t index,
-                  const std::string& ifname) {
-  auto json = WithIpamType(request, plan.ipam_type);
-  auto& ipam = json["ipam"];
-  const AttachedDevice& device = plan.devices[index].record;
-  if (plan.ipam_type == kOwnIpam && !device.rail.empty() && !ipam.contains("rail") && !NamesSubnet(ipam)) {
-    ipam["rail"] = device.rail;
-  }
-  // The deterministic policy computes the address from it.
-  if (plan.ipam_type == kOwnIpam && device.vf >= 0 && ipam.contains("rail")) ipam["vf"] = device.vf;
-  return {{ifname, json.dump()}, {index}};
-}
-
-IpamRun RunForAll(const CniRequest& request, const AttachPlan& plan) {
-  IpamRun run;
-  auto json = WithIpamType(request, plan.ipam_type);
-  auto& links = json["ipam"]["links"] = nlohmann::json::array();
-  for (std::size_t i = 0; i < plan.devices.size(); ++i) {
-    const auto& rail = plan.devices[i].rail;
-    if (!rail || !rail->subnet) continue;
-    const AttachedDevice& device = plan.devices[i].record;
-    links.push_back({{"ifname", device.pod_name}, {"rail", device.rail}});
-    if (device.vf >= 0) links.back()["vf"] = device.vf;
-    run.devices.push_back(i);
-  }
-  run.call = {request.ifname, json.dump()};
-  return run;
-}
 
 CniRequest WithIfname(const CniRequest& request, const std::string& ifname) {
   CniRequest its = request;
@@ -112,41 +67,14 @@ Result<void> ForwardToIpam(const CniRequest& request, const PluginConfig& config
                            const std::string& command) {
   const std::string type = IpamTypeWithoutEntry(config);
   if (type.empty()) return {};
-  auto json = WithIpamType(request, type);
-  if (type == kOwnIpam && config.rail && !NamesSubnet(json["ipam"])) json["ipam"]["rail"] = *config.rail;
-  const auto done = RunDelegate(request, {type, command, json.dump()});
+  const auto done = RunDelegate(request, {type, command, IpamConfigWithoutPlan(request, type, config)});
   // railhead-ipam was not configured, only assumed.
   const bool not_installed = !done && done.error().code == ErrorCode::kNotFound && !config.has_ipam;
   if (done || not_installed) return {};
   return Fail(done.error());
 }
 
-std::string IpamTypeOf(const AttachPlan& plan) {
-  if (plan.config.has_ipam) return plan.config.ipam_type;
-  const bool any_subnet = std::ranges::any_of(
-      plan.devices, [](const DevicePlan& device) { return device.rail && device.rail->subnet; });
-  return any_subnet ? kOwnIpam : "";
-}
-
-std::vector<IpamRun> IpamRuns(const CniRequest& request, const AttachPlan& plan) {
-  if (plan.ipam_type.empty()) return {};
-  if (plan.ipam_type == kOwnIpam) {
-    if (plan.devices.size() > 1) return {RunForAll(request, plan)};
-    return {RunForOne(request, plan, 0, request.ifname)};
-  }
-  std::vector<IpamRun> runs;
-  for (std::size_t i = 0; i < plan.devices.size(); ++i) {
-    runs.push_back(RunForOne(request, plan, i, plan.devices[i].record.pod_name));
-  }
-  return runs;
-}
-
 }  // namespace
-
-void PlanIpam(const CniRequest& request, AttachPlan& plan) {
-  plan.ipam_type = IpamTypeOf(plan);
-  plan.ipam_runs = IpamRuns(request, plan);
-}
 
 Result<std::vector<CniResult>> IpamAdd(const CniRequest& request, const AttachPlan& plan,
                                        const std::vector<int>& locks, JournalEntry& entry) {

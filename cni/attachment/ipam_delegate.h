@@ -1,8 +1,7 @@
 // The delegated IPAM plugin, run as SPEC.md says.
 //
-// railhead-ipam serves all devices of an attachment in one call and one transaction. Any other plugin runs
-// once for each device, with the device's name in the pod as CNI_IFNAME. The journal stores every call; DEL
-// repeats it with the same configuration. Threads: waits for the child.
+// The plan of an ADD has its runs (ipam_plan.h). The journal stores every call; DEL repeats it with the same
+// configuration. Threads: waits for the child.
 #pragma once
 
 #include <cstddef>
@@ -18,9 +17,6 @@
 #include "netns/base/root.h"
 
 namespace railhead::attachment {
-
-// Sets the IPAM plugin and its runs in the plan; without a plugin it has no runs.
-void PlanIpam(const CniRequest& request, AttachPlan& plan);
 
 // The result for each device of the plan; empty for a device that gets no address. `locks` stay open in the
 // child: when ADD is killed, the child goes on, and DEL must wait for it. A plugin that answers without an

@@ -141,22 +141,4 @@ Result<void> RemoveNcclConfigOf(const Root& root, const Journal& journal, const 
   return last ? nccl::RemoveNcclConfig(root, entry.key.container_id) : Result<void>();
 }
 
-Result<void> PlanNcclConfig(const Root& root, NcclConfigMode mode, DevicePlan& plan) {
-  AttachedDevice& record = plan.record;
-  plan.allocation = RH_TRY(ReadAllocation(root, record.KubeletId()));
-  if (!record.slot.empty() && plan.allocation) record.resource = plan.allocation->resource;
-  const bool by_record = plan.allocation && plan.allocation->nccl_config == NcclConfigPolicy::kRequired;
-  plan.nccl_config_required =
-      mode == NcclConfigMode::kRequired || (mode == NcclConfigMode::kAuto && by_record);
-  const bool enabled =
-      mode == NcclConfigMode::kRequired || (mode == NcclConfigMode::kAuto && (!plan.allocation || by_record));
-  record.nccl.enabled = enabled && !record.rdma.device.empty();
-  if (plan.nccl_config_required && record.rdma.device.empty()) {
-    return Fail(ErrorCode::kUnsupported,
-                "device " + record.device + " has no RDMA device, and its NCCL configuration is required",
-                "load the NIC's RDMA driver, or set softRoce on the rail, or \"ncclConfig\": \"off\"");
-  }
-  return {};
-}
-
 }  // namespace railhead::attachment

@@ -19,9 +19,6 @@ namespace railhead::attachment {
 // configuration holds this lock. kTimeout after `limit`.
 Result<FileLock> LockSandbox(const Root& root, const std::string& container, std::chrono::milliseconds limit);
 
-// Sets whether the device will be in nccl.conf. kUnsupported when that is required and it has no RDMA device.
-Result<void> PlanNcclConfig(const Root& root, NcclConfigMode mode, DevicePlan& plan);
-
 // Writes the CDI specs and nccl.conf, with this attachment and the sandbox's earlier ones. Then marks the
 // entry as done. In this order, so that a finished entry always has its NCCL configuration.
 Result<void> FinishWithNcclConfig(const Root& root, const Journal& journal, Kernel& kernel,

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
-#include "cni/attachment/device_info.h"
+#include "cni/attachment/device_info_path.h"
 #include "cni/attachment/plugin_config_shape.h"
 #include "netns/base/text.h"
 #include "netns/json/record_io.h"

@@ -64,26 +64,6 @@ Result<void> MakeRxe(Kernel& kernel, const AttachedDevice& device, const NetNs& 
 
 }  // namespace
 
-Result<void> PlanRdma(const Root& root, const PluginConfig& config, DevicePlan& plan) {
-  AttachedDevice& record = plan.record;
-  if (record.before.user_space) return {};
-  record.rdma.soft = config.soft_roce.value_or(plan.rail && plan.rail->soft_roce);
-  const auto devices = RH_TRY(RdmaDevicesOf(root, plan.function.address));
-  if (record.rdma.soft && !devices.empty()) {
-    return Fail(ErrorCode::kInvalid,
-                "softRoce is set, but device " + record.device + " has the RDMA device " + devices.front(),
-                "remove softRoce from the rail or the network configuration");
-  }
-  if (record.rdma.soft) {
-    // Names of RDMA devices are node-wide.
-    record.rdma.device = plan.function.is_vf ? "rxe_" + plan.pf_name + "v" + std::to_string(record.vf)
-                                             : "rxe_" + plan.link.name;
-  } else if (!devices.empty()) {
-    record.rdma.device = devices.front();
-  }
-  return {};
-}
-
 Result<void> ProvideRdma(const Root& root, Kernel& kernel, const AttachedDevice& device, const NetNs& pod,
                          Deadline deadline) {
   if (device.rdma.soft) {

@@ -4,18 +4,12 @@
 
 #include <string>
 
-#include "cni/attachment/attach_plan.h"
-#include "cni/attachment/plugin_config.h"
 #include "cni/state/journal.h"
 #include "netns/base/result.h"
 #include "netns/base/root.h"
 #include "netns/kernel.h"
 
 namespace railhead::attachment {
-
-// Sets which RDMA device the pod will use, and whether ADD adds it. A request for soft RoCE gives kInvalid if
-// the device has a hardware RDMA device.
-Result<void> PlanRdma(const Root& root, const PluginConfig& config, DevicePlan& plan);
 
 // Adds or moves the RDMA device, as the entry says. Waits while the kernel still removes a soft RoCE device
 // of that name.

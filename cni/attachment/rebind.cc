@@ -5,6 +5,7 @@
 #include <string_view>
 #include <thread>
 
+#include "cni/attachment/host_device.h"
 #include "netns/base/poll_pause.h"
 #include "netns/base/text.h"
 #include "netns/sys/pci.h"
@@ -19,16 +20,6 @@ constexpr auto kRebindLimit = std::chrono::seconds(10);
 bool NeedsRebindForMac(const std::string& driver) {
   static constexpr std::array<std::string_view, 2> kDrivers = {"igbvf", "ixgbevf"};
   return Contains(kDrivers, driver);
-}
-
-Result<std::optional<Link>> FindPfOnHost(const Root& root, RouteApi& host, const AttachedDevice& device) {
-  const auto pf_address = PciAddress::Parse(device.pf);
-  const auto name = pf_address ? RH_TRY(UplinkNetdev(root, *pf_address)) : std::nullopt;
-  const auto pf = name ? RH_TRY(host.FindLink(*name)) : std::nullopt;
-  const auto address = PciAddress::Parse(device.device);
-  if (pf || !address || !RH_TRY(FindPciDevice(root, *address))) return pf;
-  return Fail(ErrorCode::kNotFound,
-              "restoring VF " + std::to_string(device.vf) + ": its PF " + device.pf + " is not on the host");
 }
 
 // These drivers take the PF's MAC, which can differ from the interface's earlier MAC. So the PF gives the

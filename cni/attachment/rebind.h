@@ -4,7 +4,6 @@
 // interface does not come back.
 #pragma once
 
-#include <optional>
 #include <string>
 
 #include "cni/state/journal.h"
@@ -24,8 +23,5 @@ Result<Link> RebindAndAwait(const Root& root, Kernel& kernel, RouteApi& host, co
 
 // The same, and the interface has its former MAC afterwards with drivers that take it from the PF.
 Result<Link> RebindKeepingMac(const Root& root, Kernel& kernel, RouteApi& host, const AttachedDevice& device);
-
-// The PF's interface on the host; nullopt: the PF was removed, and the VF with it.
-Result<std::optional<Link>> FindPfOnHost(const Root& root, RouteApi& host, const AttachedDevice& device);
 
 }  // namespace railhead::attachment

@@ -3,7 +3,7 @@
 #include <optional>
 #include <utility>
 
-#include "cni/attachment/acquire.h"
+#include "cni/attachment/device_locks.h"
 #include "cni/attachment/ipam_delegate.h"
 #include "cni/attachment/nccl_step.h"
 #include "cni/attachment/pod_network.h"

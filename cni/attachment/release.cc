@@ -7,7 +7,6 @@
 #include <set>
 #include <utility>
 
-#include "cni/attachment/acquire.h"
 #include "cni/attachment/device_info.h"
 #include "cni/attachment/host_names.h"
 #include "cni/attachment/ipam_delegate.h"

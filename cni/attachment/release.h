@@ -7,7 +7,7 @@
 // Kernel.
 #pragma once
 
-#include "cni/attachment/acquire.h"
+#include "cni/attachment/device_locks.h"
 #include "cni/protocol/cni_request.h"
 #include "cni/state/journal.h"
 #include "netns/base/result.h"

@@ -7,8 +7,10 @@
 #include <utility>
 
 #include "cni/attachment/attach_plan.h"
+#include "cni/attachment/driver_settings.h"
 #include "cni/attachment/host_device.h"
 #include "cni/attachment/host_state.h"
+#include "cni/attachment/refuse_host_use.h"
 #include "cni/attachment/require_unused.h"
 #include "cni/attachment/restore.h"
 #include "cni/state/attach_log.h"
@@ -93,8 +95,7 @@ class DeviceReset {
       if (pf) record.before.vf = RH_TRY(host.GetVf(pf->index, record.vf));
     }
     RH_TRY(ReadHostState(root_, plan));
-    const auto settings = RH_TRY(kernel_.OpenDevices(host_ns));
-    record.before.settings = RH_TRY_WRAP(settings->Read(plan.link), "reading the settings of device " + bdf_);
+    RH_TRY(ReadDriverSettings(kernel_, host_ns, {&plan, 1}));
     return plan;
   }
 

@@ -3,7 +3,9 @@
 #include <algorithm>
 #include <thread>
 
+#include "cni/attachment/alt_names.h"
 #include "cni/attachment/call_during_reset.h"
+#include "cni/attachment/host_device.h"
 #include "cni/attachment/host_names.h"
 #include "cni/attachment/rdma.h"
 #include "cni/attachment/rebind.h"

@@ -3,15 +3,17 @@
 
 #include "cni/attachment/acquire.h"
 #include "cni/attachment/attach.h"
+#include "cni/attachment/build_journal_entry.h"
 #include "cni/attachment/device_info.h"
+#include "cni/attachment/device_info_owner.h"
 #include "cni/attachment/devices.h"
-#include "cni/attachment/first_records.h"
+#include "cni/attachment/driver_settings.h"
 #include "cni/attachment/host_device.h"
-#include "cni/attachment/host_state.h"
 #include "cni/attachment/ipam_delegate.h"
 #include "cni/attachment/make_ready.h"
 #include "cni/attachment/nccl_step.h"
 #include "cni/attachment/plugin_config.h"
+#include "cni/attachment/record_tenant.h"
 #include "cni/attachment/release.h"
 #include "cni/plugin/plugin.h"
 #include "cni/protocol/cni_result.h"
@@ -79,6 +81,17 @@ bool HasAnnounced(const AttachPlan& plan) {
   return plan.config.announce && !plan.ipam_type.empty() &&
          std::ranges::any_of(plan.devices,
                              [](const DevicePlan& device) { return !device.record.before.user_space; });
+}
+
+// kExists when the pod has an interface of one of the plan's names already.
+Result<void> RefuseUsedNames(PodNetwork& network, const AttachPlan& plan) {
+  for (const auto& device : plan.devices) {
+    const std::string& name = device.record.pod_name;
+    if (!RH_TRY(network.pod->FindLink(name))) continue;
+    return Fail(ErrorCode::kExists, "interface " + name + " exists already in " + network.pod_ns.path(),
+                "use another CNI_IFNAME, or DEL the earlier attachment");
+  }
+  return {};
 }
 
 // Attaches acquired devices. `undo` has the inverse of every change.
@@ -309,7 +322,7 @@ Result<AttachPlan> RailheadPlugin::Plan(const AddCall& call, const PodNetwork& n
     // A reset device has a new interface.
     plan = RH_TRY(ResolvePlan(root_, *network.host, call));
   }
-  RH_TRY(ReadDriverSettings(kernel_, network, plan));
+  RH_TRY(ReadDriverSettings(kernel_, network.host_ns, plan.devices));
   return plan;
 }
 

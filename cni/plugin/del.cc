@@ -3,7 +3,7 @@
 #include <nlohmann/json.hpp>
 #include <string>
 
-#include "cni/attachment/acquire.h"
+#include "cni/attachment/device_locks.h"
 #include "cni/attachment/ipam_delegate.h"
 #include "cni/attachment/release.h"
 #include "cni/plugin/plugin.h"

@@ -24,7 +24,7 @@
 #include <string>
 #include <vector>
 
-#include "cni/attachment/acquire.h"
+#include "cni/attachment/device_locks.h"
 #include "deviceplugin/services/provision/apply_watch.h"
 #include "deviceplugin/services/provision/pf_plan.h"
 #include "deviceplugin/services/provision/pf_state.h"

@@ -4,7 +4,7 @@
 #include <set>
 #include <utility>
 
-#include "cni/attachment/acquire.h"
+#include "cni/attachment/device_locks.h"
 #include "cni/state/paths.h"
 #include "deviceplugin/services/provision/pf_change.h"
 #include "deviceplugin/services/provision/pf_state.h"

@@ -3,7 +3,7 @@
 #include <map>
 #include <utility>
 
-#include "cni/attachment/host_device.h"
+#include "cni/attachment/refuse_host_use.h"
 #include "cni/protocol/cni_args.h"
 #include "cni/state/journal.h"
 #include "cni/state/kubelet_checkpoint.h"

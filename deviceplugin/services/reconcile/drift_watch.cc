@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <chrono>
 
-#include "cni/attachment/acquire.h"
+#include "cni/attachment/device_locks.h"
 #include "cni/attachment/pod_network.h"
 #include "cni/attachment/verify.h"
 #include "netns/base/text.h"

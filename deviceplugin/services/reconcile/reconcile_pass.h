@@ -11,7 +11,7 @@
 #include <utility>
 #include <vector>
 
-#include "cni/attachment/acquire.h"
+#include "cni/attachment/device_locks.h"
 #include "cni/state/journal.h"
 #include "cni/state/tenants.h"
 #include "deviceplugin/services/reconcile/reconcile_report.h"

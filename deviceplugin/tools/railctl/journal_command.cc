@@ -10,7 +10,7 @@
 #include <utility>
 #include <vector>
 
-#include "cni/attachment/acquire.h"
+#include "cni/attachment/device_locks.h"
 #include "cni/attachment/pod_network.h"
 #include "cni/attachment/recover.h"
 #include "cni/attachment/release.h"

@@ -3,7 +3,7 @@
 #include <nlohmann/json.hpp>
 #include <optional>
 
-#include "cni/attachment/acquire.h"
+#include "cni/attachment/device_locks.h"
 #include "cni/state/attach_log.h"
 #include "cni/state/journal.h"
 #include "cni/state/paths.h"

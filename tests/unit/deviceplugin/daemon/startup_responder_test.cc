@@ -5,7 +5,7 @@
 #include <nlohmann/json.hpp>
 #include <optional>
 
-#include "cni/attachment/acquire.h"
+#include "cni/attachment/device_locks.h"
 #include "netns/base/files.h"
 #include "netns/base/text.h"
 #include "tests/support/daemon/daemon_process.h"

@@ -1,7 +1,7 @@
 // Runs that were killed, or stopped on request, and how the next run continues.
 #include <atomic>
 
-#include "cni/attachment/acquire.h"
+#include "cni/attachment/device_locks.h"
 #include "cni/state/paths.h"
 #include "deviceplugin/services/provision/apply_watch.h"
 #include "deviceplugin/services/provision/report.h"

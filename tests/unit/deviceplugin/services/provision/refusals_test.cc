@@ -5,7 +5,7 @@
 #include <filesystem>
 #include <nlohmann/json.hpp>
 
-#include "cni/attachment/acquire.h"
+#include "cni/attachment/device_locks.h"
 #include "deviceplugin/services/provision/provision_settings.h"
 #include "deviceplugin/services/provision/report.h"
 #include "netns/base/files.h"

@@ -5,7 +5,7 @@
 
 #include <algorithm>
 
-#include "cni/attachment/acquire.h"
+#include "cni/attachment/device_locks.h"
 #include "deviceplugin/tools/railctl/nccl_configs.h"
 #include "tests/support/daemon/reconciler_fixture.h"
 

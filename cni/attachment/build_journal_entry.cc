@@ -1,4 +1,4 @@
-#include "cni/attachment/first_records.h"
+#include "cni/attachment/build_journal_entry.h"
 
 #include <cstdint>
 #include <ctime>
@@ -26,19 +26,6 @@ Result<JournalEntry> BuildJournalEntry(const Root& root, Kernel& kernel, const P
     entry.nccl_config_required = entry.nccl_config_required || device.nccl_config_required;
   }
   return entry;
-}
-
-Result<void> RecordTenant(const Root& root, const Tenant& tenant, const AttachPlan& attach) {
-  for (const DevicePlan& plan : attach.devices) {
-    const auto last = RH_TRY(ReadTenant(root, plan.record.device));
-    Tenant now = tenant;
-    // The leftover of a device that was not reset is still there.
-    if (last) now.leftover = last->leftover;
-    if (last == now) continue;
-    RH_TRY_WRAP(WriteTenant(root, plan.record.device, now),
-                "recording who gets device " + plan.record.device);
-  }
-  return {};
 }
 
 }  // namespace railhead::attachment

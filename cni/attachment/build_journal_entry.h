@@ -1,12 +1,11 @@
-// What ADD records before its first change: the journal entry, and who gets each device.
-// Threads: as Kernel. Callers hold the devices' locks.
+// BuildJournalEntry: the journal entry that ADD writes before its first change.
+// Threads: as Kernel. Callers hold the devices' locks. Errors: kConflict for the RDMA mode (rdma_mode.h).
 #pragma once
 
 #include "cni/attachment/attach_plan.h"
 #include "cni/attachment/pod_network.h"
 #include "cni/protocol/cni_request.h"
 #include "cni/state/journal.h"
-#include "cni/state/tenants.h"
 #include "netns/base/result.h"
 #include "netns/base/root.h"
 #include "netns/kernel.h"
@@ -17,7 +16,5 @@ namespace railhead::attachment {
 // devices ADD moves.
 Result<JournalEntry> BuildJournalEntry(const Root& root, Kernel& kernel, const PodNetwork& network,
                                        const CniRequest& request, AttachPlan& plan);
-
-Result<void> RecordTenant(const Root& root, const Tenant& tenant, const AttachPlan& plan);
 
 }  // namespace railhead::attachment
