@@ -5,7 +5,7 @@
 #include <utility>
 
 #include "cni/state/allocation.h"
-#include "cni/state/bind_protocol.h"
+#include "cni/state/bind_client.h"
 #include "cni/state/kubelet_checkpoint.h"
 #include "cni/state/paths.h"
 #include "cni/state/slot_name.h"

@@ -8,9 +8,8 @@
 //   `{"devices":{"slot-1a2b-n0-03":"0000:43:10.2"}}`
 //   `{"code":11,"msg":"...","details":"..."}`
 //
-// Both sides check the other's user, besides the folder and the mode of the socket. Threads: pure functions,
-// except BindSlots(), which waits for the daemon. Errors: kMalformed, kInvalid for other lines; the error in
-// the answer.
+// Both sides check the other's user, besides the folder and the mode of the socket. Threads: pure functions.
+// Errors: kMalformed, kInvalid for other lines; the error in the answer.
 #pragma once
 
 #include <cstddef>
@@ -20,7 +19,6 @@
 #include <vector>
 
 #include "netns/base/result.h"
-#include "netns/base/root.h"
 #include "netns/json/record.h"
 
 namespace railhead {
@@ -82,9 +80,5 @@ struct Shape<BindAnswer> {
 
 std::string FormatBindAnswer(const Result<Bindings>& answer);
 Result<Bindings> ParseBindAnswer(const std::string& line, const BindRequest& request);
-
-// Asks railheadd for the devices of a pod's slots, and waits at most 10 s. Returns the daemon's answer, or
-// kBusy (try again later) if no daemon answers.
-Result<Bindings> BindSlots(const Root& root, const BindRequest& request);
 
 }  // namespace railhead

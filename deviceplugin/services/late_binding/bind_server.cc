@@ -20,6 +20,7 @@
 #include <utility>
 #include <vector>
 
+#include "cni/state/bind_protocol.h"
 #include "cni/state/paths.h"
 #include "netns/base/root.h"
 #include "netns/base/state_folder.h"
@@ -87,7 +88,7 @@ std::optional<std::pair<dev_t, ino_t>> FileAt(const std::string& path) {
 
 }  // namespace
 
-Result<std::unique_ptr<BindServer>> BindServer::Listen(const Root& root, Answer answer, Report report) {
+Result<std::unique_ptr<BindServer>> BindServer::Listen(const Root& root, BindRequests& requests) {
   const std::string path = paths::BindSocket(root);
   RH_TRY(MakeStateFolderOf(root, path));
   UniqueFd watch(::inotify_init1(IN_CLOEXEC | IN_NONBLOCK));
@@ -95,8 +96,7 @@ Result<std::unique_ptr<BindServer>> BindServer::Listen(const Root& root, Answer 
   if (!watch.valid() || ::inotify_add_watch(watch.get(), directory.c_str(), IN_MOVED_TO | IN_DELETE) < 0)
     return FailSys(errno, "watching the directory " + directory);
   Listener listener = RH_TRY(OpenListener(root));
-  return std::unique_ptr<BindServer>(
-      new BindServer(root, std::move(listener), std::move(watch), std::move(answer), std::move(report)));
+  return std::unique_ptr<BindServer>(new BindServer(root, std::move(listener), std::move(watch), requests));
 }
 
 // Makes the socket under another name and renames it. So the path always has a socket, and the socket of a
@@ -124,13 +124,12 @@ Result<BindServer::Listener> BindServer::OpenListener(const Root& root) {
   return FailSys(error, "listening at " + path);
 }
 
-BindServer::BindServer(Root root, Listener listener, UniqueFd watch, Answer answer, Report report)
+BindServer::BindServer(Root root, Listener listener, UniqueFd watch, BindRequests& requests)
     : root_(std::move(root)),
       path_(paths::BindSocket(root_)),
       listener_(std::move(listener)),
       watch_(std::move(watch)),
-      answer_(std::move(answer)),
-      report_(std::move(report)) {}
+      requests_(requests) {}
 
 void BindServer::Run(Worker& worker) {
   while (!worker.StopRequested()) Step(worker);
@@ -223,9 +222,9 @@ void BindServer::ServeAside(UniqueFd connection, const std::string& line, Worker
 
 void BindServer::Serve(int connection, const std::string& line) const {
   const auto request = ParseBindRequest(line);
-  const Result<Bindings> answer = request ? answer_(*request) : Fail(request.error());
+  const Result<Bindings> answer = request ? requests_.Bind(*request) : Fail(request.error());
   Send(connection, FormatBindAnswer(answer), Clock::now() + kPatience);
-  report_(request ? *request : BindRequest{}, answer);
+  requests_.LogBinding(request ? *request : BindRequest{}, answer);
 }
 
 }  // namespace railhead::late_binding

@@ -5,15 +5,14 @@
 // all its pods at once. Only root may send requests: the socket reports the peer's user (SO_PEERCRED). Of two
 // daemons (an update) the later one has the socket's path. The earlier one watches the path. It reclaims it
 // when no process listens there, or the socket has gone. Ownership: owns its socket; the file stays, since it
-// may be a later daemon's. Threads: Run() on one. It calls `answer` and `report` from several threads at
-// once, and waits for all of them. Errors: kIo when it cannot listen.
+// may be a later daemon's. Borrows the requests. Threads: Run() on one. It calls BindRequests from several
+// threads at once, and waits for all of them. Errors: kIo when it cannot listen.
 #pragma once
 
 #include <sys/types.h>
 
 #include <atomic>
 #include <chrono>
-#include <functional>
 #include <list>
 #include <memory>
 #include <string>
@@ -21,7 +20,7 @@
 #include <utility>
 #include <vector>
 
-#include "cni/state/bind_protocol.h"
+#include "deviceplugin/services/late_binding/bind_requests.h"
 #include "deviceplugin/support/service/worker.h"
 #include "netns/base/result.h"
 #include "netns/base/root.h"
@@ -31,11 +30,8 @@ namespace railhead::late_binding {
 
 class BindServer {
  public:
-  using Answer = std::function<Result<Bindings>(const BindRequest&)>;
-  using Report = std::function<void(const BindRequest&, const Result<Bindings>&)>;
-
   // Listens. Requests wait until Run().
-  static Result<std::unique_ptr<BindServer>> Listen(const Root& root, Answer answer, Report report);
+  static Result<std::unique_ptr<BindServer>> Listen(const Root& root, BindRequests& requests);
   BindServer(const BindServer&) = delete;
   BindServer& operator=(const BindServer&) = delete;
 
@@ -62,7 +58,7 @@ class BindServer {
     std::thread thread;
   };
 
-  BindServer(Root root, Listener listener, UniqueFd watch, Answer answer, Report report);
+  BindServer(Root root, Listener listener, UniqueFd watch, BindRequests& requests);
   static Result<Listener> OpenListener(const Root& root);
   void Step(Worker& worker);
   [[nodiscard]] bool HasPath() const;
@@ -77,8 +73,7 @@ class BindServer {
   const std::string path_;
   Listener listener_;
   const UniqueFd watch_;  // of the path's directory
-  const Answer answer_;
-  const Report report_;
+  BindRequests& requests_;
   std::vector<Peer> peers_;
   std::list<Served> served_;
   bool pausing_ = false;  // no descriptor is free for the next connection

@@ -1,22 +1,19 @@
-// BindService: binds pods' slots to devices for ADD (binder.h, bind_server.h).
+// BindService: binds pods' slots to devices for ADD (binder.h, bind_requests.h, bind_server.h).
 //
 // It listens from the first view on: of two railheadds (an update) the earlier one answers until then.
 //
 // Ownership: borrows view and log. Threads: as Service. Errors: of Run(): kIo when it cannot listen.
 #pragma once
 
-#include <array>
-#include <cstddef>
 #include <memory>
 #include <string_view>
 #include <utility>
 
 #include "cni/state/bind_protocol.h"
 #include "deviceplugin/node/snapshot/binding_view.h"
-#include "deviceplugin/services/late_binding/bind_server.h"
+#include "deviceplugin/services/late_binding/bind_requests.h"
 #include "deviceplugin/services/late_binding/binder.h"
 #include "deviceplugin/support/log/log.h"
-#include "deviceplugin/support/metrics/counter.h"
 #include "deviceplugin/support/metrics/metric_registry.h"
 #include "deviceplugin/support/service/published.h"
 #include "deviceplugin/support/service/service.h"
@@ -33,25 +30,18 @@ class BindService : public Service {
         view_(view),
         none_(view.Get()),
         binder_(root_, view, std::move(allocated)),
-        log_(log) {}
+        requests_([this](const BindRequest& request) { return binder_.Bind(request); }, log) {}
 
   [[nodiscard]] std::string_view name() const override { return "binder"; }
-  void Register(MetricRegistry& metrics) override;
+  void Register(MetricRegistry& metrics) override { requests_.Register(metrics); }
   Result<void> Run(Worker& worker) override;
 
  private:
-  static constexpr std::size_t kErrorCodes = static_cast<std::size_t>(ErrorCode::kLimited) + 1;
-
-  Result<Bindings> Bind(const BindRequest& request);
-
   const Root root_;
   const Published<BindingView>& view_;
   const std::shared_ptr<const BindingView> none_;  // before the first one
   Binder binder_;
-  Log* const log_;
-  Counter bound_;
-  std::array<Counter, kErrorCodes> not_bound_;  // by ErrorCode
-  LatencyHistogram duration_;
+  BindRequests requests_;
 };
 
 }  // namespace railhead::late_binding

@@ -12,7 +12,6 @@
 
 #include "cni/attachment/nccl_step.h"
 #include "cni/nccl/nccl_config_files.h"
-#include "cni/state/bind_protocol.h"
 #include "cni/state/cdi_spec.h"
 #include "cni/state/paths.h"
 #include "deviceplugin/services/reconcile/reconcile_pass.h"

@@ -5,14 +5,21 @@
 #include <string_view>
 #include <utility>
 
+#include "deviceplugin/services/late_binding/bind_requests.h"
 #include "deviceplugin/services/late_binding/bind_server.h"
+#include "deviceplugin/support/log/log.h"
 #include "tests/support/service/running.h"
 
 namespace railhead::testing {
 
 class BindServerService : public Service {
  public:
-  explicit BindServerService(std::unique_ptr<late_binding::BindServer> server) : server_(std::move(server)) {}
+  explicit BindServerService(late_binding::BindRequests::Binding bind)
+      : requests_(std::move(bind), &quiet_) {}
+  Result<void> Listen(const Root& root) {
+    server_ = RH_TRY(late_binding::BindServer::Listen(root, requests_));
+    return {};
+  }
   [[nodiscard]] std::string_view name() const override { return "binder"; }
   void Register(MetricRegistry&) override {}
   Result<void> Run(Worker& worker) override {
@@ -21,14 +28,16 @@ class BindServerService : public Service {
   }
 
  private:
+  Log quiet_{"error"};
+  late_binding::BindRequests requests_;
   std::unique_ptr<late_binding::BindServer> server_;
 };
 
 inline Result<Running<BindServerService>> StartBindServer(const Root& root,
-                                                          late_binding::BindServer::Answer answer,
-                                                          late_binding::BindServer::Report report) {
-  auto server = RH_TRY(late_binding::BindServer::Listen(root, std::move(answer), std::move(report)));
-  return Running<BindServerService>(std::make_unique<BindServerService>(std::move(server)));
+                                                          late_binding::BindRequests::Binding bind) {
+  auto service = std::make_unique<BindServerService>(std::move(bind));
+  RH_TRY(service->Listen(root));
+  return Running<BindServerService>(std::move(service));
 }
 
 }  // namespace railhead::testing

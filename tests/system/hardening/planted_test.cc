@@ -402,9 +402,7 @@ TEST_F(PlantedDaemonTest, TheReconcilerClearsNothingAwayBehindLinks) {
 
 TEST_F(PlantedDaemonTest, TheSocketForAdd) {
   const auto start = [&] {
-    return StartBindServer(
-        root(), [](const BindRequest&) { return Result<Bindings>(Bindings{}); },
-        [](const BindRequest&, const Result<Bindings>&) {});
+    return StartBindServer(root(), [](const BindRequest&) { return Result<Bindings>(Bindings{}); });
   };
   const std::string path = paths::BindSocket(root());
   for (const Planted kind : kAllPlanted) {

@@ -19,6 +19,7 @@
 #include <filesystem>
 #include <functional>
 
+#include "cni/state/bind_client.h"
 #include "cni/state/bind_protocol.h"
 #include "cni/state/paths.h"
 #include "netns/base/files.h"
@@ -164,13 +165,10 @@ TEST_F(PodUserTest, IsNotAnsweredByTheSocketForAdd) {
   std::atomic<int> asked{0};
   // The process that starts the server may have any umask.
   const mode_t umask_before = ::umask(0);
-  const auto server = StartBindServer(
-      sysfs_.root(),
-      [&](const BindRequest& request) {
-        ++asked;
-        return Result<Bindings>(Bindings{{request.slots.front(), "0000:43:00.1"}});
-      },
-      [](const BindRequest&, const Result<Bindings>&) {});
+  const auto server = StartBindServer(sysfs_.root(), [&](const BindRequest& request) {
+    ++asked;
+    return Result<Bindings>(Bindings{{request.slots.front(), "0000:43:00.1"}});
+  });
   ::umask(umask_before);
   ASSERT_TRUE(server) << Describe(server.error());
   const std::string path = paths::BindSocket(sysfs_.root());

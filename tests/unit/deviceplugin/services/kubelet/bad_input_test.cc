@@ -10,6 +10,7 @@
 #include <csignal>
 #include <cstring>
 
+#include "cni/state/bind_client.h"
 #include "cni/state/bind_protocol.h"
 #include "cni/state/paths.h"
 #include "deviceplugin/services/kubelet/proto/deviceplugin_v1beta1.grpc.pb.h"

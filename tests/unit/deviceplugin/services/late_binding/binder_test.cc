@@ -16,6 +16,7 @@
 
 #include "cni/fabric/fabric.h"
 #include "cni/state/allocation.h"
+#include "cni/state/bind_client.h"
 #include "cni/state/bind_protocol.h"
 #include "cni/state/journal.h"
 #include "cni/state/paths.h"
@@ -315,9 +316,7 @@ TEST_F(BurstTest, FiftyPodsAtOnceAndAChangeOfHealth) {
                        std::make_shared<const topology::AcceleratorIds>(IdsOf(root_, *topology, config))};
   };
   views.Set(view({}));
-  auto server = StartBindServer(
-      root_, [&](const BindRequest& request) { return binder.Bind(request); },
-      [](const BindRequest&, const Result<Bindings>&) {});
+  auto server = StartBindServer(root_, [&](const BindRequest& request) { return binder.Bind(request); });
   ASSERT_TRUE(server) << Describe(server.error());
   std::thread health([&] {
     std::unique_lock lock(mutex);
@@ -418,11 +417,12 @@ TEST_F(BinderTest, SlotsThatAreNone) {
 TEST_F(BinderTest, OverItsSocket) {
   EXPECT_EQ(BindSlots(root_, {"p", "c1", {slots_[0]}}).error().code, ErrorCode::kBusy) << "nobody there";
   Give("p", {slots_[0]}, {machine_.accelerators[2]});
-  int reports = 0;
+  std::atomic<int> asked{0};
   {
-    auto server = StartBindServer(
-        root_, [&](const BindRequest& request) { return binder_.Bind(request); },
-        [&](const BindRequest&, const Result<Bindings>&) { ++reports; });
+    auto server = StartBindServer(root_, [&](const BindRequest& request) {
+      ++asked;
+      return binder_.Bind(request);
+    });
     ASSERT_TRUE(server) << Describe(server.error());
     const auto bound = BindSlots(root_, {"p", "c1", {slots_[0]}});
     ASSERT_TRUE(bound) << Describe(bound.error());
@@ -433,13 +433,11 @@ TEST_F(BinderTest, OverItsSocket) {
     EXPECT_NE(refused.error().message.find("slot-other"), std::string::npos) << refused.error().message;
     EXPECT_FALSE(refused.error().hint.empty());
     // A second daemon takes over. A dead daemon's socket does not stop it.
-    auto later = StartBindServer(
-        root_, [&](const BindRequest& request) { return binder_.Bind(request); },
-        [](const BindRequest&, const Result<Bindings>&) {});
+    auto later = StartBindServer(root_, [&](const BindRequest& request) { return binder_.Bind(request); });
     ASSERT_TRUE(later) << Describe(later.error());
     EXPECT_TRUE(BindSlots(root_, {"p", "c2", {slots_[0]}}));
   }
-  EXPECT_GE(reports, 2);
+  EXPECT_GE(asked, 2);
   EXPECT_EQ(BindSlots(root_, {"p", "c1", {slots_[0]}}).error().code, ErrorCode::kBusy);
 }
 
@@ -448,9 +446,10 @@ TEST_F(BinderTest, TheEarlierDaemonTakesTheSocketBack) {
   Give("p", {slots_[0]}, {});
   std::atomic<int> earlier_served{0};
   const auto start = [&](std::atomic<int>* served) {
-    return StartBindServer(
-        root_, [&](const BindRequest& request) { return binder_.Bind(request); },
-        [served](const BindRequest&, const Result<Bindings>&) { ++*served; });
+    return StartBindServer(root_, [this, served](const BindRequest& request) {
+      ++*served;
+      return binder_.Bind(request);
+    });
   };
   const auto earlier = start(&earlier_served);
   ASSERT_TRUE(earlier) << Describe(earlier.error());
