@@ -2,9 +2,8 @@
 // (args.cni.ips), or in the environment (CNI_ARGS IP=A,B). The first of these that names any is the one that
 // counts.
 //
-// Each is "10.0.0.5" or "10.0.0.5/24". It goes to the first requested address with a pool that contains it.
-// With several links, that is the link with the matching subnet.
-// Errors: kInvalid, naming where the address stands, or which addresses may be asked for.
+// Each is "10.0.0.5" or "10.0.0.5/24".
+// Errors: kInvalid, naming where the address stands.
 // Threads: pure functions.
 #pragma once
 
@@ -19,8 +18,6 @@
 
 namespace railhead::ipam {
 
-struct AddressPlan;
-
 struct FixedAddress {
   IpAddress address;
   std::optional<int> length;  // of the prefix that it was written with
@@ -28,8 +25,5 @@ struct FixedAddress {
 
 // `root` is the whole network configuration; errors stick to it.
 std::vector<FixedAddress> ReadFixedAddresses(JsonReader& root, const CniArgs& args);
-
-// Puts every request into the plan that can meet it.
-Result<void> AssignFixedAddresses(const std::vector<FixedAddress>& requests, std::vector<AddressPlan>& plans);
 
 }  // namespace railhead::ipam

@@ -13,7 +13,7 @@
 #include "ipam/plugin/fabric_source.h"
 #include "ipam/plugin/fields.h"
 #include "ipam/plugin/resolv_conf.h"
-#include "ipam/store/rail_part.h"
+#include "ipam/store/rail_part_of.h"
 #include "netns/base/text.h"
 
 namespace railhead::ipam {
@@ -163,6 +163,78 @@ Result<AddressPlan> PlanByRail(const PoolFields& fields, bool listed, FabricSour
   }
   plan.choices.push_back(std::move(choice));
   return plan;
+}
+
+bool InSubnet(const PoolChoice& choice, const FixedAddress& request) {
+  return choice.pool.ranges.subnet().Contains(request.address);
+}
+
+std::string DisplayName(const FixedAddress& request) {
+  return "requested address " + request.address.ToString();
+}
+
+Result<void> CheckLength(const PoolChoice& choice, const FixedAddress& request) {
+  const IpPrefix& subnet = choice.pool.ranges.subnet();
+  if (!request.length || *request.length == subnet.length) return {};
+  return Fail(ErrorCode::kInvalid,
+              DisplayName(request) + "/" + std::to_string(*request.length) +
+                  " is of another prefix length than " + "its subnet " + subnet.ToString(),
+              "write " + request.address.ToString());
+}
+
+// Why no pool has the address; `near` is the plan whose subnet contains it.
+Error Refusal(const std::vector<AddressPlan>& plans, const AddressPlan* near, const FixedAddress& request) {
+  if (near == nullptr) {
+    std::vector<std::string> subnets;
+    for (const AddressPlan& plan : plans) {
+      for (const PoolChoice& choice : plan.choices) subnets.push_back(choice.pool.name);
+    }
+    return {ErrorCode::kInvalid, DisplayName(request) + " is in none of the subnets of this attachment",
+            "it has: " + Join(subnets, ", "), 0};
+  }
+  if (near->deterministic && near->fixed_address) {
+    return {ErrorCode::kInvalid,
+            DisplayName(request) + ": by the fabric's policy 'deterministic' this VF's is " +
+                near->fixed_address->ToString(),
+            "ask for that one or for none", 0};
+  }
+  if (near->fixed_address) {
+    return {
+        ErrorCode::kInvalid,
+        DisplayName(request) + ": " + near->fixed_address->ToString() + " is asked for in its place already",
+        "ask for as many addresses of a subnet as the attachment has links in it", 0};
+  }
+  std::vector<std::string> ranges;
+  for (const PoolChoice& choice : near->choices) ranges.push_back(choice.pool.ranges.ToString());
+  return {ErrorCode::kInvalid,
+          DisplayName(request) + " is in subnet " + near->choices.front().pool.name +
+              ", but not one that may be given: gateway, excluded, or of another node",
+          "this node gives " + Join(ranges, ", "), 0};
+}
+
+// Puts every request into the plan that can meet it: the first one with a pool that contains the address.
+// With several links, that is the link with the matching subnet. kInvalid names the addresses that may be
+// asked for.
+Result<void> AssignFixedAddresses(const std::vector<FixedAddress>& requests,
+                                  std::vector<AddressPlan>& plans) {
+  for (const FixedAddress& request : requests) {
+    const AddressPlan* near = nullptr;
+    AddressPlan* taker = nullptr;
+    for (AddressPlan& plan : plans) {
+      for (const PoolChoice& choice : plan.choices) {
+        if (!InSubnet(choice, request)) continue;
+        RH_TRY(CheckLength(choice, request));
+        if (near == nullptr) near = &plan;
+        // The fabric's policy has already chosen this address for the plan.
+        if (plan.deterministic && plan.fixed_address == request.address) taker = &plan;
+        if (!plan.fixed_address && taker == nullptr && choice.pool.ranges.Contains(request.address))
+          taker = &plan;
+      }
+    }
+    if (taker == nullptr) return Fail(Refusal(plans, near, request));
+    taker->fixed_address = request.address;
+  }
+  return {};
 }
 
 // A router has to be reachable on a subnet of its link.

@@ -61,12 +61,6 @@ PartRecord Advance(const std::optional<PartRecord>& before, const std::vector<Ip
   return {ranges, Intersection(now.settled, ranges), store_ms};
 }
 
-Result<RailPart> RailPartOf(const std::string& rail, const RangeSpec& spec,
-                            std::chrono::seconds reuse_delay) {
-  const auto part = RH_TRY(RangeSet::Make(spec));
-  return RailPart{rail, part.intervals(), reuse_delay};
-}
-
 Result<bool> NotePart(LmdbTxn& txn, const RailPart& part, std::uint64_t store_ms) {
   const auto before = RH_TRY(ReadPart(txn, part.rail));
   const PartRecord now = Advance(before, part.ranges, store_ms, part.reuse_delay);

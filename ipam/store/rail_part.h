@@ -24,7 +24,6 @@ namespace railhead::ipam {
 
 struct AddressPool;
 struct RailPart;
-struct RangeSpec;
 
 // Both lists are sorted and disjoint.
 struct PartRecord {
@@ -38,9 +37,6 @@ struct PartRecord {
 // The record at `store_ms`, where the part is `ranges` now.
 PartRecord Advance(const std::optional<PartRecord>& before, const std::vector<IpRange>& ranges,
                    std::uint64_t store_ms, std::chrono::milliseconds reuse_delay);
-
-// Of the rail, where this node has the addresses of `spec`. kInvalid: there are none.
-Result<RailPart> RailPartOf(const std::string& rail, const RangeSpec& spec, std::chrono::seconds reuse_delay);
 
 // Whether the part has changed the record.
 Result<bool> NotePart(LmdbTxn& txn, const RailPart& part, std::uint64_t store_ms);

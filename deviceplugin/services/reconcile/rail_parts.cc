@@ -6,7 +6,7 @@
 #include "cni/fabric/fabric.h"
 #include "cni/fabric/node_index.h"
 #include "deviceplugin/services/reconcile/reconcile_pass.h"
-#include "ipam/store/rail_part.h"
+#include "ipam/store/rail_part_of.h"
 #include "ipam/store/store.h"
 #include "netns/base/node.h"
 

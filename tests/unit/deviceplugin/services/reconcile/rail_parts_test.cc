@@ -6,7 +6,7 @@
 
 #include "cni/fabric/fabric.h"
 #include "ipam/store/ledger.h"
-#include "ipam/store/rail_part.h"
+#include "ipam/store/rail_part_of.h"
 #include "ipam/store/store.h"
 #include "tests/support/daemon/reconciler_fixture.h"
 
