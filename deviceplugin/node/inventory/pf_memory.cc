@@ -72,8 +72,8 @@ void PfMemory::Recall(NicFunction* pf) {
   pf->is_rdma = pf->is_rdma || before->is_rdma;
 }
 
-Result<void> RememberPfs(const Root& root, const Inventory& inventory) {
-  const auto before = kMemory.Read(root);
+Result<void> PfMemory::Remember(const Inventory& inventory) const {
+  const auto before = kMemory.Read(root_);
   KnownPfs now;
   for (const NicFunction& pf : inventory.functions) {
     if (pf.is_vf || pf.driver.empty()) continue;
@@ -85,7 +85,7 @@ Result<void> RememberPfs(const Root& root, const Inventory& inventory) {
   std::ranges::sort(now.pfs, {}, &KnownPf::id);
   // A file that cannot be read is written again.
   if (before && *before == now) return {};
-  return kMemory.Write(root, now);
+  return kMemory.Write(root_, now);
 }
 
 }  // namespace railhead::inventory

@@ -6,8 +6,8 @@
 // the host then. While the network device is in another namespace, a discovery takes its facts from the file.
 // A PF is forgotten if it has left the PCI bus, or if its driver or link type has changed.
 //
-// Threads: thread-safe functions, one writer. Reading reports no errors: a file that cannot be read counts as
-// empty, and is written again.
+// Threads: one per object; objects of one root at once, one writer. Reading reports no errors: a file that
+// cannot be read counts as empty, and is written again.
 #pragma once
 
 #include <optional>
@@ -38,12 +38,12 @@ class PfMemory {
   // the first call. A name that another network device of the host has now stays "".
   void Recall(NicFunction* pf);
 
+  // Writes the file if its content changes. Errors: kIo.
+  Result<void> Remember(const Inventory& inventory) const;
+
  private:
   const Root root_;
   std::optional<std::vector<KnownPf>> known_;
 };
-
-// Writes the file if its content changes. Errors: kIo.
-Result<void> RememberPfs(const Root& root, const Inventory& inventory);
 
 }  // namespace railhead::inventory

@@ -8,7 +8,6 @@
 // checkpoint nothing is known.
 #pragma once
 
-#include <map>
 #include <memory>
 #include <set>
 #include <string>
@@ -21,15 +20,6 @@ namespace railhead::resources {
 
 // Ids of devices, never of slots.
 std::set<std::string> FindAllocatedUnderOtherNames(
-    const Root& root, const std::vector<std::shared_ptr<const ResourcePool>>& pools);
-
-// Devices and slots that kubelet has allocated to a pod, and that are in none of `pools`, by resource: a VF
-// was removed, a PF unplugged, a driver unbound.
-//
-// kubelet keeps the allocation until the pod ends, and takes its capacity from ListAndWatch. So they stay in
-// the list, unhealthy. Resources without a pool are left out: they were withdrawn. Source, threads and errors
-// as above.
-std::map<std::string, std::set<std::string>> FindAllocatedAndLost(
     const Root& root, const std::vector<std::shared_ptr<const ResourcePool>>& pools);
 
 }  // namespace railhead::resources

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "deviceplugin/node/resources/find_allocated.h"
+#include "deviceplugin/node/resources/find_lost.h"
 #include "deviceplugin/node/resources/slots.h"
 #include "deviceplugin/node/topology/topology_config.h"
 #include "deviceplugin/services/health/drains.h"
@@ -38,7 +39,8 @@ BindingView ViewOf(const Root& root, const NodeSnapshot& node, const health::Hea
 }
 
 Advertisement AdvertisementOf(const Root& root, const NodeSnapshot& node, const health::HealthWatch& health,
-                              const resources::BoundSlots& bound, const std::set<std::string>& withheld) {
+                              const std::set<std::string>& withheld) {
+  const auto bound = HasLatePool(node) ? resources::ReadBoundSlots(root) : resources::BoundSlots{};
   Advertisement advertisement;
   auto unhealthy = std::make_shared<std::set<std::string>>();
   for (const auto& devices : node.pools) {

@@ -5,8 +5,6 @@
 #include <set>
 #include <string>
 
-#include "deviceplugin/node/resources/allocate.h"
-#include "deviceplugin/node/resources/slots.h"
 #include "deviceplugin/node/snapshot/advertisement.h"
 #include "deviceplugin/node/snapshot/binding_view.h"
 #include "deviceplugin/node/snapshot/node_snapshot.h"
@@ -17,10 +15,10 @@
 namespace railhead::discovery {
 
 // Unhealthy are the devices that `health` reports, and those that a pod has under
-// another resource name (`withheld`). Pools with late binding have slots. Reads from `root` which devices
-// pods have lost.
+// another resource name (`withheld`). Pools with late binding have slots. Reads from `root` which slots
+// are bound, and which devices pods have lost.
 Advertisement AdvertisementOf(const Root& root, const NodeSnapshot& node, const health::HealthWatch& health,
-                              const resources::BoundSlots& bound, const std::set<std::string>& withheld);
+                              const std::set<std::string>& withheld);
 // Of devices, not of slots.
 BindingView ViewOf(const Root& root, const NodeSnapshot& node, const health::HealthWatch& health,
                    const std::set<std::string>& withheld, const topology::AcceleratorIds::UuidLookup& uuids);

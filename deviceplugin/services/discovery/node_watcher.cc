@@ -10,7 +10,6 @@
 #include "deviceplugin/node/inventory/pf_memory.h"
 #include "deviceplugin/node/resources/find_allocated.h"
 #include "deviceplugin/node/resources/restore_allocated.h"
-#include "deviceplugin/node/resources/slots.h"
 #include "deviceplugin/node/topology/topology_config.h"
 #include "deviceplugin/services/discovery/derived_views.h"
 #include "deviceplugin/services/discovery/provision_at_start.h"
@@ -323,7 +322,7 @@ void NodeWatcher::ReportWarnings() {
 }
 
 void NodeWatcher::RecordPfs() {
-  const auto recorded = RememberPfs(options_.root, *snapshot().inventory);
+  const auto recorded = inventory::PfMemory(options_.root).Remember(*snapshot().inventory);
   if (record_error_.IsNew(recorded)) ReportWarning("resources may lose PFs that pods use", recorded.error());
 }
 
@@ -347,8 +346,7 @@ void NodeWatcher::AdvertiseIfChanged() {
 
 void NodeWatcher::Advertise() {
   const auto node = node_.Get();
-  const auto bound = HasLatePool(*node) ? resources::ReadBoundSlots(options_.root) : resources::BoundSlots{};
-  Advertisement advertisement = AdvertisementOf(options_.root, *node, *health_, bound, withheld_);
+  Advertisement advertisement = AdvertisementOf(options_.root, *node, *health_, withheld_);
   pods_lost_devices_ = !advertisement.lost.empty();
   binding_view_.Set(ViewOf(options_.root, *node, *health_, withheld_, uuids_));
   advertisement_.Set(std::move(advertisement));

@@ -91,7 +91,7 @@ TEST_F(InventoryTest, APfInAPodKeepsTheNameOfTheJournal) {
 
 // Another CNI plugin has moved it, without a journal entry.
 TEST_F(InventoryTest, APfInAPodKeepsWhatWasSeenOfIt) {
-  ASSERT_TRUE(RememberPfs(root_, *Discover()));
+  ASSERT_TRUE(inventory::PfMemory(root_).Remember(*Discover()));
   sysfs_.MoveToPod(kPf1);
   sysfs_.Remove(std::string("/sys/bus/pci/devices/") + kPf1 + "/infiniband");  // exclusive mode
   const auto away = Discover();
@@ -103,26 +103,26 @@ TEST_F(InventoryTest, APfInAPodKeepsWhatWasSeenOfIt) {
   EXPECT_EQ(away->Find(vfs1_[0])->pf_name, "pf1");
   EXPECT_EQ(away->Find(kPf0)->pf_name, "pf0");
   // The next discovery keeps the remembered PFs.
-  ASSERT_TRUE(RememberPfs(root_, *away));
+  ASSERT_TRUE(inventory::PfMemory(root_).Remember(*away));
   EXPECT_EQ(*Discover()->Find(kPf1), *pf);
 }
 
 TEST_F(InventoryTest, ANameThatAnotherDeviceHasByNowIsNotThePfs) {
-  ASSERT_TRUE(RememberPfs(root_, *Discover()));
+  ASSERT_TRUE(inventory::PfMemory(root_).Remember(*Discover()));
   sysfs_.MoveToPod(kPf1);
   sysfs_.AddPf({.address = "0000:c3:00.0", .netdev = "pf1"});
   const auto away = Discover();
   EXPECT_EQ(away->Find(kPf1)->pf_name, "");
   EXPECT_EQ(away->Find("0000:c3:00.0")->pf_name, "pf1");
   EXPECT_EQ(away->Find(kPf1)->link_type, "ether");
-  ASSERT_TRUE(RememberPfs(root_, *away));
+  ASSERT_TRUE(inventory::PfMemory(root_).Remember(*away));
   sysfs_.MoveToPod("0000:c3:00.0");
   sysfs_.Unbind("0000:c3:00.0");
   EXPECT_EQ(Discover()->Find(kPf1)->pf_name, "pf1");
 }
 
 TEST_F(InventoryTest, WhatWasSeenOfAPfGoesWithItsDriverItsKindAndItself) {
-  ASSERT_TRUE(RememberPfs(root_, *Discover()));
+  ASSERT_TRUE(inventory::PfMemory(root_).Remember(*Discover()));
   const std::string driver = std::string("/sys/bus/pci/devices/") + kPf1 + "/driver";
   sysfs_.MoveToPod(kPf1);
   sysfs_.Link(driver, "../../../bus/pci/drivers/vfio-pci");
@@ -136,7 +136,7 @@ TEST_F(InventoryTest, WhatWasSeenOfAPfGoesWithItsDriverItsKindAndItself) {
   inventory::Inventory without = *Discover();
   std::erase_if(without.functions,
                 [](const inventory::NicFunction& function) { return function.pf.ToString() == kPf1; });
-  ASSERT_TRUE(RememberPfs(root_, without));
+  ASSERT_TRUE(inventory::PfMemory(root_).Remember(without));
   EXPECT_EQ(Discover()->Find(kPf1)->pf_name, "");
 }
 
@@ -146,7 +146,7 @@ TEST_F(InventoryTest, AMemoryThatCannotBeReadIsNone) {
     sysfs_.Write("/run/railhead/pfs.json", text);
     sysfs_.MoveToPod(kPf1);
     EXPECT_EQ(Discover()->Find(kPf1)->pf_name, "") << text;
-    EXPECT_TRUE(RememberPfs(root_, *Discover())) << text;
+    EXPECT_TRUE(inventory::PfMemory(root_).Remember(*Discover())) << text;
   }
   EXPECT_EQ(Discover()->Find(kPf0)->pf_name, "pf0");
 }

@@ -9,6 +9,7 @@
 #include "deviceplugin/node/resources/cdi_grant.h"
 #include "deviceplugin/node/resources/device_info.h"
 #include "deviceplugin/node/resources/find_allocated.h"
+#include "deviceplugin/node/resources/find_lost.h"
 #include "deviceplugin/node/resources/grant.h"
 #include "deviceplugin/node/resources/restore_allocated.h"
 #include "deviceplugin/node/resources/sriovdp_config.h"
