@@ -5,6 +5,7 @@
 #include <string_view>
 
 #include "cni/protocol/cni_request.h"
+#include "netns/base/text.h"
 
 namespace railhead {
 namespace {
@@ -13,6 +14,7 @@ constexpr const char* kNodesName = "; the name comes from /etc/railhead/node-nam
 
 Error BeyondBlocks(const Rail& rail, int index) {
   // An int has at most 31 bits, so RangesOf() has a block for each index of a larger difference.
+  // A group's own indices begin at another number.
   const std::string blocks = std::to_string(std::uint64_t{1} << (*rail.node_block - rail.subnet->length));
   return {
       ErrorCode::kInvalid,
@@ -28,6 +30,25 @@ Error WithoutIndex(const Fabric& fabric, const std::string& node) {
     return {ErrorCode::kInvalid, "'nodes' does not list '" + node + "'", hint + kNodesName, 0};
   return {ErrorCode::kInvalid,
           "nodes have no index: the fabric has neither 'nodes' nor addresses.index.from kubernetes", hint, 0};
+}
+
+// With the groups of the node; "": the fabric has none.
+std::string GroupsOf(const Fabric& fabric) {
+  if (!fabric.of_node) return "";
+  if (fabric.of_node->groups.empty()) return "; node '" + fabric.of_node->name + "' is in no group";
+  return "; node '" + fabric.of_node->name + "' is in " +
+         (fabric.of_node->groups.size() == 1 ? "group " : "groups ") + Join(fabric.of_node->groups, ", ");
+}
+
+Error OutsideIndices(const Fabric& fabric, const Rail& rail, int index) {
+  return {
+      ErrorCode::kInvalid,
+      "index " + std::to_string(index) + " is not one of " + rail.indices->ToString() + ", which divide " +
+          rail.subnet->ToString() + GroupsOf(fabric),
+      fabric.ClaimsIndices()
+          ? "wait until railheadd has claimed another index (railctl status); or change the group's `nodes`"
+          : "give the node one of these indices in nodes, or change the group's `nodes`",
+      0};
 }
 
 bool IsNumber(std::string_view text) {
@@ -55,7 +76,17 @@ bool DividesNothing(const Rail& rail) {
   return rail.subnet && rail.node_ranges.empty() && !rail.node_block;
 }
 
-Error WhyNoRange(const Fabric& fabric, const Rail& rail, const std::string& node, std::optional<int> index) {
+Error WhyNoSubnet(const Fabric& fabric) {
+  return {ErrorCode::kInvalid, "has no subnet" + GroupsOf(fabric),
+          fabric.of_node ? "give `subnet` to the rail, or to a group that has the node"
+                         : "add 'subnet' to the rail",
+          0};
+}
+
+Error WhyNoRange(const Fabric& fabric, const Rail& rail, const std::string& node,
+                 std::optional<int> node_index) {
+  const auto index = rail.index ? rail.index : node_index;
+  if (rail.node_block && index && !rail.PositionOf(*index)) return OutsideIndices(fabric, rail, *index);
   if (rail.node_block && index) return BeyondBlocks(rail, *index);
   if (rail.node_block) return WithoutIndex(fabric, node);
   if (!rail.node_ranges.empty()) {

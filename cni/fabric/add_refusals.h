@@ -17,6 +17,9 @@ namespace railhead {
 // Whether the rail has a subnet of which no node gets a part.
 bool DividesNothing(const Rail& rail);
 
+// Of a rail without one, as what is said of the rail: "has no subnet".
+Error WhyNoSubnet(const Fabric& fabric);
+
 // Of a node for which rail.RangesOf() is empty.
 Error WhyNoRange(const Fabric& fabric, const Rail& rail, const std::string& node, std::optional<int> index);
 

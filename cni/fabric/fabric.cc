@@ -2,7 +2,9 @@
 
 #include <algorithm>
 
+#include "cni/fabric/fabric_base.h"
 #include "netns/base/files.h"
+#include "netns/base/node.h"
 #include "netns/base/text.h"
 
 namespace railhead {
@@ -30,17 +32,25 @@ std::vector<IpRange> Rail::Excluded() const {
   return excluded;
 }
 
-std::vector<IpRange> Rail::RangesOf(const std::string& node, std::optional<int> index) const {
+std::optional<int> Rail::PositionOf(int node_index) const {
+  if (!indices) return node_index;
+  return indices->Contains(node_index) ? std::optional(node_index - indices->first) : std::nullopt;
+}
+
+std::vector<IpRange> Rail::RangesOf(const std::string& node, std::optional<int> node_index) const {
   if (const auto named = node_ranges.find(node); named != node_ranges.end()) return named->second;
-  if (!index) return {};
-  if (const auto numbered = node_ranges.find(std::to_string(*index)); numbered != node_ranges.end()) {
+  // A node that may not use its index may not use one that a rail keeps, either.
+  if (!node_index) return {};
+  const int own = index.value_or(*node_index);
+  if (const auto numbered = node_ranges.find(std::to_string(own)); numbered != node_ranges.end()) {
     return numbered->second;
   }
-  if (!node_block || !subnet) return {};
-  // The index-th block; none when the subnet has no such block.
+  const auto part = PositionOf(own);
+  if (!node_block || !subnet || !part) return {};
+  // None when the subnet has no such block.
   const int index_bits = *node_block - subnet->length;
-  if (index_bits < 63 && (static_cast<std::int64_t>(*index) >> index_bits) != 0) return {};
-  const IpAddress first = PlusShifted(subnet->First(), *index, subnet->address.Bits() - *node_block);
+  if (index_bits < 63 && (static_cast<std::int64_t>(*part) >> index_bits) != 0) return {};
+  const IpAddress first = PlusShifted(subnet->First(), *part, subnet->address.Bits() - *node_block);
   return {IpRange{first, first.Filled(*node_block)}};
 }
 
@@ -59,8 +69,10 @@ std::map<std::string, IpAddress> Rail::ProbeAddressesOf(const NodeIndices& nodes
   if (!probe_range) return probe_addresses;
   const auto most = probe_range->last.Minus(probe_range->first);
   std::map<std::string, IpAddress> addresses;
-  for (const auto& [node, index] : nodes) {
-    const auto offset = static_cast<std::uint64_t>(index);
+  for (const auto& [node, node_index] : nodes) {
+    const auto part = PositionOf(node_index);
+    if (!part) continue;
+    const auto offset = static_cast<std::uint64_t>(*part);
     if (!most || offset <= *most) addresses.emplace(node, probe_range->first.Plus(offset));
   }
   return addresses;
@@ -93,7 +105,10 @@ const Rail* Fabric::RailOfPf(const std::string& pf_name, const std::string& pf_b
 Result<std::optional<Fabric>> ReadFabric(const Root& root, const std::string& path) {
   const auto text = RH_TRY(ReadRootFile(root.Path(path)));
   if (!text) return std::nullopt;
-  return RH_TRY(ParseFabric(*text, path));
+  Fabric fabric = RH_TRY(ParseFabric(*text, path));
+  if (fabric.node_groups.empty()) return fabric;
+  const std::string name = RH_TRY(NodeName(root));
+  return RH_TRY(ParseFabricOf(name, *text, path));
 }
 
 }  // namespace railhead

@@ -1,4 +1,5 @@
-// fabric.json: the fabric, described once, read by all parts.
+// fabric.json: the fabric of a node, described once, read by all parts. What people write may have groups of
+// nodes (fabric_base.h): ReadFabric() gives the fabric of this node.
 //
 // docs/reference/fabric.md documents the shape. Reading checks everything that does not depend on this node's
 // hardware. Subnet, gateway, ranges and exclusions must fit each other. Names must be unique, and ranges of
@@ -15,7 +16,9 @@
 #include <utility>
 #include <vector>
 
+#include "cni/fabric/index_range.h"
 #include "cni/fabric/network_policy.h"
+#include "cni/fabric/node_group.h"
 #include "netns/base/addresses.h"
 #include "netns/base/result.h"
 #include "netns/base/root.h"
@@ -49,7 +52,10 @@ struct Rail {
   std::vector<IpRange> exclude;
   std::map<std::string, std::vector<IpRange>> node_ranges;  // by node name or index
   std::optional<int> node_block;                            // prefix length
-  std::optional<int> traffic_class;                         // the byte: DSCP << 2
+  std::optional<IndexRange> indices;  // of the nodes that divide the subnet; absent: all, from 0
+  // This node's index on this rail. A busy rail keeps it while the node gets another index.
+  std::optional<int> index;
+  std::optional<int> traffic_class;  // the byte: DSCP << 2
   std::optional<int> service_level;
   bool soft_roce = false;
   // VFs send from their own MAC only, where the driver and the VF's MAC allow to ask for it.
@@ -65,8 +71,10 @@ struct Rail {
   [[nodiscard]] std::vector<IpRange> Excluded() const;
   // Whether it gives nodes addresses by their index.
   [[nodiscard]] bool UsesIndex() const;
+  // Which part of the subnet is the one of the node with that index; nullopt: none is.
+  [[nodiscard]] std::optional<int> PositionOf(int node_index) const;
   // The addresses that node (`name`, `index`) may hand out; empty: none given.
-  [[nodiscard]] std::vector<IpRange> RangesOf(const std::string& node, std::optional<int> index) const;
+  [[nodiscard]] std::vector<IpRange> RangesOf(const std::string& node, std::optional<int> node_index) const;
   // By node name. A node whose index is above the range has none.
   [[nodiscard]] std::map<std::string, IpAddress> ProbeAddressesOf(const NodeIndices& nodes) const;
 
@@ -190,10 +198,12 @@ struct Fabric {
   // addresses.index: JSON as it stands there, railheadd's to read; "": not given.
   std::string address_index;
   bool index_from_kubernetes = false;
-  std::string health;        // JSON as it stands there, railheadd's to read; "": not given
-  std::string provision;     // likewise; railctl's too
-  std::string reachability;  // likewise
-  std::string node_status;   // as health
+  std::string health;                  // JSON as it stands there, railheadd's to read; "": not given
+  std::string provision;               // likewise; railctl's too
+  std::string reachability;            // likewise
+  std::string node_status;             // as health
+  std::vector<NodeGroup> node_groups;  // of a base; the fabric of a node has none
+  std::optional<FabricNode> of_node;   // whose fabric this is, if its base has groups
 
   // Whether a rail gives nodes addresses by their index.
   [[nodiscard]] bool UsesIndices() const;
@@ -213,7 +223,8 @@ struct Fabric {
 // `what` names the text in errors, of which the result has the first and `all` gets all.
 Result<Fabric> ParseFabric(const std::string& text, const std::string& what,
                            std::vector<Error>* all = nullptr);
-// nullopt when the file does not exist. `path` is taken below `root`.
+// The fabric of this node, also by a file with groups. nullopt when the file does not exist. `path` is taken
+// below `root`.
 Result<std::optional<Fabric>> ReadFabric(const Root& root, const std::string& path = kFabricPath);
 
 }  // namespace railhead

@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "cni/fabric/fabric_shape.h"
+#include "cni/fabric/node_pattern.h"
 #include "netns/base/text.h"
 #include "netns/json/record_io.h"
 
@@ -56,26 +57,32 @@ void CheckRoutes(const Rail& rail, const Complain& complain) {
     if (rail.subnet && route.address.IsV6() != rail.subnet->address.IsV6())
       complain(PointerOf("routes", i), "'" + route.ToString() + "' is not of the subnet's address family");
   }
-  if (!rail.routes.empty() && !rail.gateway)
-    complain("routes", "needs a gateway", "give the rail its gateway");
 }
 
 void CheckSubnet(const Rail& rail, const Complain& complain) {
   if (rail.subnet) CheckPrefix(*rail.subnet, "subnet", complain);
-  if (rail.gateway && !rail.subnet) {
-    complain("gateway", "needs a subnet", "give the rail its subnet");
-  } else if (rail.gateway && !rail.subnet->Contains(*rail.gateway)) {
+  if (rail.gateway && rail.subnet && !rail.subnet->Contains(*rail.gateway))
     complain("gateway", rail.gateway->ToString() + " is outside the subnet " + rail.subnet->ToString());
-  }
-  const bool shares = !rail.node_ranges.empty() || rail.node_block;
-  if (shares && !rail.subnet) return complain("subnet", "is required with nodeRanges or nodeBlock");
   if (!rail.node_block) return;
   if (!rail.node_ranges.empty()) {
     complain("nodeBlock", "cannot stand beside nodeRanges",
              "blocks and ranges of different nodes could overlap");
+  } else if (!rail.subnet) {
+    return;
   } else if (*rail.node_block < rail.subnet->length || *rail.node_block > rail.subnet->address.Bits()) {
     complain("nodeBlock", std::to_string(*rail.node_block) + " does not divide " + rail.subnet->ToString());
   }
+}
+
+// A group of nodes may give what the base's rail lacks. A node that no group gives it has no address: ADD
+// says so.
+void CheckComplete(const Rail& rail, const std::string& at, const Complain& complain) {
+  if (!rail.routes.empty() && !rail.gateway)
+    complain(at + "/routes", "needs a gateway", "give the rail its gateway");
+  if (rail.subnet) return;
+  if (rail.gateway) complain(at + "/gateway", "needs a subnet", "give the rail its subnet");
+  if (!rail.node_ranges.empty() || rail.node_block)
+    complain(at + "/subnet", "is required with nodeRanges or nodeBlock");
 }
 
 // Ranges of different nodes must not overlap, nor those of one node.
@@ -177,7 +184,8 @@ void CheckPool(const Fabric& fabric, std::size_t i, const Complain& complain) {
   for (const auto& name : pool.rails) {
     const Rail* rail = fabric.FindRail(name);
     if (rail == nullptr) {
-      complain(at + "/rails", "fabric.json has no rail '" + name + "'");
+      complain(at + "/rails", "fabric.json has no rail '" + name + "'",
+               fabric.of_node ? "a group that takes a rail away gives `pools` without it" : "");
     } else {
       CheckPoolsRail(pool, *rail, at, complain);
     }
@@ -212,9 +220,38 @@ void CheckRailAmongOthers(const Fabric& fabric, std::size_t i, const Complain& c
   const auto& most = *std::ranges::max_element(
       fabric.nodes, [](const auto& a, const auto& b) { return a.second < b.second; });
   const auto last = rail.probe_range->last.Minus(rail.probe_range->first);
-  if (last && static_cast<std::uint64_t>(most.second) > *last) {
-    complain(at + "/probeAddresses", rail.probe_range->ToString() + " has no address for node '" +
-                                         most.first + "' with index " + std::to_string(most.second));
+  const auto position = rail.indices ? rail.indices->last - rail.indices->first : most.second;
+  if (!last || static_cast<std::uint64_t>(position) <= *last) return;
+  complain(at + "/probeAddresses",
+           rail.probe_range->ToString() + " has no address for " +
+               (rail.indices ? "index " + std::to_string(rail.indices->last)
+                             : "node '" + most.first + "' with index " + std::to_string(most.second)));
+}
+
+void CheckNodeGroup(const Fabric& fabric, std::size_t i, const Complain& complain) {
+  const NodeGroup& group = fabric.node_groups[i];
+  const std::string at = PointerOf("nodeGroups", i);
+  for (std::size_t j = 0; j < i; ++j) {
+    const NodeGroup& other = fabric.node_groups[j];
+    if (other.name == group.name) complain(at + "/name", "another group is called '" + group.name + "'");
+    if (group.indices && other.indices && group.indices->Overlaps(*other.indices)) {
+      complain(at + "/indices",
+               group.indices->ToString() + " overlaps " + other.indices->ToString() + " of group '" +
+                   other.name + "'",
+               "two nodes could have one index: give each group its own");
+    }
+  }
+  const auto rails = group.overrides.find("rails");
+  if (rails == group.overrides.end()) return;
+  std::vector<std::string> known;
+  for (const Rail& rail : fabric.rails) known.push_back(rail.name);
+  const Json changes = Json::parse(rails->second);
+  for (const auto& [name, change] : changes.items()) {
+    if (Contains(known, name)) continue;
+    const auto near = Nearest(name, known);
+    complain(at + "/" + PointerOf("rails", name), "the base has no rail '" + name + "'",
+             near ? "did you mean " + *near + "?"
+                  : "add it to the base's `rails`; `false` takes it from a group's nodes");
   }
 }
 
@@ -319,6 +356,30 @@ void Shape<NetworkRule>::Check(const NetworkRule& rule, const Complain& complain
   CheckPaths(rule.resolv_confs, "resolvConf", complain);
 }
 
+void Shape<NodeGroup>::Check(const NodeGroup& group, const Complain& complain) {
+  for (std::size_t i = 0; i < group.nodes.size(); ++i) {
+    const std::string fault = FaultOfNodePattern(group.nodes[i]);
+    if (!fault.empty())
+      complain(PointerOf("nodes", i), "the pattern '" + group.nodes[i] + "' " + fault,
+               R"(for example "gpu-*" or "gpu-[001-032]")");
+  }
+  const auto rails = group.overrides.find("rails");
+  if (rails == group.overrides.end()) return;
+  const Json changes = Json::parse(rails->second);
+  if (!changes.is_object()) {
+    return complain("rails", "is not an object of rails by name",
+                    R"(for example {"rail0": {"subnet": "10.100.32.0/22"}})");
+  }
+  for (const auto& [name, change] : changes.items()) {
+    if (!change.is_object() && change != false)
+      complain(PointerOf("rails", name), "is neither an object nor false", "false takes the rail away");
+    for (const char* own : {"name", "index"}) {
+      if (change.is_object() && change.contains(own))
+        complain(PointerOf("rails", name, own), "is not a group's to give", "remove it");
+    }
+  }
+}
+
 void Shape<Fabric>::Complete(Fabric& fabric) {
   std::vector<std::string> all;
   for (std::size_t i = 0; i < fabric.rails.size(); ++i) {
@@ -342,8 +403,20 @@ void Shape<Fabric>::Check(const Fabric& fabric, const Complain& complain) {
     if (!indices.insert(index).second)
       complain(PointerOf("nodes", node), "another node has index " + std::to_string(index));
   }
-  for (std::size_t i = 0; i < fabric.rails.size(); ++i) CheckRailAmongOthers(fabric, i, complain);
+  const bool is_whole = fabric.node_groups.empty() && !fabric.of_node;
+  for (std::size_t i = 0; i < fabric.rails.size(); ++i) {
+    if (is_whole) CheckComplete(fabric.rails[i], PointerOf("rails", i), complain);
+    if (fabric.rails[i].index && !fabric.of_node) {
+      complain(PointerOf("rails", i, "index"), "all nodes would give the same addresses",
+               "remove it: Railhead writes it into the fabric of one node");
+    }
+    CheckRailAmongOthers(fabric, i, complain);
+  }
   for (std::size_t i = 0; i < fabric.pools.size(); ++i) CheckPool(fabric, i, complain);
+  for (std::size_t i = 0; i < fabric.node_groups.size(); ++i) CheckNodeGroup(fabric, i, complain);
+  if (fabric.of_node && !fabric.node_groups.empty())
+    complain("node", "cannot stand beside nodeGroups",
+             "Railhead writes it into the fabric of a node: remove it");
 }
 
 namespace {
@@ -370,6 +443,20 @@ void RefuseDscp(JsonReader& root) {
 
 }  // namespace
 
+namespace {
+
+// The reader takes null for absent; in a group it removes what the base has.
+void AddRemovals(const nlohmann::json& json, Fabric& fabric) {
+  for (std::size_t i = 0; i < fabric.node_groups.size(); ++i) {
+    NodeGroup& group = fabric.node_groups[i];
+    for (const auto& [key, value] : json.at("nodeGroups").at(i).items()) {
+      if (value.is_null() && key != "indices") group.overrides[key] = "null";
+    }
+  }
+}
+
+}  // namespace
+
 Result<Fabric> ParseFabric(const std::string& text, const std::string& what, std::vector<Error>* all) {
   const auto document = RH_TRY(JsonDocument::Parse(text, what));
   JsonReader root = document.Root();
@@ -377,6 +464,7 @@ Result<Fabric> ParseFabric(const std::string& text, const std::string& what, std
   auto fabric = ReadRecord<Fabric>(root, UnknownFields::kRefuse);
   if (all != nullptr) *all = root.errors();
   RH_TRY(root.status());
+  AddRemovals(document.json(), fabric);
   return fabric;
 }
 

@@ -4,6 +4,9 @@
 // Included where the file is read or written, or its schema is made. Threads: pure descriptions.
 #pragma once
 
+#include <algorithm>
+#include <array>
+#include <cstddef>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <set>
@@ -59,6 +62,8 @@ struct Shape<Rail> {
     f("exclude", &Rail::exclude);
     f.Form("probeAddresses", ProbeAddressesForm{});
     f("nodeBlock", &Rail::node_block, {.min = 1, .max = 128});
+    f("indices", &Rail::indices, {.hint = R"(for example "32-63")"});
+    f("index", &Rail::index, {.min = 0, .max = INT32_MAX});
     f("nodeRanges", &Rail::node_ranges,
       {.filled = true, .or_one = true, .hint = "for example 10.100.0.10-10.100.0.99"});
     f("trafficClass", &Rail::traffic_class, {.min = 0, .max = 255});
@@ -134,6 +139,60 @@ struct Shape<NetworkPolicy> {
   }
 };
 
+template <std::size_t kSize>
+struct KeyText {
+  // NOLINTNEXTLINE(google-explicit-constructor): a literal is written in its place
+  constexpr KeyText(const char (&key)[kSize]) { std::copy_n(key, kSize, text.begin()); }
+  [[nodiscard]] std::string ToString() const { return std::string(text.data()); }
+  std::array<char, kSize> text{};
+};
+
+// A key of a group, whatever it holds: FabricBase reads it, merged over the base.
+template <KeyText kKey>
+struct OverrideForm {
+  static constexpr bool kWritesNull = true;  // what the base has is removed
+
+  static void Read(const JsonValue& json, NodeGroup& group) {
+    group.overrides[kKey.ToString()] = json.raw()->dump();
+  }
+  static nlohmann::ordered_json Write(const NodeGroup& group) {
+    const auto found = group.overrides.find(kKey.ToString());
+    return found == group.overrides.end() ? nlohmann::ordered_json(nlohmann::ordered_json::value_t::discarded)
+                                          : nlohmann::ordered_json::parse(found->second);
+  }
+  static nlohmann::ordered_json Schema() { return nlohmann::ordered_json::object(); }
+};
+
+template <>
+struct Shape<NodeGroup> {
+  static void List(auto& f) {
+    f("name", &NodeGroup::name, {.need = Need::kRequired, .hint = "for example su1"});
+    f("nodes", &NodeGroup::nodes,
+      {.need = Need::kPresent, .filled = true, .or_one = true, .hint = R"(for example "gpu-[001-032]")"});
+    f("indices", &NodeGroup::indices, {.hint = R"(for example "32-63")"});
+    f.Form("rails", OverrideForm<"rails">{});
+    f.Form("addresses", OverrideForm<"addresses">{});
+    f.Form("rdmaMode", OverrideForm<"rdmaMode">{});
+    f.Form("ncclConfig", OverrideForm<"ncclConfig">{});
+    f.Form("pools", OverrideForm<"pools">{});
+    f.Form("health", OverrideForm<"health">{});
+    f.Form("provision", OverrideForm<"provision">{});
+    f.Form("reachability", OverrideForm<"reachability">{});
+    f.Form("nodeStatus", OverrideForm<"nodeStatus">{});
+  }
+  static void Check(const NodeGroup& group, const record::Complain& complain);
+};
+
+template <>
+struct Shape<FabricNode> {
+  static void List(auto& f) {
+    f("name", &FabricNode::name, kPresentField);
+    f("groups", &FabricNode::groups);
+    f("indices", &FabricNode::indices);
+    f("reserved", &FabricNode::reserved, kSparseField);
+  }
+};
+
 template <>
 struct Shape<Fabric> {
   static void List(auto& f) {
@@ -161,6 +220,8 @@ struct Shape<Fabric> {
     f.Form("provision", record::RawForm<&Fabric::provision>{});
     f.Form("reachability", record::RawForm<&Fabric::reachability>{});
     f.Form("nodeStatus", record::RawForm<&Fabric::node_status>{});
+    f("nodeGroups", &Fabric::node_groups);
+    f("node", &Fabric::of_node);
   }
   static void Complete(Fabric& fabric);
   static void Check(const Fabric& fabric, const record::Complain& complain);

@@ -132,7 +132,11 @@ Result<AddressPlan> PlanByRail(const PoolFields& fields, bool listed, FabricSour
   const Fabric& fabric = *RH_TRY(source.For(fields));
   const Rail& rail = *RH_TRY(FindRail(fabric, fields, source.path()));
   const std::string where = source.path() + ": rail '" + rail.name + "'";
-  if (!rail.subnet) return Fail(ErrorCode::kInvalid, where + " has no subnet", "add 'subnet' to the rail");
+  if (!rail.subnet) {
+    Error error = WhyNoSubnet(fabric);
+    error.message.insert(0, where + " ");
+    return Fail(std::move(error));
+  }
   RangeSpec spec;
   spec.subnet = *rail.subnet;
   spec.gateway = fields.gateway ? fields.gateway : rail.gateway;

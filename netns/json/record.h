@@ -25,7 +25,8 @@
 //                                   fields of this struct in an object of their own
 //   f.Form("pf", PfForm{})          a field that people write in several ways. PfForm has static functions:
 //                                   Read(const JsonValue&, T&); Write(const T&), null to leave it out;
-//                                   Schema()
+//                                   Schema(). With a constant kWritesNull, null is a value, and only
+//                                   Json::value_t::discarded is left out
 //   f.Foreign("dns")                a key of another program: the reader ignores it
 //   f.Foreign("cni.dev/*")          all keys that begin so
 //   f.Gone("store", hint)           a key of earlier versions. A reader of what people write refuses it with

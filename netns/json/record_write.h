@@ -196,7 +196,8 @@ class Writer {
   void Form(const char* key, F /*form*/, const FieldRules& rules = {}) {
     Json value = F::Write(object_);
     if (IsNeeded(rules) && value.is_null()) refusal_.Add({&place_, key}, "is required");
-    if (!value.is_null()) json_[key] = std::move(value);
+    if (value.is_discarded() || (value.is_null() && !requires { F::kWritesNull; })) return;
+    json_[key] = std::move(value);
   }
   void Foreign(const char* /*key*/) {}
   void Gone(const char* /*key*/, const char* /*hint*/) {}

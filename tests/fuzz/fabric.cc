@@ -3,6 +3,7 @@
 
 #include <set>
 
+#include "cni/fabric/fabric_base.h"
 #include "tests/fuzz/fuzz.h"
 
 namespace railhead::fuzz {
@@ -16,7 +17,10 @@ void Inspect(const Fabric& fabric) {
     Require(!rail.vlan || (*rail.vlan >= 0 && *rail.vlan <= 4094), "a rail's VLAN is one");
     for (const auto& [node, ranges] : rail.node_ranges) {
       for (const auto& range : ranges) {
-        Require(rail.subnet && rail.subnet->Contains(range.first) && rail.subnet->Contains(range.last),
+        // A group of nodes may give it.
+        Require(rail.subnet || !fabric.node_groups.empty() || fabric.of_node, "ranges have a subnet");
+        if (!rail.subnet) continue;
+        Require(rail.subnet->Contains(range.first) && rail.subnet->Contains(range.last),
                 "a node's range is in its rail's subnet");
       }
       Require(rail.RangesOf(node, std::nullopt) == ranges, "a node's ranges are found by its name");
@@ -37,7 +41,17 @@ void Inspect(const Fabric& fabric) {
 }  // namespace railhead::fuzz
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
-  const auto fabric = railhead::ParseFabric(railhead::fuzz::TextOf(data, size), "fabric.json");
-  if (fabric) railhead::fuzz::Inspect(*fabric);
+  const auto base = railhead::FabricBase::Parse(railhead::fuzz::TextOf(data, size), "fabric.json");
+  if (!base) return 0;
+  railhead::fuzz::Inspect(base->fabric());
+  for (const char* node : {"gpu-01", "x"}) {
+    const auto fabric = base->FabricOf(node);
+    if (!fabric) continue;
+    railhead::fuzz::Inspect(*fabric);
+    const auto text = base->TextOf(node);
+    railhead::fuzz::Require(text && railhead::ParseFabric(*text, "fabric.json") == *fabric,
+                            "a node installs what it reads");
+  }
+  (void)base->SubnetConflicts();
   return 0;
 }

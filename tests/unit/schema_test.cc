@@ -98,6 +98,18 @@ constexpr const char* kClaims = R"({
   "addresses": {"index": {"from": "kubernetes", "fenceSeconds": 43200, "reclaimSeconds": 86400,
                           "kubernetes": {"kubeconfig": "/k", "context": "c", "timeoutSeconds": 5}}}})";
 
+constexpr const char* kGroups = R"({
+  "version": 1, "rails": [{"name": "rail0", "pf": 0, "nodeBlock": 26}, {"name": "rail1", "pf": 1}],
+  "nodeGroups": [{"name": "su1", "nodes": ["gpu-[01-32]", "a?b*"], "indices": "32-63",
+                  "rails": {"rail0": {"subnet": "10.1.0.0/16", "mtu": null}, "rail1": false}, "reachability": null,
+                  "pools": [{"resource": "railhead.io/roce", "rails": ["rail0"]}]},
+                 {"name": "old", "nodes": "x", "addresses": {"conflictProbeMs": 0}, "rdmaMode": "shared", "ncclConfig": {},
+                  "health": false, "provision": {"vfs": 1}, "nodeStatus": {"events": true}}]})";
+
+constexpr const char* kOfNode = R"({
+  "version": 1, "rails": [{"name": "rail0", "pf": 0, "subnet": "10.1.0.0/16", "nodeBlock": 26, "indices": "32-63", "index": 5}],
+  "node": {"name": "gpu-01", "groups": ["su1"], "indices": "32-63", "reserved": ["0", "7-9"]}})";
+
 constexpr const char* kNetwork = R"({
   "cniVersion": "1.1.0", "name": "net", "type": "railhead", "cni.dev/x": 1, "dns": {},
   "deviceID": "0000:43:00.1", "resourceName": "railhead.io/roce", "rail": "rail0",
@@ -127,7 +139,7 @@ const std::vector<Subject>& Subjects() {
   static const std::vector<Subject> subjects = {
       {"fabric",
        ParseWholeFabric,
-       {kFabric, kSections, kClaims},
+       {kFabric, kSections, kClaims, kGroups, kOfNode},
        {"/rails: must not be empty",
         ".*: is not an integer but a fraction",
         "/rails/\\d+/name: holds a blank",
@@ -165,6 +177,11 @@ const std::vector<Subject>& Subjects() {
         "/provision/(rails/.*/)?driver: .* is not a valid driver name",
         "/provision/rails/.*: the fabric has no rail",
         "/nodeStatus/taint/whenRailsBelow: the fabric has only",
+        "/(rails/\\d+|nodeGroups/\\d+|node)/(indices|reserved/\\d+): .* is not a range of indices",
+        "/nodeGroups/\\d+/(name: another group|nodes|indices: .* overlaps|rails)",
+        "/node: cannot stand beside",
+        "/rails/\\d+/index: all nodes would give the same addresses",
+        ".*over the base: ",
         "/nodeStatus/maxUnavailable: is neither a number of nodes nor a percentage"}},
       {"network",
        ParseNetwork,

@@ -5,10 +5,12 @@
 #include <utility>
 
 #include "cni/fabric/fabric.h"
+#include "cni/fabric/fabric_base.h"
 #include "deviceplugin/node/resources/ddp_profiles.h"
 #include "deviceplugin/node/resources/fabric_resources.h"
 #include "deviceplugin/node/resources/sriovdp_config.h"
 #include "netns/base/files.h"
+#include "netns/base/node.h"
 #include "netns/base/root.h"
 #include "netns/base/root_file.h"
 
@@ -70,7 +72,8 @@ Result<std::optional<Fabric>> ReadFabricOf(const Root& root, const ConfigSource&
   if (!source.is_proposal) return ReadFabric(root, path);
   const auto text = RH_TRY(ReadFile(root.Path(path)));
   if (!text) return std::nullopt;
-  return RH_TRY(ParseFabric(*text, path));
+  const std::string name = RH_TRY(NodeName(root));
+  return RH_TRY(ParseFabricOf(name, *text, path));
 }
 
 // Addresses come from the fabric, whatever configures the devices.

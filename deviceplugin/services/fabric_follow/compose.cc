@@ -44,8 +44,8 @@ bool IsWritten(const Json& object, const char* key) {
 // Only new pods and railheadd itself follow them. By another nodeBlock the pods' addresses may be another
 // node's.
 bool IsForNewPodsOnly(const std::string& key) {
-  return Contains(std::vector<std::string>{"exclude", "expectedSwitches", "nodeRanges", "probeAddresses"},
-                  key);
+  return Contains(
+      std::vector<std::string>{"exclude", "expectedSwitches", "index", "nodeRanges", "probeAddresses"}, key);
 }
 
 bool IsKeyChanged(const Json& before, const Json& after, const std::string& key) {
@@ -54,6 +54,10 @@ bool IsKeyChanged(const Json& before, const Json& after, const std::string& key)
   if (old_value == before.end() || new_value == after.end())
     return (old_value == before.end()) != (new_value == after.end());
   return *old_value != *new_value;
+}
+
+std::optional<IndexRange> IndicesOf(const Fabric& fabric) {
+  return fabric.of_node ? fabric.of_node->indices : std::nullopt;
 }
 
 // One composition. Each fabric is there as people write it and as it is read, with what its writer left out.
@@ -92,13 +96,18 @@ class Composer {
     if (pods.empty() || (after != nullptr && !Matters(rail, *after))) return;
     const Json* written = FindIn(present_text_, "rails", "name", rail.name);
     if (written == nullptr) return;
+    Json kept = *written;
+    if (rail.UsesIndex() && !rail.index && use_.index && IndicesOf(present_) != IndicesOf(wanted_))
+      kept["index"] = *use_.index;
+    // A fabric without groups is no node's, and no rail of it has an index.
+    if (IsWritten(kept, "index") && !IsWritten(text_, "node")) text_["node"] = present_text_["node"];
     Json& rails = text_["rails"];
     const auto place =
         std::ranges::find_if(rails, [&](const Json& one) { return one.value("name", "") == rail.name; });
     if (place != rails.end()) {
-      *place = *written;
+      *place = std::move(kept);
     } else {
-      rails.push_back(*written);
+      rails.push_back(std::move(kept));
     }
     kept_.insert(rail.name);
     changed_ = true;

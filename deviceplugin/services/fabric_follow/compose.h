@@ -3,8 +3,10 @@
 // A rail of which a pod has a device is busy. A busy rail keeps its present definition as a whole while the
 // wanted one differs in a key that a pod has in its devices. So no rail mixes two definitions, and no two
 // pods of one rail differ. A busy rail that the wanted fabric lacks stays. All others are as wanted: changed,
-// added or removed. `rdmaMode` stays while any rail is busy. `device` and `binding` of a pool stay while one
-// of its rails is busy: kubelet knows the pods' devices by ids that follow from them.
+// added or removed. A busy rail whose subnet other indices divide from now on keeps the node's index, too:
+// the node gets another one for the rails that are free. `rdmaMode` stays while any rail is busy. `device`
+// and `binding` of a pool stay while one of its rails is busy: kubelet knows the pods' devices by ids that
+// follow from them.
 //
 // Without a busy rail the result is the wanted text itself. A second composition changes nothing.
 // Threads: pure functions over texts. Errors: those of reading the fabrics; kConflict when a rail would get
@@ -17,6 +19,7 @@
 #include <cstdint>
 #include <functional>
 #include <map>
+#include <optional>
 #include <set>
 #include <string>
 #include <utility>
@@ -39,6 +42,7 @@ struct RailUse {
   std::map<std::string, std::set<std::string>> pods;  // by rail
   // Attachments that cannot be read: each may be of any rail.
   std::set<std::string> unreadable;
+  std::optional<int> index;  // the node's, by which the pods have their addresses; nullopt: it has none
 
   // Of the rail; empty: it is free.
   [[nodiscard]] std::set<std::string> Of(const std::string& rail) const;

@@ -2,6 +2,7 @@
 
 #include <iterator>
 #include <nlohmann/json.hpp>
+#include <set>
 #include <utility>
 
 #include "cni/fabric/fabric.h"
@@ -27,7 +28,8 @@ std::string SectionIn(const Result<JsonDocument>& document, const char* key) {
 
 }  // namespace
 
-std::vector<Error> ErrorsInFabric(const std::string& text, const std::string& what) {
+// Of a fabric without regard to its groups.
+std::vector<Error> ErrorsInOne(const std::string& text, const std::string& what) {
   std::vector<Error> errors;
   const auto look = [&](const auto& parse, const auto&... of) {
     std::vector<Error> found;
@@ -53,6 +55,46 @@ std::vector<Error> ErrorsInFabric(const std::string& text, const std::string& wh
   // What railheadd cannot do is so on a node without NICs, too.
   if (const auto resources = resources::ResourcesOfFabric(*fabric, inventory::Inventory{}); !resources)
     errors.push_back(Wrap(resources.error(), what));
+  return errors;
+}
+
+namespace {
+
+void Append(std::vector<Error> more, std::vector<Error>* errors) {
+  std::move(more.begin(), more.end(), std::back_inserter(*errors));
+}
+
+}  // namespace
+
+std::vector<Error> ErrorsOfNodes(const FabricBase& base, const std::vector<std::string>& nodes) {
+  std::vector<Error> errors;
+  std::set<std::vector<const NodeGroup*>> seen;
+  for (const std::string& node : nodes) {
+    const auto groups = base.GroupsOf(node);
+    if (auto listed = base.CheckIndex(node); !listed) errors.push_back(std::move(listed.error()));
+    // One group over the base has been checked by itself.
+    if (groups.size() < 2 || !seen.insert(groups).second) continue;
+    if (const auto text = base.TextOf(node)) {
+      Append(ErrorsInOne(*text, base.PlaceOf(node)), &errors);
+    } else {
+      errors.push_back(text.error());
+    }
+  }
+  return errors;
+}
+
+std::vector<Error> ErrorsInFabric(const std::string& text, const std::string& what) {
+  std::vector<Error> errors = ErrorsInOne(text, what);
+  const auto base = FabricBase::Parse(text, what);
+  if (!base || base->fabric().node_groups.empty()) return errors;
+  for (const NodeGroup& group : base->fabric().node_groups) {
+    if (const auto alone = base->TextOfGroup(group))
+      Append(ErrorsInOne(*alone, what + ": group '" + group.name + "' over the base"), &errors);
+  }
+  Append(base->SubnetConflicts(), &errors);
+  std::vector<std::string> nodes;
+  for (const auto& [node, index] : base->fabric().nodes) nodes.push_back(node);
+  Append(ErrorsOfNodes(*base, nodes), &errors);
   return errors;
 }
 

@@ -7,6 +7,7 @@
 #include "deviceplugin/services/fabric_follow/install_config.h"
 #include "deviceplugin/support/install/install_directory.h"
 #include "deviceplugin/support/service/pass_pause.h"
+#include "netns/base/node.h"
 #include "netns/base/root_file.h"
 #include "netns/base/text.h"
 #include "netns/json/record_io.h"
@@ -54,22 +55,35 @@ Result<Follower::Texts> Follower::ReadTexts() const {
   return texts;
 }
 
+Result<const WantedConfig*> Follower::Wanted(const Texts& texts) {
+  const bool is_known = wanted_ && wanted_texts_.wanted_fabric == texts.wanted_fabric &&
+                        wanted_texts_.wanted_topology == texts.wanted_topology;
+  if (!is_known) {
+    wanted_ = RH_TRY(ReadWanted(root_.Path(directory_), NodeName(root_).value_or("")));
+    wanted_texts_ = texts;
+  }
+  return &*wanted_;
+}
+
 Result<FollowState> Follower::Take() {
   Texts texts = RH_TRY(ReadTexts());
   if (const auto state = state_.Get(); decided_ == texts && *state) return **state;
   decided_.reset();
   FollowState state{directory_ + "/" + kFabricName, {}, {}};
   if (!texts.Same()) {
-    WantedConfig wanted = RH_TRY(ReadWanted(root_.Path(directory_)));
+    const WantedConfig& wanted = *RH_TRY(Wanted(texts));
     for (const Error& error : wanted.errors) state.refused.push_back(Describe(error));
     if (wanted.errors.empty()) {
       const auto directory = RH_TRY(install::InstallDirectory::Open(root_.Path(kConfigDirectory)));
-      state.pending = RH_TRY(KeepBusyRails(root_, directory, &wanted.files));
-      for (const install::InstalledFile& file : RH_TRY(directory.Put(wanted.files, kConfigMode))) {
-        if (file.outcome != install::InstallOutcome::kUnchanged)
-          log_->Info("a changed configuration is in force", {{"file", file.name}});
+      auto files = wanted.files;
+      state.pending = RH_TRY(KeepBusyRails(root_, directory, &files));
+      bool in_force = state.pending.empty();
+      for (const install::InstalledFile& file : RH_TRY(directory.Put(files, kConfigMode))) {
+        if (file.outcome == install::InstallOutcome::kUnchanged) continue;
+        in_force = false;
+        log_->Info("a changed configuration is in force", {{"file", file.name}});
       }
-      return state;
+      if (!in_force) return state;
     }
   }
   decided_ = std::move(texts);

@@ -19,6 +19,7 @@
 #include <vector>
 
 #include "deviceplugin/services/fabric_follow/compose.h"
+#include "deviceplugin/services/fabric_follow/install_config.h"
 #include "deviceplugin/support/log/log.h"
 #include "deviceplugin/support/metrics/metric_registry.h"
 #include "deviceplugin/support/service/once_per_change.h"
@@ -73,12 +74,15 @@ class Follower : public Service {
     std::optional<std::string> topology;
 
     bool operator==(const Texts&) const = default;
+    // Of a fabric without groups of nodes.
     [[nodiscard]] bool Same() const {
       return wanted_fabric && wanted_fabric == fabric && (!wanted_topology || wanted_topology == topology);
     }
   };
 
   [[nodiscard]] Result<Texts> ReadTexts() const;
+  // What is wanted, read again where one of the texts has changed: a fabric of a large cluster takes a while.
+  Result<const WantedConfig*> Wanted(const Texts& texts);
   Result<FollowState> Take();
   void Report(const FollowState& now);
 
@@ -86,6 +90,8 @@ class Follower : public Service {
   const std::string directory_;
   Log* const log_;
   std::optional<Texts> decided_;  // by these files alone
+  std::optional<WantedConfig> wanted_;
+  Texts wanted_texts_;  // `wanted_` is of these
   OncePerChange problem_;
   bool unsaved_ = false;
   Published<std::optional<FollowState>> state_;

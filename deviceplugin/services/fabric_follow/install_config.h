@@ -27,7 +27,9 @@ struct WantedConfig {
   std::vector<install::FileToInstall> files;
   std::vector<Error> errors;  // with JSON pointers; a missing fabric.json is one
 };
-Result<WantedConfig> ReadWanted(const std::string& directory);
+// What `node` has to have: of a fabric.json with groups of nodes the fabric of that node. "": its name is not
+// known, which is an error of such a fabric only.
+Result<WantedConfig> ReadWanted(const std::string& directory, const std::string& node);
 
 // Replaces the fabric among `files` by the one that the node may have now. The first fabric of a node, and
 // one that replaces an invalid fabric, stays as it is. `root`: of the journal.

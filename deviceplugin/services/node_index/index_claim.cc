@@ -239,6 +239,13 @@ Result<void> IndexClaim::ReleaseFormer(const IndexNeeds& needs) {
   });
   if (former_.empty()) return {};
   RH_TRY(KeepFormer());
+  const auto is_kept = [&](const ClaimEntry& entry) {
+    return entry.index <= kLastIndex && needs.kept.contains(static_cast<int>(entry.index));
+  };
+  if (std::ranges::any_of(former_, is_kept)) {
+    former_use_.reset();
+    return {};
+  }
   RH_TRY_WRAP(WatchFormerUse(), "checking whether pods still use a former index of this node");
   const auto delay_ms = static_cast<std::uint64_t>(needs.reuse_delay.count());
   if (!former_use_->idle_ms || now_.boottime_ms < *former_use_->idle_ms + delay_ms) return {};

@@ -20,7 +20,8 @@
 // index. It keeps the claim of the former index while pods may have its addresses. Another fabric.json may
 // not say which addresses those are. So every address counts that was held when the node began to use the new
 // index. The former claim is removed once all of them have been released for reuseDelaySeconds. After a
-// restart of railheadd, the addresses that are held then count.
+// restart of railheadd, the addresses that are held then count. A busy rail may keep the former index for new
+// pods, too (deviceplugin/services/fabric_follow/compose.h). The time begins when no rail does any more.
 //
 // Two machines may have one node name by mistake. kubelet writes its machine's id into the Node. A node
 // claims and confirms nothing while that id is another machine's.
@@ -68,8 +69,9 @@ struct IndexFile {
 struct IndexNeeds {
   // The index in `nodes`: the node claims this one or none, so that `nodes` may be removed later.
   std::optional<int> listed;
-  // Whether each rail has addresses for the index.
+  // Whether the node may have the index, and each rail has addresses for it.
   std::function<bool(int)> fits;
+  std::set<int> kept;  // former ones, by which busy rails still give addresses
   std::chrono::milliseconds reuse_delay = std::chrono::seconds(kDefaultReuseDelaySeconds);
 };
 

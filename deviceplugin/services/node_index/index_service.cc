@@ -56,7 +56,11 @@ std::optional<IndexNeeds> IndexNeedsOf(const Fabric& fabric, const std::string& 
   needs.listed = fabric.IndexOf(name);
   if (!fabric.nodes.empty() && !needs.listed) return std::nullopt;
   needs.reuse_delay = ReuseDelayOf(fabric);
+  for (const Rail& rail : fabric.rails) {
+    if (rail.index) needs.kept.insert(*rail.index);
+  }
   needs.fits = [fabric, name](int index) {
+    if (fabric.of_node && !fabric.of_node->MayHave(index)) return false;
     return std::ranges::all_of(fabric.rails, [&](const Rail& rail) {
       return !rail.UsesIndex() || !WhyNoAddress(fabric, rail, name, index);
     });

@@ -65,6 +65,10 @@ std::optional<RailCapacity> CapacityOf(const Rail& rail) {
   const int bits = *rail.node_block - rail.subnet->length;
   const int host = rail.subnet->address.Bits() - *rail.node_block;
   RailCapacity capacity{.rail = rail.name, .blocks = bits < 16 ? std::uint64_t{1} << bits : kLastIndex + 1};
+  if (rail.indices) {
+    const auto indices = static_cast<std::uint64_t>(rail.indices->last - rail.indices->first) + 1;
+    capacity.blocks = std::min(capacity.blocks, indices);
+  }
   const auto usable = ipam::RangeSet::Make({*rail.subnet, {}, rail.Excluded(), rail.gateway});
   if (!usable) return capacity;
   std::vector<std::uint64_t> sizes(capacity.blocks);

@@ -174,7 +174,8 @@ std::uint64_t UsableOf(const Rail& rail, int index) {
 // Whether the hosts leave enough addresses of the block of each rail.
 bool HasRoom(const Draft& draft, int index) {
   return std::ranges::all_of(draft.fabric.rails, [&](const Rail& rail) {
-    return !rail.node_block || UsableOf(rail, index) >= static_cast<std::uint64_t>(DevicesOf(draft, rail));
+    return !rail.node_block || !rail.subnet ||
+           UsableOf(rail, index) >= static_cast<std::uint64_t>(DevicesOf(draft, rail));
   });
 }
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
+#include "cni/fabric/fabric_base.h"
 #include "cni/fabric/fabric_shape.h"
 #include "cni/fabric/node_index.h"
 #include "cni/protocol/cni_args.h"
@@ -255,12 +256,14 @@ Result<std::optional<NodeConfig>> ReadNodeConfig(const Root& root, const std::st
   source.is_proposal = path != kFabricPath;
   const NodeSnapshot node = RH_TRY(SnapshotOfThisNode(root, source));
   NodeConfig config;
-  config.fabric = RH_TRY(ParseFabric(*text, path));
-  const Json json = Json::parse(*text, nullptr, false);
+  config.node = NodeName(root).value_or("");
+  const FabricBase base = RH_TRY(FabricBase::Parse(*text, path));
+  config.fabric = RH_TRY(base.FabricOf(config.node));
+  const std::string own = RH_TRY(base.TextOf(config.node));
+  const Json json = Json::parse(own, nullptr, false);
   for (const Json& rail : json.value("rails", Json::array())) {
     if (!ValueText(rail, "table").empty()) config.with_table.insert(rail.value("name", ""));
   }
-  config.node = NodeName(root).value_or("");
   config.index = IndexOfThisNode(root, config.fabric, config.node).value_or(std::nullopt);
   config.pfs = resources::PfsOfRails(config.fabric, *node.inventory);
   for (const auto& pool : node.pools) {

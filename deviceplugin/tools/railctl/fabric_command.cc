@@ -111,6 +111,22 @@ std::string PresentPath(const Root& root, fabric_suggest::Gathered* gathered) {
   return root.Path(kFabricPath);
 }
 
+// Why the fabric cannot be kept; nullopt: it can.
+std::optional<Error> WhyNotKept(const std::string& text, const std::string& path) {
+  auto errors = fabric_follow::ErrorsInFabric(text, path);
+  if (!errors.empty()) {
+    errors.front().hint = "railctl config check " + path + " shows every error in it";
+    return std::move(errors.front());
+  }
+  // What follows from a fabric with groups for one node says nothing about the others.
+  const auto fabric = ParseFabric(text, path);
+  if (!fabric || !fabric->of_node) return std::nullopt;
+  return Error{
+      ErrorCode::kInvalid,
+      path + ": /node: it is what node '" + fabric->of_node->name + "' has of a fabric with groups of nodes",
+      "give that fabric with --from: kubectl get configmap shows it", 0};
+}
+
 // The fabric to be kept; "": none. Unless it was asked for, it may be absent, or wrong.
 Result<std::string> ReadPresent(const Root& root, const SuggestArguments& arguments,
                                 fabric_suggest::Gathered* gathered) {
@@ -119,11 +135,10 @@ Result<std::string> ReadPresent(const Root& root, const SuggestArguments& argume
   const auto text = RH_TRY(ReadFile(path));
   if (!text && !arguments.from) return std::string();
   if (!text) return Fail(ErrorCode::kInvalid, "--from " + path + ": no such file");
-  auto errors = fabric_follow::ErrorsInFabric(*text, path);
-  if (errors.empty()) return *text;
-  errors.front().hint = "railctl config check " + path + " shows every error in it";
-  if (arguments.from) return Fail(std::move(errors.front()));
-  gathered->unread.push_back({path, errors.front().message});
+  auto why = WhyNotKept(*text, path);
+  if (!why) return *text;
+  if (arguments.from) return Fail(*std::move(why));
+  gathered->unread.push_back({path, why->message});
   return std::string();
 }
 

@@ -21,6 +21,7 @@
 #include "ipam/store/store.h"
 #include "netns/base/addresses.h"
 #include "netns/base/files.h"
+#include "netns/base/node.h"
 #include "netns/base/root.h"
 #include "netns/base/text.h"
 
@@ -72,7 +73,7 @@ Result<std::string> OwnDirectory() {
 // the runtime would report the node as NotReady.
 std::vector<Error> ErrorsInNextFabric(const Root& root, const std::string& coming) {
   if (!coming.empty()) {
-    const auto wanted = fabric_follow::ReadWanted(root.Path(coming));
+    const auto wanted = fabric_follow::ReadWanted(root.Path(coming), NodeName(root).value_or(""));
     if (wanted && wanted->errors.empty()) return {};
   }
   const auto text = ReadRootFile(root.Path(kFabricPath));
@@ -201,7 +202,8 @@ int PrintConfig(const InstalledConfig& done, const Output& output) {
 
 int InstallConfig(const Root& root, const InstallConfigArguments& arguments) {
   const Output& output = arguments.output;
-  auto wanted = fabric_follow::ReadWanted(root.Path(arguments.from));
+  const std::string node = arguments.node_name ? *arguments.node_name : NodeName(root).value_or("");
+  auto wanted = fabric_follow::ReadWanted(root.Path(arguments.from), node);
   if (!wanted) return Refuse({wanted.error()}, output, kFailed);
   if (auto wrong = ErrorInNode(arguments)) {
     wanted->errors.push_back(*std::move(wrong));

@@ -53,6 +53,14 @@ class AnyFabric {
     if (Maybe()) fabric["rdmaMode"] = Maybe() ? "shared" : "exclusive";
     if (Maybe()) fabric["pools"] = MakePools(order);
     if (Maybe()) fabric["nodes"]["n1"] = Below(9);
+    // As a node has it whose base has groups: now of one group, now of another one.
+    if (Maybe()) {
+      const char* indices = Maybe() ? "0-7" : "8-15";
+      fabric["node"] = {{"name", "n1"}, {"indices", indices}};
+      for (Json& rail : fabric["rails"]) {
+        if (Maybe()) rail["indices"] = indices;
+      }
+    }
     return fabric.dump(static_cast<int>(Below(3)));
   }
 
@@ -63,6 +71,7 @@ class AnyFabric {
         use.pods[NameOfRail(i)].insert("train/pod" + std::to_string(pod));
     }
     if (Below(8) == 0) use.unreadable.insert("an attachment");
+    if (Maybe()) use.index = static_cast<int>(Below(16));
     return use;
   }
 
@@ -73,6 +82,7 @@ class AnyFabric {
     if (Maybe()) rail["vlan"] = 100 + Below(2);
     if (Maybe()) rail["mtu"] = Maybe() ? 4200 : 9000;
     rail["subnet"] = net + ".0.0/16";
+    if (Maybe()) rail["nodeBlock"] = 24;
     if (Maybe()) rail["gateway"] = net + ".255.254";
     if (Maybe()) rail["exclude"] = Json::array({net + ".0." + std::to_string(1 + Below(2))});
     if (Maybe()) rail["expectedSwitches"] = "leaf-" + std::to_string(Below(2));
@@ -99,6 +109,7 @@ class AnyFabric {
 // The keys of a rail, with or without those that only new pods follow.
 Json KeysOf(const Rail& rail, bool all) {
   Json keys = ToJson(rail);
+  keys.erase("index");  // a rail keeps it for its new pods: ABusyRailKeepsItsPartOfTheSubnet
   for (const char* key : {"exclude", "expectedSwitches", "nodeRanges", "probeAddresses"}) {
     if (!all) keys.erase(key);
   }
@@ -170,6 +181,23 @@ TEST_F(ComposeTest, ABusyRailKeepsEveryKeyThatItsPodsHave) {
       ASSERT_EQ(KeysOf(*now, waits), KeysOf(before, waits)) << All();
       if (waits) continue;
       ASSERT_EQ(WithoutTable(*now), WithoutTable(*wanted_.FindRail(before.name))) << All();
+    }
+  }
+}
+
+// Though the node has or claims another index.
+TEST_F(ComposeTest, ABusyRailKeepsItsPartOfTheSubnet) {
+  for (int i = 0; i < kDraws; ++i) {
+    ASSERT_NO_FATAL_FAILURE(Draw());
+    if (!use_.index) continue;
+    const auto indices = [](const Fabric& fabric) {
+      return fabric.of_node ? fabric.of_node->indices : std::nullopt;
+    };
+    for (const Rail& before : present_.rails) {
+      if (Pending(PendingKind::kRail, before.name) == nullptr) continue;
+      const Rail* now = result_.FindRail(before.name);
+      const int later = indices(present_) == indices(wanted_) ? *use_.index : *use_.index + 8;
+      ASSERT_EQ(now->RangesOf("n1", later), before.RangesOf("n1", use_.index)) << All();
     }
   }
 }
@@ -272,7 +300,7 @@ std::string FabricText(const std::vector<std::string>& rails) {
 }
 
 RailUse UseOf(const std::string& rail) {
-  return {{{rail, {"train/worker-0"}}}, {}};
+  return {{{rail, {"train/worker-0"}}}, {}, {}};
 }
 
 // The rail by its new name would get the PF, and new pods the new definition beside the old one.

@@ -103,6 +103,52 @@ TEST_F(FollowerTest, TheFirstFabricIsTakenAsAWhole) {
 }
 
 // As kubelet mounts a ConfigMap. Where others could change the file itself, the fabric in force stays.
+// Other nodes have other groups: each puts what it gets into force.
+TEST_F(FollowerTest, OfAFabricWithGroupsTheNodesOwnIsInForce) {
+  const auto with = [](const std::string& groups) {
+    return TwoRailsWith("").substr(0, TwoRailsWith("").size() - 1) +
+           R"(, "nodes": {"n1": 70}, "nodeGroups": [)" + groups + "]}";
+  };
+  const std::string first =
+      R"({"name": "su1", "nodes": "n?", "indices": "64-95",
+          "rails": {"rail0": {"subnet": "10.110.0.0/24", "nodeBlock": 28}, "rail1": {"subnet": "10.111.0.0/24", "nodeBlock": 28}}})";
+  temp_.Write(kWanted, with(first));
+  EXPECT_EQ(Step(), (FollowState{kWanted, {}, {}}));
+  EXPECT_EQ(InForce().node_groups.size(), 0U);
+  EXPECT_EQ(InForce().rails[0].subnet->ToString(), "10.110.0.0/24");
+  EXPECT_EQ(InForce().of_node->groups, std::vector<std::string>{"su1"});
+  const std::string installed = temp_.Read(kInForce);
+  Step();
+  EXPECT_EQ(temp_.Read(kInForce), installed);
+  // A node gets into another group: what is free follows, a busy rail keeps its subnet and its part of it.
+  Attach("rail0");
+  temp_.Write(kWanted, with(R"({"name": "su1", "nodes": "m?", "indices": "64-65"},
+      {"name": "su2", "nodes": "n1", "indices": "66-70",
+          "rails": {"rail0": {"subnet": "10.120.0.0/24", "nodeBlock": 28}, "rail1": {"subnet": "10.121.0.0/24", "nodeBlock": 28}}})"));
+  const auto before = InForce().rails[0].RangesOf("n1", 70);
+  const FollowState waits = Step();
+  ASSERT_EQ(waits.pending.size(), 1U) << (waits.refused.empty() ? "" : waits.refused.front());
+  EXPECT_EQ(InForce().rails[0].RangesOf("n1", 70), before);
+  EXPECT_EQ(InForce().rails[0].index, 70);
+  EXPECT_EQ(InForce().rails[1].RangesOf("n1", 70), (std::vector<IpRange>{*IpRange::Parse("10.121.0.64/28")}));
+  Detach("rail0");
+  EXPECT_TRUE(Step().pending.empty());
+  EXPECT_EQ(InForce().rails[0].RangesOf("n1", 70), (std::vector<IpRange>{*IpRange::Parse("10.120.0.64/28")}));
+}
+
+TEST_F(FollowerTest, GroupsThatContradictEachOtherAreRefused) {
+  Step();
+  temp_.Write(kWanted, TwoRailsWith("").substr(0, TwoRailsWith("").size() - 1) + R"(, "nodeGroups": [
+      {"name": "a", "nodes": "*", "rails": {"rail0": {"mtu": 1500}}},
+      {"name": "b", "nodes": "n*", "rails": {"rail0": {"mtu": 9000}}}]})");
+  const FollowState state = Step();
+  ASSERT_EQ(state.refused.size(), 1U);
+  EXPECT_NE(state.refused[0].find("groups 'a', 'b' give /rails/rail0/mtu different values"),
+            std::string::npos)
+      << state.refused[0];
+  EXPECT_EQ(temp_.Read(kInForce), TwoRailsWith(""));
+}
+
 TEST_F(FollowerTest, AVolumeOfKubeletsIsTakenAndAFileThatOthersCanChangeIsNot) {
   const std::string folder = temp_.directory() + "/config";
   std::filesystem::create_directory(folder + "/..2026");

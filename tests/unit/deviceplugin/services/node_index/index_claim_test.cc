@@ -89,6 +89,26 @@ TEST_F(IndexClaimTest, WithoutItsListedIndexANodeKeepsItsFormerOne) {
   EXPECT_FALSE(a_.Index());
 }
 
+// New pods of a busy rail get addresses by the former index: its claim stays as long as the rail keeps it,
+// and for the reuse delay of the last address.
+TEST_F(IndexClaimTest, AFormerIndexStaysWhileARailKeepsIt) {
+  a_.Step();
+  ASSERT_EQ(a_.Index(), 0);
+  a_.needs.fits = [](int index) { return index == 5; };
+  a_.needs.kept = {0};
+  a_.Pass(100 * kHourMs);
+  EXPECT_EQ(a_.Index(), 5);
+  a_.Hold();  // by the index that the rail keeps, long after the other one was claimed
+  a_.Pass(100 * kHourMs);
+  EXPECT_EQ(cluster_.Holders(), (Holders{{0, "a"}, {5, "a"}}));
+  a_.needs.kept.clear();
+  a_.Pass(100 * kHourMs);
+  EXPECT_EQ(cluster_.Holders(), (Holders{{0, "a"}, {5, "a"}})) << "a pod still has its address";
+  a_.held_ms.clear();
+  a_.Pass(100 * kHourMs);
+  EXPECT_EQ(cluster_.Holders(), (Holders{{5, "a"}}));
+}
+
 TEST_F(IndexClaimTest, ALostAnswerLeavesOneClaim) {
   for (const Fault fault : {Fault::kTimeoutBefore, Fault::kTimeoutAfter, Fault::kDelayed}) {
     for (const bool killed : {false, true}) {

@@ -180,6 +180,31 @@ TEST_F(FabricCommandTest, ThePresentFabricIsKept) {
   EXPECT_EQ(nlohmann::json::parse(passed_over.out)["rails"].size(), 8U);
 }
 
+TEST_F(FabricCommandTest, GroupsOfNodesAreKeptAndTheFabricOfOneNodeIsRefused) {
+  const ProcessOutput first = Run({Write(GpuNode(0)), "--from", ""});
+  ASSERT_EQ(first.status, 0) << first.err;
+  auto base = nlohmann::ordered_json::parse(first.out);
+  base["nodeGroups"] = {{{"name", "old"},
+                         {"nodes", "gpu-000"},
+                         {"ncclConfig", {{"env", {{"NCCL_DEBUG", "INFO"}}}}},
+                         {"reachability", nullptr}}};
+  sysfs_.Write("/base.json", base.dump());
+  const ProcessOutput again = Run({Write(GpuNode(0)), "--from", sysfs_.directory() + "/base.json"});
+  EXPECT_EQ(again.status, 0) << again.err;
+  EXPECT_EQ(nlohmann::ordered_json::parse(again.out)["nodeGroups"][0]["reachability"], nullptr);
+  EXPECT_EQ(nlohmann::ordered_json::parse(again.out)["nodeGroups"][0]["ncclConfig"],
+            base["nodeGroups"][0]["ncclConfig"]);
+
+  base.erase("nodeGroups");
+  base["node"] = {{"name", "gpu-000"}, {"groups", {"old"}}};
+  sysfs_.Write("/of-node.json", base.dump());
+  const ProcessOutput refused = Run({Write(GpuNode(0)), "--from", sysfs_.directory() + "/of-node.json"});
+  EXPECT_EQ(refused.status, 3);
+  EXPECT_NE(refused.err.find("/node: it is what node 'gpu-000' has of a fabric with groups"),
+            std::string::npos)
+      << refused.err;
+}
+
 TEST_F(FabricCommandTest, NothingToSuggest) {
   const ProcessOutput output = Run({"--listen", "0"});
   EXPECT_EQ(output.status, 1);

@@ -67,6 +67,78 @@ TEST_F(ConfigCommandTest, CheckTakesACopyThatOthersCanChange) {
   }
 }
 
+std::string WithGroups(const std::string& groups) {
+  return TwoRailFabric(R"(, "nodeGroups": [)" + groups + "]");
+}
+
+constexpr const char* kTwoGroups =
+    R"({"name": "su1", "nodes": "gpu-0[1-2]", "indices": "0-1",
+        "rails": {"rail0": {"subnet": "10.1.0.0/24", "nodeBlock": 28}}},
+       {"name": "su2", "nodes": "gpu-0[3-4]", "indices": "2-3",
+        "rails": {"rail0": {"subnet": "10.2.0.0/24", "nodeBlock": 28}, "rail1": false}, "pools": [{"resource": "x.io/r", "rails": ["rail0"]}]})";
+
+TEST_F(ConfigCommandTest, CheckSaysWhatANodeGetsFromItsGroups) {
+  sysfs_.Write("/fabric.json", WithGroups(kTwoGroups));
+  const Ended text = Railctl("config check /fabric.json --node gpu-03");
+  EXPECT_EQ(text.status, 0) << text.err;
+  EXPECT_NE(text.out.find("node gpu-03: groups su2"), std::string::npos) << text.out;
+  EXPECT_NE(text.out.find("/rails/rail1"), std::string::npos) << text.out;
+  const Ended json = Railctl("config check /fabric.json --node gpu-01 -o json");
+  EXPECT_EQ(json.status, 0);
+  EXPECT_NE(json.out.find("\"su1\""), std::string::npos) << json.out;
+  EXPECT_NE(json.out.find("/rails/rail0/subnet"), std::string::npos) << json.out;
+}
+
+TEST_F(ConfigCommandTest, CheckFindsWhatOneOfAllNodesLacks) {
+  sysfs_.Write("/fabric.json", WithGroups(kTwoGroups));
+  sysfs_.Write("/names", "gpu-01\ngpu-03\n");
+  const Ended good = Railctl("config check /fabric.json --all-nodes /names");
+  EXPECT_EQ(good.status, 0) << good.err;
+  EXPECT_NE(good.out.find("group su1: 1 node\ngroup su2: 1 node\n"), std::string::npos) << good.out;
+  sysfs_.Write("/nodes.json", R"({"kind": "List", "items": [
+      {"metadata": {"name": "gpu-01", "labels": {"name": "no"}}, "spec": {"name": "no", "x": ")" +
+                                  std::string(6'000'000, 'x') + R"("}}, {"metadata": {"name": "cpu-9"}}]})");
+  sysfs_.Write("/bare.json",
+               R"({"version": 1, "rails": [{"name": "rail0", "pf": "pf0"}, {"name": "rail1", "pf": "pf1"}],
+      "nodeGroups": [)" +
+                   std::string(kTwoGroups) + "]}");
+  const Ended lacks = Railctl("config check /bare.json --all-nodes /nodes.json");
+  EXPECT_EQ(lacks.status, 3) << lacks.out;
+  EXPECT_NE(lacks.err.find("rail 'rail0' has no subnet; node 'cpu-9' is in no group"), std::string::npos)
+      << lacks.err;
+  sysfs_.Write("/names", "gpu-01\n");
+  const Ended unmatched = Railctl("config check /fabric.json --all-nodes /names");
+  EXPECT_EQ(unmatched.status, 0);
+  EXPECT_NE(unmatched.err.find("/nodeGroups/1/nodes/0: no node matches 'gpu-0[3-4]' of group 'su2'"),
+            std::string::npos)
+      << unmatched.err;
+}
+
+// Without a node's name, too: each group over the base is checked, and each listed node.
+TEST_F(ConfigCommandTest, CheckNamesTheGroupAndTheNodeOfAFault) {
+  const auto fault = [&](const std::string& groups) {
+    sysfs_.Write("/fabric.json", WithGroups(groups));
+    const Ended checked = Railctl("config check /fabric.json");
+    EXPECT_EQ(checked.status, 3) << groups;
+    return checked.err;
+  };
+  EXPECT_NE(fault(R"({"name": "a", "nodes": "x", "rails": {"rail0": {"mtuu": 1}}})")
+                .find("group 'a' over the base: /rails/0/mtuu"),
+            std::string::npos);
+  EXPECT_NE(fault(R"({"name": "a", "nodes": "x", "health": {"intervalSeconds": 0}})")
+                .find("group 'a' over the base: /health/intervalSeconds"),
+            std::string::npos);
+  const std::string pool = fault(
+      R"({"name": "a", "nodes": "x", "rails": {"rail1": false}, "pools": [{"resource": "x.io/r", "rails": ["rail1"]}]})");
+  EXPECT_NE(pool.find("group 'a' over the base: /pools/0/rails: fabric.json has no rail 'rail1'"),
+            std::string::npos)
+      << pool;
+  EXPECT_NE(pool.find("a group that takes a rail away gives `pools` without it"), std::string::npos) << pool;
+  EXPECT_NE(
+      fault(R"({"name": "a", "nodes": "x", "rails": {"rail0": {"gateway": "10.9.0.1"}}})").find("group 'a'"),
+      std::string::npos);
+}
+
 // railheadd would not start with any of them.
 TEST_F(ConfigCommandTest, CheckReadsWhereIndicesComeFromToo) {
   const auto check = [&](const std::string& addresses) {
