@@ -8,7 +8,6 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
-#include <iterator>
 #include <nlohmann/json.hpp>
 #include <set>
 #include <string_view>
@@ -18,6 +17,7 @@
 #include "cni/state/slot_name.h"
 #include "netns/base/files.h"
 #include "netns/base/root_file.h"
+#include "netns/json/char_iterator.h"
 #include "netns/json/json_reader.h"
 #include "netns/sys/pci_address.h"
 
@@ -32,31 +32,12 @@ using Source = std::function<Result<std::size_t>(char* to, std::size_t size)>;
 // Not a std::streambuf: with it each ADD would load the C++ library's locales, a seventh of the plugin.
 class ShortStrings {
  public:
-  // Of begin() and end() only; all copies are at the same place.
-  class Iterator {
-   public:
-    using iterator_category = std::input_iterator_tag;
-    using value_type = char;
-    using difference_type = std::ptrdiff_t;
-    using pointer = const char*;
-    using reference = const char&;
-
-    explicit Iterator(ShortStrings* text) : text_(text) {}
-    const char& operator*() const { return *text_->next_; }
-    Iterator& operator++() {
-      if (++text_->next_ == text_->end_) text_->Fill();
-      return *this;
-    }
-    bool operator==(const Iterator& other) const { return AtEnd() == other.AtEnd(); }
-
-   private:
-    [[nodiscard]] bool AtEnd() const { return text_ == nullptr || text_->next_ == text_->end_; }
-    ShortStrings* text_;  // nullptr: the end
-  };
-
   explicit ShortStrings(Source source) : source_(std::move(source)) { Fill(); }
-  Iterator begin() { return Iterator(this); }
-  static Iterator end() { return Iterator(nullptr); }
+  [[nodiscard]] bool AtEnd() const { return next_ == end_; }
+  [[nodiscard]] const char& Get() const { return *next_; }
+  void Next() {
+    if (++next_ == end_) Fill();
+  }
   [[nodiscard]] const Result<void>& status() const { return status_; }
 
  private:
@@ -321,7 +302,8 @@ Result<std::vector<ContainerDevices>> Parse(Source source, const std::string& wh
                                             const std::string& all_of) {
   ShortStrings text(std::move(source));
   CheckpointReader reader(what, all_of);
-  const bool whole = nlohmann::json::sax_parse(text.begin(), ShortStrings::end(), &reader);
+  const bool whole =
+      nlohmann::json::sax_parse(CharIterator(&text), CharIterator<ShortStrings>(nullptr), &reader);
   RH_TRY(text.status());
   return reader.Take(whole);
 }

@@ -3,10 +3,11 @@
 #include <algorithm>
 #include <cstddef>
 #include <functional>
-#include <iterator>
 #include <nlohmann/json.hpp>
 #include <random>
 #include <utility>
+
+#include "netns/json/char_iterator.h"
 
 namespace railhead {
 namespace {
@@ -38,40 +39,19 @@ struct Body {
   std::optional<Error> error;
   bool ended = false;
 
-  // Whether there is a byte at `at`.
-  bool Fill() {
-    if (at < bytes.size()) return true;
-    if (ended) return false;
+  bool AtEnd() {
+    if (at < bytes.size()) return false;
+    if (ended) return true;
     auto next = stream.Read(std::min(deadline, Clock::now() + timeout));
     if (!next) error = std::move(next.error());
     ended = !next || !*next;
-    if (ended) return false;
+    if (ended) return true;
     bytes = *std::move(*next);
     at = 0;
-    return true;
+    return false;
   }
-};
-
-class BodyIterator {
- public:
-  using iterator_category = std::input_iterator_tag;
-  using value_type = char;
-  using difference_type = std::ptrdiff_t;
-  using pointer = const char*;
-  using reference = const char&;
-
-  explicit BodyIterator(Body* body) : body_(body) {}
-  reference operator*() const { return body_->bytes[body_->at]; }
-  BodyIterator& operator++() {
-    ++body_->at;
-    return *this;
-  }
-  bool operator==(const BodyIterator& other) const { return AtEnd() == other.AtEnd(); }
-  bool operator!=(const BodyIterator& other) const { return !(*this == other); }
-
- private:
-  [[nodiscard]] bool AtEnd() const { return body_ == nullptr || !body_->Fill(); }
-  Body* body_;  // nullptr: the end
+  [[nodiscard]] const char& Get() const { return bytes[at]; }
+  void Next() { ++at; }
 };
 
 Error MalformedAnswer(const std::string& path, const std::string& why) {
@@ -167,7 +147,7 @@ Result<void> ResourceWatch::List(WatchedObjects& objects) {
   Body body{.stream = *stream, .timeout = timeout_, .deadline = Clock::now() + kLongestList};
   ItemReader items(path_, objects);
   objects.BeginList();
-  const Json list = Json::parse(BodyIterator(&body), BodyIterator(nullptr), std::ref(items), false);
+  const Json list = Json::parse(CharIterator(&body), CharIterator<Body>(nullptr), std::ref(items), false);
   if (body.error) return Fail(*std::move(body.error));
   if (items.error()) return Fail(*items.error());
   const auto version = Json::json_pointer("/metadata/resourceVersion");
