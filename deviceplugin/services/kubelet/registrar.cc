@@ -69,7 +69,7 @@ class Registrar::Loop {
     for (const Precondition& one : options_.preconditions) {
       if (!*one.met.Get()) return std::string(one.what);
     }
-    return "";
+    return "the advertised resources are not served yet";
   }
 
   const Published<bool>& standby() const { return standby_; }

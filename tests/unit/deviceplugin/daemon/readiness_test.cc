@@ -4,6 +4,9 @@
 #include <gtest/gtest.h>
 
 #include <nlohmann/json.hpp>
+#include <optional>
+
+#include "deviceplugin/services/kubelet/registrar.h"
 
 namespace railhead::testing {
 namespace {
@@ -15,6 +18,28 @@ std::shared_ptr<kubelet::ResourceActivity> Resource(const std::string& name, boo
   resource->serving = true;
   resource->registered = registered;
   return resource;
+}
+
+// The registrar has a thread of its own. Before its first step it knows no resource that could be missing,
+// and /readyz said that all are registered.
+TEST(ProbesTest, UntilTheRegistrarServesTheNodeIsNotReady) {
+  Published<std::optional<Advertisement>> advertisement{std::nullopt};
+  Published<bool> reconciled{false};
+  Log log{"error"};
+  const kubelet::Registrar registrar({.root = Root(),
+                                      .kubelet_directory = "/kubelet",
+                                      .socket_tag = "t",
+                                      .paths = {},
+                                      .preconditions = {{reconciled, "not reconciled"}}},
+                                     advertisement, &log);
+  const auto ready = [&] {
+    return daemon::ReadinessOf(registrar.NotServing(), true, registrar.Activities()).ready();
+  };
+  EXPECT_FALSE(ready());
+  advertisement.Set(Advertisement{});
+  EXPECT_EQ(registrar.NotServing(), "not reconciled");
+  reconciled.Set(true);
+  EXPECT_FALSE(ready()) << "advertised, and nothing served";
 }
 
 TEST(ProbesTest, HealthzNamesStuckServicesAndWhatTheyAreBusyAt) {
