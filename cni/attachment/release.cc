@@ -8,11 +8,11 @@
 #include <utility>
 
 #include "cni/attachment/device_info.h"
-#include "cni/attachment/host_names.h"
 #include "cni/attachment/ipam_delegate.h"
 #include "cni/attachment/nccl_step.h"
 #include "cni/attachment/pod_network.h"
 #include "cni/attachment/restore.h"
+#include "cni/attachment/return_names.h"
 #include "cni/protocol/cni_request.h"
 #include "cni/state/attach_log.h"
 #include "cni/state/displaced_names.h"

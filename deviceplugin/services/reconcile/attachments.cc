@@ -5,11 +5,11 @@
 #include <string_view>
 #include <utility>
 
-#include "cni/attachment/host_names.h"
 #include "cni/attachment/ipam_delegate.h"
 #include "cni/attachment/pod_network.h"
 #include "cni/attachment/release.h"
 #include "cni/attachment/reset.h"
+#include "cni/attachment/return_names.h"
 #include "cni/fabric/fabric.h"
 #include "cni/fabric/network_policy.h"
 #include "cni/protocol/cni_request.h"

@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "cni/attachment/host_names.h"
+#include "cni/attachment/return_names.h"
 #include "cni/plugin/plugin.h"
 #include "cni/state/displaced_names.h"
 #include "tests/support/fake_kernel/fake_kernel.h"
