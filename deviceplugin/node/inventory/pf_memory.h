@@ -39,7 +39,7 @@ class PfMemory {
   void Recall(NicFunction* pf);
 
   // Writes the file if its content changes. Errors: kIo.
-  Result<void> Remember(const Inventory& inventory) const;
+  [[nodiscard]] Result<void> Remember(const Inventory& inventory) const;
 
  private:
   const Root root_;
