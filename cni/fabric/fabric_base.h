@@ -38,8 +38,8 @@ struct GroupValue {
 
 class FabricBase {
  public:
-  // `what` names the text in errors, of which the result has the first and `all` gets all. Says what is wrong
-  // with the base and with the form of its groups. Check() says the rest.
+  // `what` names the text in errors, of which the result has the first and `all` gets all. The base by itself
+  // and the form of its groups have to be valid. What a group makes of the base is checked where it is made.
   static Result<FabricBase> Parse(const std::string& text, const std::string& what,
                                   std::vector<Error>* all = nullptr);
 

@@ -111,22 +111,21 @@ std::vector<Error> ErrorsIn(const Root& root, const ConfigSource& source) {
   return fabric_follow::ErrorsInFabric(**text, path);
 }
 
-// Of a fabric with groups: what its nodes make of it. Empty: nothing is wrong.
+// What nodes make of the fabric, and the warnings of it. Empty: nothing is wrong.
 std::vector<Error> AddNodes(const Root& root, const ConfigArguments& arguments, const FabricBase& base,
                             Checked* checked) {
   const auto nodes = NodesToCheck(root, arguments, base);
   if (!nodes) return {nodes.error()};
   if (auto errors = ErrorsForNodes(base, *nodes); !errors.empty()) return errors;
-  std::ranges::move(WarningsForNodes(base, arguments.file, *nodes),
-                    std::back_inserter(checked->node.warnings));
+  auto warnings = base.fabric().node_groups.empty() ? WarningsOf(base.fabric(), arguments.file)
+                                                    : WarningsForNodes(base, arguments.file, *nodes);
+  std::ranges::move(warnings, std::back_inserter(checked->node.warnings));
   if (!arguments.node.empty()) checked->named = NodeWithGroups(base, arguments.node);
   if (!arguments.all_nodes.empty()) checked->groups = GroupSizes(base, *nodes);
   return {};
 }
 
 void AddFindings(const Root& root, const Fabric& fabric, const std::string& path, Checked* checked) {
-  if (fabric.node_groups.empty() && !fabric.of_node)
-    std::ranges::move(WarningsOf(fabric, path), std::back_inserter(checked->node.warnings));
   // The file may be for other nodes: what cannot be read here is no finding.
   if (const auto cluster = doctor::ReadCni(root); cluster) {
     for (Error& warning : doctor::RoutesOverCluster(fabric, *cluster)) {

@@ -114,6 +114,20 @@ TEST_F(ConfigCommandTest, CheckFindsWhatOneOfAllNodesLacks) {
       << unmatched.err;
 }
 
+TEST_F(ConfigCommandTest, AWarningOfAFabricWithoutGroupsIsGivenOnce) {
+  for (const char* node : {"", R"(, "node": {"name": "a", "groups": ["su1"]})"}) {
+    sysfs_.Write("/fabric.json",
+                 R"({"version": 1, "rails": [{"name": "rail0", "pf": "pf0", "subnet": "10.0.0.0/24"}],
+        "nodes": {"a": 0, "b": 1})" +
+                     std::string(node) + "}");
+    const Ended checked = Railctl("config check /fabric.json");
+    EXPECT_EQ(checked.status, 0) << checked.err;
+    const std::size_t first = checked.err.find("nothing divides its subnet");
+    ASSERT_NE(first, std::string::npos) << checked.err;
+    EXPECT_EQ(checked.err.find("nothing divides its subnet", first + 1), std::string::npos) << checked.err;
+  }
+}
+
 // Without a node's name, too: each group over the base is checked, and each listed node.
 TEST_F(ConfigCommandTest, CheckNamesTheGroupAndTheNodeOfAFault) {
   const auto fault = [&](const std::string& groups) {
