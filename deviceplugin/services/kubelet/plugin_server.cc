@@ -5,8 +5,8 @@
 
 #include <algorithm>
 #include <chrono>
-#include <optional>
-#include <set>
+#include <map>
+#include <memory>
 #include <string>
 #include <utility>
 
@@ -71,6 +71,15 @@ v1beta1::ListAndWatchResponse ListOf(const PluginServer::View& view) {
   return response;
 }
 
+// What ListAndWatch sends: made once for all streams, which compare and share it.
+struct DeviceList {
+  explicit DeviceList(const PluginServer::View& view)
+      : response(ListOf(view)), bytes(response.SerializeAsString()) {}
+
+  const v1beta1::ListAndWatchResponse response;
+  const std::string bytes;
+};
+
 grpc::ServerUnaryReactor* Answer(grpc::CallbackServerContext* context, const grpc::Status& status) {
   grpc::ServerUnaryReactor* reactor = context->DefaultReactor();
   reactor->Finish(status);
@@ -81,12 +90,13 @@ grpc::ServerUnaryReactor* Answer(grpc::CallbackServerContext* context, const grp
 
 class PluginServer::Impl final : public v1beta1::DevicePlugin::CallbackService {
  public:
-  Impl(std::string socket_path, View view, Wiring wiring)
+  Impl(std::string socket_path, const View& view, Wiring wiring)
       : socket_path_(std::move(socket_path)),
         resource_(view.pool->spec.resource),
         pre_start_(NeedsPreStart(*view.pool)),
         wiring_(std::move(wiring)),
-        view_(std::move(view)) {}
+        pool_(view.pool),
+        list_(std::make_shared<const DeviceList>(view)) {}
 
   Result<void> Serve() {
     const std::string directory = socket_path_.substr(0, socket_path_.rfind('/'));
@@ -118,27 +128,20 @@ class PluginServer::Impl final : public v1beta1::DevicePlugin::CallbackService {
     server_.reset();
   }
 
-  View view() const {
-    const MutexLock lock(view_mutex_);
-    return view_;
-  }
-  std::shared_ptr<const resources::ResourcePool> pool() const { return view().pool; }
-
-  void Update(View view) {
-    {
-      const MutexLock lock(view_mutex_);
-      view_ = std::move(view);
-    }
-    const MutexLock lock(streams_mutex_);
-    for (Stream* stream : streams_) stream->Changed();
+  void Update(const View& view) {
+    auto list = std::make_shared<const DeviceList>(view);
+    const MutexLock lock(mutex_);
+    pool_ = view.pool;
+    list_ = std::move(list);
+    for (const auto& [stream, progress] : streams_) SendIfNew(stream);
   }
 
   bool NewestStreamIsOpen() const {
-    const MutexLock lock(streams_mutex_);
+    const MutexLock lock(mutex_);
     return newest_ != nullptr;
   }
   int StreamsSoFar() const {
-    const MutexLock lock(streams_mutex_);
+    const MutexLock lock(mutex_);
     return streams_so_far_;
   }
 
@@ -159,14 +162,14 @@ class PluginServer::Impl final : public v1beta1::DevicePlugin::CallbackService {
       grpc::CallbackServerContext* /*context*/, const v1beta1::Empty* /*request*/) override {
     auto* stream = new Stream(this);  // deletes itself in OnDone
     {
-      const MutexLock lock(streams_mutex_);
-      streams_.insert(stream);
+      const MutexLock lock(mutex_);
+      streams_.emplace(stream, Progress());
       ++streams_so_far_;
       newest_ = stream;
       if (stopping_) {
-        stream->End();
+        FinishOnce(stream, Stopping());
       } else {
-        stream->Changed();
+        SendIfNew(stream);
       }
     }
     ++wiring_.activity->streams;
@@ -200,67 +203,80 @@ class PluginServer::Impl final : public v1beta1::DevicePlugin::CallbackService {
   }
 
  private:
-  // One ListAndWatch call. At most one write is in progress. If the list changes during a write, only the
-  // newest list is sent after it, and only if it differs: kubelet processes every list. The callbacks
-  // OnWriteDone and OnDone run on gRPC's own threads, never inside StartWrite or Finish. So a lock may be
-  // held across these.
+  // One ListAndWatch call. It has no lock of its own: that of the server guards its Progress, too.
   class Stream final : public grpc::ServerWriteReactor<v1beta1::ListAndWatchResponse> {
    public:
     explicit Stream(Impl* owner) : owner_(owner) {}
 
-    void Changed() {
-      const MutexLock lock(mutex_);
-      dirty_ = true;
-      Send();
-    }
-    void End() {
-      const MutexLock lock(mutex_);
-      FinishOnce({grpc::StatusCode::UNAVAILABLE, "railheadd is stopping"});
-    }
-    void OnWriteDone(bool ok) override {
-      const MutexLock lock(mutex_);
-      writing_ = false;
-      if (ok) {
-        Send();
-      } else {
-        FinishOnce(grpc::Status::CANCELLED);
-      }
-    }
-    void OnCancel() override {
-      const MutexLock lock(mutex_);
-      FinishOnce(grpc::Status::CANCELLED);
-    }
+    void OnWriteDone(bool ok) override { owner_->OnWritten(this, ok); }
+    void OnCancel() override { owner_->OnCancelled(this); }
     void OnDone() override {
       owner_->Forget(this);
       delete this;
     }
 
    private:
-    void Send() RH_REQUIRES(mutex_) {
-      if (writing_ || finished_ || !dirty_) return;
-      dirty_ = false;
-      response_ = ListOf(owner_->view());
-      std::string list = response_.SerializeAsString();
-      if (sent_ == list) return;
-      sent_ = std::move(list);
-      writing_ = true;
-      owner_->wiring_.activity->list_updates.Add();
-      StartWrite(&response_);
-    }
-    void FinishOnce(const grpc::Status& status) RH_REQUIRES(mutex_) {
-      if (finished_) return;
-      finished_ = true;
-      Finish(status);
-    }
-
     Impl* owner_;
-    Mutex mutex_;
-    v1beta1::ListAndWatchResponse response_ RH_GUARDED_BY(mutex_);
-    std::optional<std::string> sent_ RH_GUARDED_BY(mutex_);
-    bool dirty_ RH_GUARDED_BY(mutex_) = false;
-    bool writing_ RH_GUARDED_BY(mutex_) = false;
-    bool finished_ RH_GUARDED_BY(mutex_) = false;
   };
+
+  // How far a stream is. At most one write is in progress. If the list changes during a write, only the
+  // newest list is sent after it, and only if it differs: kubelet processes every list.
+  struct Progress {
+    std::shared_ptr<const DeviceList> sent;  // also what the write in progress reads
+    bool writing = false;
+    bool finished = false;
+  };
+
+  // SendIfNew() and FinishOnce() hold the lock across StartWrite and Finish. gRPC lets neither wait, and runs
+  // OnWriteDone, OnCancel and OnDone on threads of its own, never inside these two
+  // (ServerCallbackWriterImpl in grpcpp/impl/codegen/server_callback_handlers.h).
+  void SendIfNew(Stream* stream) RH_REQUIRES(mutex_) {
+    Progress& progress = streams_.at(stream);
+    if (progress.writing || progress.finished) return;
+    if (progress.sent && progress.sent->bytes == list_->bytes) return;
+    progress.sent = list_;
+    progress.writing = true;
+    wiring_.activity->list_updates.Add();
+    stream->StartWrite(&progress.sent->response);
+  }
+  void FinishOnce(Stream* stream, const grpc::Status& status) RH_REQUIRES(mutex_) {
+    if (std::exchange(streams_.at(stream).finished, true)) return;
+    stream->Finish(status);
+  }
+  static grpc::Status Stopping() { return {grpc::StatusCode::UNAVAILABLE, "railheadd is stopping"}; }
+
+  void OnWritten(Stream* stream, bool ok) {
+    const MutexLock lock(mutex_);
+    streams_.at(stream).writing = false;
+    if (ok) {
+      SendIfNew(stream);
+    } else {
+      FinishOnce(stream, grpc::Status::CANCELLED);
+    }
+  }
+  void OnCancelled(Stream* stream) {
+    const MutexLock lock(mutex_);
+    FinishOnce(stream, grpc::Status::CANCELLED);
+  }
+  void Forget(Stream* stream) {
+    {
+      const MutexLock lock(mutex_);
+      streams_.erase(stream);
+      if (newest_ == stream) newest_ = nullptr;
+    }
+    --wiring_.activity->streams;
+    wiring_.streams_changed();
+  }
+  void EndStreams() {
+    const MutexLock lock(mutex_);
+    stopping_ = true;
+    for (const auto& [stream, progress] : streams_) FinishOnce(stream, Stopping());
+  }
+
+  std::shared_ptr<const resources::ResourcePool> pool() const {
+    const MutexLock lock(mutex_);
+    return pool_;
+  }
 
   // kubelet may count a device as free before the DEL of its last pod is over.
   resources::PreferHints Hints(const resources::ResourcePool& pool) const {
@@ -280,22 +296,6 @@ class PluginServer::Impl final : public v1beta1::DevicePlugin::CallbackService {
     return Answer(context, done ? grpc::Status::OK : StatusOf(done.error()));
   }
 
-  void EndStreams() {
-    const MutexLock lock(streams_mutex_);
-    stopping_ = true;
-    for (Stream* stream : streams_) stream->End();
-  }
-
-  void Forget(Stream* stream) {
-    {
-      const MutexLock lock(streams_mutex_);
-      streams_.erase(stream);
-      if (newest_ == stream) newest_ = nullptr;
-    }
-    --wiring_.activity->streams;
-    wiring_.streams_changed();
-  }
-
   ContainerReport ReportOf(const char* method) const {
     return [this, method](ContainerCall call) {
       std::ranges::sort(call.device_ids);
@@ -311,22 +311,20 @@ class PluginServer::Impl final : public v1beta1::DevicePlugin::CallbackService {
   const bool pre_start_;
   const Wiring wiring_;
 
-  mutable Mutex view_mutex_;
-  View view_ RH_GUARDED_BY(view_mutex_);
-
-  // Locked before a Stream's own lock, never after it.
-  mutable Mutex streams_mutex_;
-  std::set<Stream*> streams_ RH_GUARDED_BY(streams_mutex_);
-  Stream* newest_ RH_GUARDED_BY(streams_mutex_) = nullptr;  // nullptr: has ended
-  int streams_so_far_ RH_GUARDED_BY(streams_mutex_) = 0;
-  bool stopping_ RH_GUARDED_BY(streams_mutex_) = false;
+  mutable Mutex mutex_;
+  std::shared_ptr<const resources::ResourcePool> pool_ RH_GUARDED_BY(mutex_);
+  std::shared_ptr<const DeviceList> list_ RH_GUARDED_BY(mutex_);
+  std::map<Stream*, Progress> streams_ RH_GUARDED_BY(mutex_);
+  Stream* newest_ RH_GUARDED_BY(mutex_) = nullptr;  // nullptr: has ended
+  int streams_so_far_ RH_GUARDED_BY(mutex_) = 0;
+  bool stopping_ RH_GUARDED_BY(mutex_) = false;
 
   std::unique_ptr<grpc::Server> server_;
 };
 
-Result<std::unique_ptr<PluginServer>> PluginServer::Start(const std::string& socket_path, View view,
+Result<std::unique_ptr<PluginServer>> PluginServer::Start(const std::string& socket_path, const View& view,
                                                           Wiring wiring) {
-  auto impl = std::make_unique<Impl>(socket_path, std::move(view), std::move(wiring));
+  auto impl = std::make_unique<Impl>(socket_path, view, std::move(wiring));
   RH_TRY(impl->Serve());
   return std::unique_ptr<PluginServer>(new PluginServer(std::move(impl)));
 }
@@ -336,8 +334,8 @@ PluginServer::~PluginServer() {
   impl_->Stop();
 }
 
-void PluginServer::Update(View view) {
-  impl_->Update(std::move(view));
+void PluginServer::Update(const View& view) {
+  impl_->Update(view);
 }
 
 bool PluginServer::NewestStreamIsOpen() const {

@@ -63,7 +63,7 @@ class PluginServer {
   };
 
   // Serves when it returns: kubelet dials back before it answers Register.
-  static Result<std::unique_ptr<PluginServer>> Start(const std::string& socket_path, View view,
+  static Result<std::unique_ptr<PluginServer>> Start(const std::string& socket_path, const View& view,
                                                      Wiring wiring);
   PluginServer(const PluginServer&) = delete;
   PluginServer& operator=(const PluginServer&) = delete;
@@ -73,7 +73,7 @@ class PluginServer {
 
   // Answers from `view` from now on. It must have the same resource and the same PreStartRequired(), since
   // kubelet asks for these only once.
-  void Update(View view);
+  void Update(const View& view);
 
   // Whether the stream that was opened last is still open.
   [[nodiscard]] bool NewestStreamIsOpen() const;

@@ -146,10 +146,10 @@ class Registrar::Loop {
   }
 
   void PublishStandby() {
-    const auto activities = endpoints_.Activities();
-    const bool now = !activities.empty() && std::ranges::all_of(activities, [](const auto& resource) {
-      return resource->standby.load();
-    });
+    const bool now = endpoints_.begin() != endpoints_.end() &&
+                     std::ranges::all_of(endpoints_, [](const Endpoint& endpoint) {
+                       return endpoint.activity->standby.load();
+                     });
     if (now != *standby_.Get()) standby_.Set(now);
   }
 
