@@ -11,6 +11,7 @@
 #include "cni/state/conflict_log.h"
 #include "cni/state/tenants.h"
 #include "netns/base/text.h"
+#include "netns/sys/mac_at_bind.h"
 #include "netns/sys/pci.h"
 #include "netns/sys/rdma_sysfs.h"
 
@@ -88,7 +89,7 @@ Result<void> Attachment::ConfigureVf(Work& work) {
 Result<void> Attachment::SetMac(Work& work) {
   const PciDevice& function = work.plan->function;
   const AttachedDevice& device = *work.device;
-  if (!function.is_vf || !NeedsRebindForMac(device.before.driver)) {
+  if (!function.is_vf || !TakesMacAtBind(device.before.driver)) {
     const auto change = [&] {
       return network_.host->ChangeLink(work.host_index, {.mac = device.requested.vf.mac});
     };

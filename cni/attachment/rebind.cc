@@ -1,13 +1,12 @@
 #include "cni/attachment/rebind.h"
 
-#include <array>
 #include <chrono>
-#include <string_view>
+#include <string>
 #include <thread>
 
 #include "cni/attachment/host_device.h"
 #include "netns/base/poll_pause.h"
-#include "netns/base/text.h"
+#include "netns/sys/mac_at_bind.h"
 #include "netns/sys/pci.h"
 
 namespace railhead::attachment {
@@ -17,13 +16,8 @@ constexpr auto kRebindLimit = std::chrono::seconds(10);
 
 }  // namespace
 
-bool NeedsRebindForMac(const std::string& driver) {
-  static constexpr std::array<std::string_view, 2> kDrivers = {"igbvf", "ixgbevf"};
-  return Contains(kDrivers, driver);
-}
-
-// These drivers take the PF's MAC, which can differ from the interface's earlier MAC. So the PF gives the
-// host's MAC during the rebind.
+// A driver that takes its MAC at bind takes the PF's, which can differ from the interface's earlier MAC. So
+// the PF gives the host's MAC during the rebind.
 Result<Link> RebindKeepingMac(const Root& root, Kernel& kernel, RouteApi& host,
                               const AttachedDevice& device) {
   const auto address = PciAddress::Parse(device.device);
@@ -32,7 +26,7 @@ Result<Link> RebindKeepingMac(const Root& root, Kernel& kernel, RouteApi& host,
   const MacAddress administrative = before.vf ? MacOf(*before.vf) : MacAddress{};
   const bool differs = !administrative.IsZero() && administrative != before.mac;
   const auto pf =
-      differs && NeedsRebindForMac(before.driver) ? RH_TRY(FindPfOnHost(root, host, device)) : std::nullopt;
+      differs && TakesMacAtBind(before.driver) ? RH_TRY(FindPfOnHost(root, host, device)) : std::nullopt;
   if (pf) RH_TRY(host.SetVf(pf->index, device.vf, {.mac = before.mac}));
   auto bound = RebindAndAwait(root, kernel, host, *address);
   if (!pf) return bound;

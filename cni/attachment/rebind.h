@@ -4,8 +4,6 @@
 // interface does not come back.
 #pragma once
 
-#include <string>
-
 #include "cni/state/journal.h"
 #include "netns/base/result.h"
 #include "netns/base/root.h"
@@ -14,14 +12,11 @@
 
 namespace railhead::attachment {
 
-// Drivers that take a VF's administrative MAC only when they bind: "Reload the VF
-// driver to make this change effective" (igb_ndo_set_vf_mac, ixgbe_ndo_set_vf_mac).
-bool NeedsRebindForMac(const std::string& driver);
-
 // Returns the device's new interface on the host.
 Result<Link> RebindAndAwait(const Root& root, Kernel& kernel, RouteApi& host, const PciAddress& device);
 
-// The same, and the interface has its former MAC afterwards with drivers that take it from the PF.
+// The same, and the interface has its former MAC afterwards with drivers that take it from the PF
+// (netns/sys/mac_at_bind.h).
 Result<Link> RebindKeepingMac(const Root& root, Kernel& kernel, RouteApi& host, const AttachedDevice& device);
 
 }  // namespace railhead::attachment

@@ -14,6 +14,7 @@
 #include "cni/state/tenants.h"
 #include "netns/base/poll_pause.h"
 #include "netns/base/text.h"
+#include "netns/sys/mac_at_bind.h"
 #include "netns/sys/pci.h"
 #include "netns/sys/pci_address.h"
 
@@ -227,7 +228,7 @@ void RestoreMacOfPod(const RestoreContext& context, const AttachedDevice& device
 // A PF lets a trusted VF change even the MAC that the PF had set, and keeps the new one
 // (igb_set_vf_mac_addr).
 Result<bool> HasMacOfPod(const RestoreContext& context, const AttachedDevice& device) {
-  if (!NeedsRebindForMac(device.before.driver)) return false;
+  if (!TakesMacAtBind(device.before.driver)) return false;
   const auto now = RH_TRY(FindOnHost(context, device));
   return now && now->mac != device.before.mac;
 }
@@ -244,7 +245,7 @@ Result<void> RestoreVf(const RestoreContext& context, const AttachedDevice& devi
   const auto now = RH_TRY(context.host.GetVf(pf->index, device.vf));
   if (!now) return {};  // the VFs were removed
   VfSettings inverse = InverseOf(device.requested.vf, *device.before.vf, *now);
-  if (mac && NeedsRebindForMac(device.before.driver)) {
+  if (mac && TakesMacAtBind(device.before.driver)) {
     inverse.mac.reset();
     RH_TRY(RestoreMacByBinding(context, device, pf->index, *now));
   }
@@ -336,7 +337,7 @@ Result<void> RestoreDeviceSettings(const RestoreContext& context, const Attached
 // unloaded.
 Result<void> BindIfUnbound(const RestoreContext& context, const AttachedDevice& device) {
   const std::string& driver = device.before.driver;
-  const bool for_mac = device.requested.vf.mac && NeedsRebindForMac(driver);
+  const bool for_mac = device.requested.vf.mac && TakesMacAtBind(driver);
   if (!for_mac && device.rebound_for.empty()) return {};
   const auto function = RH_TRY(FindFunction(context, device));
   if (!function || function->driver) return {};
