@@ -30,7 +30,7 @@ void Subtract(const IpRange& from, const IpRange& hole, std::vector<IpRange>& ou
     out.push_back(from);
     return;
   }
-  if (from.first < hole.first) out.push_back({from.first, *PreviousAddress(hole.first)});
+  if (from.first < hole.first) out.push_back({from.first, *hole.first.Previous()});
   if (hole.last < from.last) out.push_back({hole.last.Plus(1), from.last});
 }
 
@@ -91,15 +91,6 @@ Result<void> CheckSpec(const RangeSpec& spec) {
 }
 
 }  // namespace
-
-std::optional<IpAddress> PreviousAddress(const IpAddress& address) {
-  std::array<std::uint8_t, 16> bytes{};
-  std::copy_n(address.Data(), address.Size(), bytes.begin());
-  for (std::size_t i = address.Size(); i-- > 0;) {
-    if (bytes[i]-- != 0) return IpAddress::FromBytes(bytes.data(), address.Size());
-  }
-  return std::nullopt;
-}
 
 Result<RangeSet> RangeSet::Make(const RangeSpec& spec) {
   RH_TRY(CheckSpec(spec));

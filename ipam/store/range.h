@@ -22,9 +22,6 @@
 
 namespace railhead::ipam {
 
-// The address below; nullopt for the lowest of the family.
-std::optional<IpAddress> PreviousAddress(const IpAddress& address);
-
 struct RangeSpec {
   IpPrefix subnet;                  // host bits are not looked at
   std::vector<IpRange> ranges;      // empty: the whole subnet

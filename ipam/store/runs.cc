@@ -45,7 +45,7 @@ Result<void> Free(RunMap& runs, const IpAddress& address) {
   const auto run = RH_TRY(RunOf(runs, address));
   if (!run) return Fail(ErrorCode::kInternal, "address " + address.ToString() + " is free already");
   if (address < run->last) RH_TRY(runs.Put({address.Plus(1), run->last}));
-  if (run->first < address) return runs.Put({run->first, *PreviousAddress(address)});
+  if (run->first < address) return runs.Put({run->first, *address.Previous()});
   return runs.Erase(address);
 }
 

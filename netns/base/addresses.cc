@@ -85,6 +85,14 @@ IpAddress IpAddress::Plus(std::uint64_t offset) const {
   return sum;
 }
 
+std::optional<IpAddress> IpAddress::Previous() const {
+  IpAddress previous = *this;
+  for (std::size_t i = Size(); i-- > 0;) {
+    if (previous.bytes_[i]-- != 0) return previous;
+  }
+  return std::nullopt;
+}
+
 std::optional<std::uint64_t> IpAddress::Minus(const IpAddress& base) const {
   if (v6_ != base.v6_ || *this < base) return std::nullopt;
   std::array<std::uint8_t, 16> difference{};

@@ -46,6 +46,8 @@ class IpAddress {
 
   // This address plus `offset`, modulo 2^Bits().
   [[nodiscard]] IpAddress Plus(std::uint64_t offset) const;
+  // The address below; nullopt for the lowest of the family.
+  [[nodiscard]] std::optional<IpAddress> Previous() const;
   // This minus `base`, or nullopt when it is below `base`, does not fit 64 bits
   // or is of the other family.
   [[nodiscard]] std::optional<std::uint64_t> Minus(const IpAddress& base) const;

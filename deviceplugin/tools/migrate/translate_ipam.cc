@@ -109,7 +109,7 @@ void AddExclude(const IpRange& range, OrderedJson* fields) {
 void ExcludeOthers(const ipam::RangeFields& range, OrderedJson* fields) {
   const IpAddress first = range.subnet.First();
   const IpAddress last = range.subnet.Last();
-  if (range.first && first < *range.first) AddExclude({first, *ipam::PreviousAddress(*range.first)}, fields);
+  if (range.first && first < *range.first) AddExclude({first, *range.first->Previous()}, fields);
   if (range.last && *range.last < last) AddExclude({range.last->Plus(1), last}, fields);
 }
 

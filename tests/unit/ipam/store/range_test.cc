@@ -126,13 +126,6 @@ TEST(RangeSet, SizeOfHugeSubnetsSaturates) {
   EXPECT_EQ(slash64->IndexOf(Ip("fd00::ffff:ffff:ffff:ffff")), std::numeric_limits<std::uint64_t>::max() - 1);
 }
 
-TEST(PreviousAddress, Borrows) {
-  EXPECT_EQ(PreviousAddress(Ip("10.0.1.0")), Ip("10.0.0.255"));
-  EXPECT_EQ(PreviousAddress(Ip("fd00:0:0:1::")), Ip("fd00::ffff:ffff:ffff:ffff"));
-  EXPECT_EQ(PreviousAddress(Ip("0.0.0.0")), std::nullopt);
-  EXPECT_EQ(PreviousAddress(Ip("::")), std::nullopt);
-}
-
 class MapRuns : public RunMap {
  public:
   Result<std::optional<IpRange>> AtOrBefore(const IpAddress& address) override {

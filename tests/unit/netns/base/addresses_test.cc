@@ -8,6 +8,14 @@
 namespace railhead::testing {
 namespace {
 
+TEST(IpAddressTest, ThePreviousOneBorrows) {
+  const auto previous = [](const char* text) { return IpAddress::Parse(text)->Previous(); };
+  EXPECT_EQ(previous("10.0.1.0"), IpAddress::Parse("10.0.0.255"));
+  EXPECT_EQ(previous("fd00:0:0:1::"), IpAddress::Parse("fd00::ffff:ffff:ffff:ffff"));
+  EXPECT_EQ(previous("0.0.0.0"), std::nullopt);
+  EXPECT_EQ(previous("::"), std::nullopt);
+}
+
 TEST(IpRangeTest, ParsesItsForms) {
   for (const auto& [text, shown] : {std::pair{"10.0.0.3", "10.0.0.3"},
                                     {"10.0.0.3-10.0.0.3", "10.0.0.3"},
