@@ -25,6 +25,13 @@ bool NamesSubnet(const nlohmann::json& ipam) {
   return false;
 }
 
+// railhead-ipam gives the only address of a node's network again to the interface that had it last.
+std::optional<MacAddress> MacForIpam(const DevicePlan& device) {
+  if (!device.rail || !device.rail->node_subnet) return std::nullopt;
+  const MacAddress mac = device.record.requested.vf.mac.value_or(device.link.mac);
+  return mac.IsZero() ? std::nullopt : std::optional(mac);
+}
+
 IpamRun RunForOne(const CniRequest& request, const AttachPlan& plan, std::size_t index,
                   const std::string& ifname) {
   auto json = WithIpamType(request, plan.ipam_type);
@@ -35,6 +42,8 @@ IpamRun RunForOne(const CniRequest& request, const AttachPlan& plan, std::size_t
   }
   // The deterministic policy computes the address from it.
   if (plan.ipam_type == kOwnIpam && device.vf >= 0 && ipam.contains("rail")) ipam["vf"] = device.vf;
+  const auto mac = MacForIpam(plan.devices[index]);
+  if (plan.ipam_type == kOwnIpam && mac && ipam.contains("rail")) ipam["mac"] = mac->ToString();
   return {{ifname, json.dump()}, {index}};
 }
 
@@ -48,6 +57,7 @@ IpamRun RunForAll(const CniRequest& request, const AttachPlan& plan) {
     const AttachedDevice& device = plan.devices[i].record;
     links.push_back({{"ifname", device.pod_name}, {"rail", device.rail}});
     if (device.vf >= 0) links.back()["vf"] = device.vf;
+    if (const auto mac = MacForIpam(plan.devices[i])) links.back()["mac"] = mac->ToString();
     run.devices.push_back(i);
   }
   run.call = {request.ifname, json.dump()};

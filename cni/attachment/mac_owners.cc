@@ -10,6 +10,7 @@
 #include <utility>
 #include <vector>
 
+#include "cni/fabric/node_index.h"
 #include "cni/fabric/probe_endpoint_mac.h"
 #include "cni/state/paths.h"
 #include "netns/base/files.h"
@@ -127,6 +128,17 @@ class Owners {
   MacAddress mac_;
 };
 
+// Of a rail with nodeSubnet, as far as this node has an index.
+std::optional<IpAddress> GatewayOf(const Root& root, const std::optional<Fabric>& fabric,
+                                   const DevicePlan& device) {
+  if (!device.rail || !device.rail->subnet) return std::nullopt;
+  const Rail& rail = *device.rail;
+  if (!rail.node_subnet || !fabric) return rail.GatewayOf(*rail.subnet);
+  const std::string node = NodeName(root).value_or("");
+  const auto ranges = rail.RangesOf(node, IndexOfThisNode(root, *fabric, node).value_or(std::nullopt));
+  return ranges.empty() ? std::nullopt : rail.GatewayOf(rail.NetworkOf(ranges.front().first));
+}
+
 }  // namespace
 
 Result<void> RefuseMacsOfOthers(const Root& root, RouteApi& host, const std::optional<Fabric>& fabric,
@@ -137,9 +149,7 @@ Result<void> RefuseMacsOfOthers(const Root& root, RouteApi& host, const std::opt
     RH_TRY(owners.RefuseRouters());
     RH_TRY(owners.RefuseNode());
     if (fabric) RH_TRY(owners.RefuseProbeEndpoints(*fabric));
-    const auto gateway = plan.config.gateway ? plan.config.gateway
-                         : device.rail       ? device.rail->gateway
-                                             : std::nullopt;
+    const auto gateway = plan.config.gateway ? plan.config.gateway : GatewayOf(root, fabric, device);
     if (!gateway) continue;
     const bool known = RH_TRY(owners.RefuseGateway(*gateway));
     plan.require_gateways =

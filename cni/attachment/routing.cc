@@ -30,9 +30,7 @@ std::optional<IpAddress> ChooseGateway(const PluginConfig& config, const DeviceP
   const IpAddress& address = ip.address.address;
   if (config.gateway && SameFamily(*config.gateway, address)) return config.gateway;
   if (ip.gateway) return ip.gateway;
-  if (device.rail && device.rail->gateway && ip.address.Contains(*device.rail->gateway))
-    return device.rail->gateway;
-  return std::nullopt;
+  return device.rail ? device.rail->GatewayOf(ip.address.Network()) : std::nullopt;
 }
 
 std::optional<std::uint32_t> Number(const std::optional<int>& value) {

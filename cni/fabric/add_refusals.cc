@@ -15,7 +15,7 @@ constexpr const char* kNodesName = "; the name comes from /etc/railhead/node-nam
 Error BeyondBlocks(const Rail& rail, int index) {
   // An int has at most 31 bits, so RangesOf() has a block for each index of a larger difference.
   // A group's own indices begin at another number.
-  const std::string blocks = std::to_string(std::uint64_t{1} << (*rail.node_block - rail.subnet->length));
+  const std::string blocks = std::to_string(std::uint64_t{1} << (*rail.PartLength() - rail.subnet->length));
   return {
       ErrorCode::kInvalid,
       "index " + std::to_string(index) + " is beyond the " + blocks + " blocks of " + rail.subnet->ToString(),
@@ -73,7 +73,7 @@ std::string NameFault(const Fabric& fabric, const std::string& name) {
 }  // namespace
 
 bool DividesNothing(const Rail& rail) {
-  return rail.subnet && rail.node_ranges.empty() && !rail.node_block;
+  return rail.subnet && rail.node_ranges.empty() && !rail.PartLength();
 }
 
 Error WhyNoSubnet(const Fabric& fabric) {
@@ -86,20 +86,28 @@ Error WhyNoSubnet(const Fabric& fabric) {
 Error WhyNoRange(const Fabric& fabric, const Rail& rail, const std::string& node,
                  std::optional<int> node_index) {
   const auto index = rail.index ? rail.index : node_index;
-  if (rail.node_block && index && !rail.PositionOf(*index)) return OutsideIndices(fabric, rail, *index);
-  if (rail.node_block && index) return BeyondBlocks(rail, *index);
-  if (rail.node_block) return WithoutIndex(fabric, node);
+  if (rail.PartLength() && index && !rail.PositionOf(*index)) return OutsideIndices(fabric, rail, *index);
+  if (rail.PartLength() && index) return BeyondBlocks(rail, *index);
+  if (rail.PartLength()) return WithoutIndex(fabric, node);
   if (!rail.node_ranges.empty()) {
     return {ErrorCode::kInvalid,
             index ? "nodeRanges has neither '" + node + "' nor its index " + std::to_string(*index)
                   : "nodeRanges does not have '" + node + "', which has no index",
             std::string("add the node to nodeRanges by its name or index") + kNodesName, 0};
   }
-  return {
-      ErrorCode::kInvalid, "nothing divides its subnet among the nodes",
-      "give the rail a nodeBlock, and each node its index in nodes or by addresses.index.from kubernetes; or "
-      "nodeRanges",
-      0};
+  return {ErrorCode::kInvalid, "nothing divides its subnet among the nodes",
+          "give the rail a nodeBlock or nodeSubnet, and each node its index in nodes or by "
+          "addresses.index.from kubernetes; or "
+          "nodeRanges",
+          0};
+}
+
+Result<void> CheckGatewayIn(const Rail& rail, const IpPrefix& network) {
+  if (!rail.gateway || rail.GatewayOf(network)) return {};
+  return Fail(
+      ErrorCode::kInvalid,
+      "its gateway " + rail.gateway->ToString() + " is outside the node's network " + network.ToString(),
+      "write first, last or other, which are in each node's own network");
 }
 
 std::optional<Error> WhyNoInterfaceName(const Fabric& fabric, const Rail& rail) {

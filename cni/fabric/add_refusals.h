@@ -23,6 +23,9 @@ Error WhyNoSubnet(const Fabric& fabric);
 // Of a node for which rail.RangesOf() is empty.
 Error WhyNoRange(const Fabric& fabric, const Rail& rail, const std::string& node, std::optional<int> index);
 
+// Whether the rail's gateway is in that network of the rail; else why a node with it has no routes.
+Result<void> CheckGatewayIn(const Rail& rail, const IpPrefix& network);
+
 // Why interfaces cannot have the rail's name. They get it in a network of several devices (attach_plan.cc).
 std::optional<Error> WhyNoInterfaceName(const Fabric& fabric, const Rail& rail);
 

@@ -23,6 +23,41 @@ IpAddress PlusShifted(const IpAddress& base, int number, int bits) {
   return *IpAddress::FromBytes(bytes.data(), base.Size());
 }
 
+// The address after or before the range; nullopt: there is none.
+std::optional<IpAddress> Beside(const IpRange& range, bool after) {
+  if (!after) return range.first.Previous();
+  const IpAddress next = range.last.Plus(1);
+  return range.last < next ? std::optional(next) : std::nullopt;
+}
+
+// The first or last address of the range that nothing takes.
+std::optional<IpAddress> EndOf(const IpRange& range, const std::vector<IpRange>& taken, bool is_first) {
+  std::optional<IpAddress> at = is_first ? range.first : range.last;
+  while (at && range.Contains(*at)) {
+    const auto in = std::ranges::find_if(taken, [&](const IpRange& one) { return one.Contains(*at); });
+    if (in == taken.end()) return at;
+    at = Beside(*in, is_first);
+  }
+  return std::nullopt;
+}
+
+std::optional<IpAddress> EndOf(const std::vector<IpRange>& ranges, const std::vector<IpRange>& taken,
+                               bool is_first) {
+  std::optional<IpAddress> end;
+  for (const IpRange& range : ranges) {
+    const auto of_range = EndOf(range, taken, is_first);
+    if (of_range && (!end || (is_first ? *of_range < *end : *end < *of_range))) end = of_range;
+  }
+  return end;
+}
+
+std::optional<IpAddress> InRange(const IpRange& range, std::optional<int> position) {
+  if (!position) return std::nullopt;
+  const auto offset = static_cast<std::uint64_t>(*position);
+  const auto most = range.last.Minus(range.first);
+  return !most || offset <= *most ? std::optional(range.first.Plus(offset)) : std::nullopt;
+}
+
 }  // namespace
 
 std::vector<IpRange> Rail::Excluded() const {
@@ -37,6 +72,14 @@ std::optional<int> Rail::PositionOf(int node_index) const {
   return indices->Contains(node_index) ? std::optional(node_index - indices->first) : std::nullopt;
 }
 
+IpPrefix Rail::NetworkOf(const IpAddress& address) const {
+  return node_subnet ? IpPrefix{address, *node_subnet}.Network() : subnet.value_or(IpPrefix::Host(address));
+}
+
+std::optional<IpAddress> Rail::GatewayOf(const IpPrefix& network) const {
+  return gateway ? gateway->In(network) : std::nullopt;
+}
+
 std::vector<IpRange> Rail::RangesOf(const std::string& node, std::optional<int> node_index) const {
   if (const auto named = node_ranges.find(node); named != node_ranges.end()) return named->second;
   // A node that may not use its index may not use one that a rail keeps, either.
@@ -46,34 +89,60 @@ std::vector<IpRange> Rail::RangesOf(const std::string& node, std::optional<int> 
     return numbered->second;
   }
   const auto part = PositionOf(own);
-  if (!node_block || !subnet || !part) return {};
-  // None when the subnet has no such block.
-  const int index_bits = *node_block - subnet->length;
+  const auto length = PartLength();
+  if (!length || !subnet || !part) return {};
+  // None when the subnet has no such part.
+  const int index_bits = *length - subnet->length;
   if (index_bits < 63 && (static_cast<std::int64_t>(*part) >> index_bits) != 0) return {};
-  const IpAddress first = PlusShifted(subnet->First(), *part, subnet->address.Bits() - *node_block);
-  return {IpRange{first, first.Filled(*node_block)}};
+  const IpAddress first = PlusShifted(subnet->First(), *part, subnet->address.Bits() - *length);
+  return {IpRange{first, first.Filled(*length)}};
 }
 
 bool Rail::UsesIndex() const {
   const auto is_index = [](const auto& range) {
     return range.first.find_first_not_of("0123456789") == std::string::npos;
   };
-  return node_block || std::ranges::any_of(node_ranges, is_index);
+  return PartLength() || std::ranges::any_of(node_ranges, is_index);
 }
 
 bool Fabric::UsesIndices() const {
   return std::ranges::any_of(rails, &Rail::UsesIndex);
 }
 
+std::vector<IpRange> Rail::ExcludedFrom(const std::vector<IpRange>& ranges) const {
+  // The probe addresses of other nodes are many.
+  std::vector<IpRange> excluded = Excluded();
+  std::erase_if(excluded, [&](const IpRange& one) {
+    return std::ranges::none_of(
+        ranges, [&](const IpRange& range) { return one.first <= range.last && range.first <= one.last; });
+  });
+  if (const auto own = ProbeAddressAmong(ranges)) excluded.push_back({*own, *own});
+  return excluded;
+}
+
+std::optional<IpAddress> Rail::ProbeAddressAmong(const std::vector<IpRange>& ranges) const {
+  if (!probe_place || !subnet || ranges.empty()) return std::nullopt;
+  const IpPrefix network = NetworkOf(ranges.front().first);
+  std::vector<IpRange> taken = exclude;
+  if (const auto router = GatewayOf(network)) taken.push_back({*router, *router});
+  if (network.length < network.address.Bits() - 1) {
+    taken.push_back({network.First(), network.First()});
+    if (!network.address.IsV6()) taken.push_back({network.Last(), network.Last()});
+  }
+  const bool is_first = *probe_place == ProbePlace::kFirst;
+  const auto first = EndOf(ranges, taken, is_first);
+  // Another one is a pod's.
+  if (!first || EndOf(ranges, taken, !is_first) == first) return std::nullopt;
+  return first;
+}
+
 std::map<std::string, IpAddress> Rail::ProbeAddressesOf(const NodeIndices& nodes) const {
-  if (!probe_range) return probe_addresses;
-  const auto most = probe_range->last.Minus(probe_range->first);
+  if (!probe_range && !probe_place) return probe_addresses;
   std::map<std::string, IpAddress> addresses;
   for (const auto& [node, node_index] : nodes) {
-    const auto part = PositionOf(node_index);
-    if (!part) continue;
-    const auto offset = static_cast<std::uint64_t>(*part);
-    if (!most || offset <= *most) addresses.emplace(node, probe_range->first.Plus(offset));
+    const auto own = probe_range ? InRange(*probe_range, PositionOf(node_index))
+                                 : ProbeAddressAmong(RangesOf(node, node_index));
+    if (own) addresses.emplace(node, *own);
   }
   return addresses;
 }

@@ -16,6 +16,7 @@
 #include <utility>
 #include <vector>
 
+#include "cni/fabric/gateway.h"
 #include "cni/fabric/index_range.h"
 #include "cni/fabric/network_policy.h"
 #include "cni/fabric/node_group.h"
@@ -38,6 +39,19 @@ inline constexpr int kMaxMtu = 65535;
 
 using NodeIndices = std::map<std::string, int>;  // by node name
 
+// The first or the last address that a pod of the node could have.
+enum class ProbePlace : std::uint8_t { kFirst, kLast };
+
+template <>
+struct Names<ProbePlace> {
+  static constexpr std::array kAll = {std::pair{"first", ProbePlace::kFirst},
+                                      std::pair{"last", ProbePlace::kLast}};
+};
+
+// Where a rail's routes lead: to the addresses that are written, to those of the rail on all nodes, or to
+// those of all rails.
+enum class RouteSource : std::uint8_t { kWritten, kRail, kRails };
+
 struct Rail {
   std::string name;
   // Names or PCI addresses; the first that the node has. Empty: by position.
@@ -47,11 +61,15 @@ struct Rail {
   int vlan_qos = 0;
   std::optional<int> mtu;
   std::optional<IpPrefix> subnet;
-  std::optional<IpAddress> gateway;
+  std::optional<Gateway> gateway;
+  // Destinations behind the gateway; those of the fabric's rails are filled in once read.
   std::vector<IpPrefix> routes;
+  RouteSource routes_from = RouteSource::kRail;
+  std::vector<IpPrefix> fabric_subnets;  // of this rail on all nodes, if they are not `subnet` alone
   std::vector<IpRange> exclude;
   std::map<std::string, std::vector<IpRange>> node_ranges;  // by node name or index
   std::optional<int> node_block;                            // prefix length
+  std::optional<int> node_subnet;                           // likewise, of a network that is the node's own
   std::optional<IndexRange> indices;  // of the nodes that divide the subnet; absent: all, from 0
   // This node's index on this rail. A busy rail keeps it while the node gets another index.
   std::optional<int> index;
@@ -65,14 +83,25 @@ struct Rail {
   std::vector<std::string> expected_switches;
   // By node name: the addresses from which nodes probe the rail; never given to pods.
   std::map<std::string, IpAddress> probe_addresses;
-  std::optional<IpRange> probe_range;  // instead: the node with index i has its i-th address
+  std::optional<IpRange> probe_range;     // instead: the node with index i has its i-th address
+  std::optional<ProbePlace> probe_place;  // instead: one of each node's own addresses
 
-  // Addresses that no pod gets: `exclude`, and the probe addresses.
+  // Addresses that no pod gets: `exclude`, and the probe addresses but for those of `probe_place`.
   [[nodiscard]] std::vector<IpRange> Excluded() const;
+  // Those of a node that hands out `ranges`, and its own probe address.
+  [[nodiscard]] std::vector<IpRange> ExcludedFrom(const std::vector<IpRange>& ranges) const;
+  // By `probe_place`. nullopt: the pods would have no address left.
+  [[nodiscard]] std::optional<IpAddress> ProbeAddressAmong(const std::vector<IpRange>& ranges) const;
   // Whether it gives nodes addresses by their index.
   [[nodiscard]] bool UsesIndex() const;
   // Which part of the subnet is the one of the node with that index; nullopt: none is.
   [[nodiscard]] std::optional<int> PositionOf(int node_index) const;
+  // The length of a node's part of the subnet; nullopt: it is not divided by index into parts of one size.
+  [[nodiscard]] std::optional<int> PartLength() const { return node_subnet ? node_subnet : node_block; }
+  // The network of a pod with that address of the subnet.
+  [[nodiscard]] IpPrefix NetworkOf(const IpAddress& address) const;
+  // The router of that network, if it has it.
+  [[nodiscard]] std::optional<IpAddress> GatewayOf(const IpPrefix& network) const;
   // The addresses that node (`name`, `index`) may hand out; empty: none given.
   [[nodiscard]] std::vector<IpRange> RangesOf(const std::string& node, std::optional<int> node_index) const;
   // By node name. A node whose index is above the range has none.

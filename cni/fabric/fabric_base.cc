@@ -9,6 +9,7 @@
 
 #include "cni/fabric/fabric_shape.h"
 #include "cni/fabric/node_pattern.h"
+#include "cni/fabric/rail_routes.h"
 #include "netns/base/text.h"
 #include "netns/json/record_io.h"
 
@@ -98,8 +99,29 @@ bool IsWritten(const Json& object, const char* key) {
   return found != object.end() && !found->is_null();
 }
 
+using RailSubnets = std::map<std::string, std::vector<IpPrefix>>;  // by rail name
+
+// Each rail's subnets on all nodes: the base's, and those that groups give.
+RailSubnets SubnetsOfRails(const Fabric& fabric) {
+  RailSubnets subnets;
+  for (const Rail& rail : fabric.rails) subnets[rail.name] = SubnetsOf(rail);
+  for (const NodeGroup& group : fabric.node_groups) {
+    const auto changes = group.overrides.find("rails");
+    if (changes == group.overrides.end()) continue;
+    const Json rails = Json::parse(changes->second);
+    for (const auto& [name, change] : rails.items()) {
+      const auto subnet = change.is_object() ? change.find("subnet") : change.end();
+      if (!change.is_object() || subnet == change.end() || !subnet->is_string()) continue;
+      if (const auto prefix = IpPrefix::Parse(subnet->get<std::string>()))
+        subnets[name].push_back(prefix->Network());
+    }
+  }
+  for (auto& [rail, prefixes] : subnets) prefixes = FewestPrefixes(std::move(prefixes));
+  return subnets;
+}
+
 // A rail's table follows from its place in the base, also where a group takes away a rail before it.
-Json RailsOf(const Json& rails, const Overrides& overrides) {
+Json RailsOf(const Json& rails, const Overrides& overrides, const RailSubnets& subnets) {
   const Json none = Json::object();
   const auto changes = overrides.tree().find("rails");
   Json result = Json::array();
@@ -112,6 +134,9 @@ Json RailsOf(const Json& rails, const Overrides& overrides) {
     Apply(change, rail);
     const NodeGroup* giver = overrides.GiverOf("/rails/" + EscapePointer(name) + "/subnet");
     if (giver != nullptr && giver->indices) rail["indices"] = giver->indices->ToString();
+    Json all = ToJson(subnets.at(name));
+    const bool are_own = all.size() == 1 && IsWritten(rail, "subnet") && rail["subnet"] == all[0];
+    if (!all.empty() && !are_own) rail["fabricSubnets"] = std::move(all);
     if (result.size() != i && !IsWritten(rail, "table")) rail["table"] = kFirstRailTable + i;
     result.push_back(std::move(rail));
   }
@@ -169,6 +194,7 @@ struct FabricBase::Parts {
   std::string text;
   Fabric fabric;
   Json json;  // without the groups
+  RailSubnets subnets;
 };
 
 FabricBase::FabricBase(std::unique_ptr<Parts> parts) : parts_(std::move(parts)) {}
@@ -185,6 +211,7 @@ Result<FabricBase> FabricBase::Parse(const std::string& text, const std::string&
   // What has been read is JSON.
   parts->json = Json::parse(text, nullptr, false);
   parts->json.erase("nodeGroups");
+  parts->subnets = SubnetsOfRails(parts->fabric);
   return FabricBase(std::move(parts));
 }
 
@@ -242,7 +269,7 @@ Result<std::string> FabricBase::Merge(const Groups& groups, const std::string& n
   Json changes = overrides.tree();
   changes.erase("rails");
   Apply(changes, merged);
-  merged["rails"] = RailsOf(parts_->json["rails"], overrides);
+  merged["rails"] = RailsOf(parts_->json["rails"], overrides, parts_->subnets);
   merged["node"] = ToJson(of);
   return record::Dump(merged, 2) + "\n";
 }
@@ -281,7 +308,7 @@ namespace {
 
 // Whether the rail divides its subnet by nodes' indices.
 bool IsDivided(const Rail& rail) {
-  return rail.UsesIndex() || rail.probe_range.has_value();
+  return rail.UsesIndex() || rail.probe_range;
 }
 
 struct GivenSubnet {

@@ -11,6 +11,7 @@
 
 #include "cni/fabric/fabric_shape.h"
 #include "cni/fabric/node_pattern.h"
+#include "cni/fabric/rail_routes.h"
 #include "netns/base/text.h"
 #include "netns/json/record_io.h"
 
@@ -51,7 +52,7 @@ void CheckNames(const Rail& rail, const Complain& complain) {
 }
 
 void CheckRoutes(const Rail& rail, const Complain& complain) {
-  for (std::size_t i = 0; i < rail.routes.size(); ++i) {
+  for (std::size_t i = 0; rail.routes_from == RouteSource::kWritten && i < rail.routes.size(); ++i) {
     const IpPrefix& route = rail.routes[i];
     CheckPrefix(route, PointerOf("routes", i), complain);
     if (rail.subnet && route.address.IsV6() != rail.subnet->address.IsV6())
@@ -59,30 +60,59 @@ void CheckRoutes(const Rail& rail, const Complain& complain) {
   }
 }
 
+// `other` fits networks of two addresses only. Elsewhere a place is in every network.
+void CheckGateway(const Rail& rail, const Complain& complain) {
+  if (!rail.gateway || !rail.subnet) return;
+  const std::string gateway = rail.gateway->ToString();
+  if (rail.gateway->place == Gateway::Place::kAddress) {
+    if (!rail.subnet->Contains(rail.gateway->address))
+      complain("gateway", gateway + " is outside the subnet " + rail.subnet->ToString());
+  } else if (!rail.GatewayOf(rail.NetworkOf(rail.subnet->address))) {
+    complain("gateway",
+             "'" + gateway + "' is in no network of length /" +
+                 std::to_string(rail.node_subnet.value_or(rail.subnet->length)),
+             rail.gateway->place == Gateway::Place::kOther
+                 ? "'other' is of a /31 or /127: write first, last or an address"
+                 : "such a network has one address: give the rail a larger subnet");
+  }
+}
+
+// Each of them divides the subnet, so one is enough.
+void CheckParts(const Rail& rail, const Complain& complain) {
+  const auto check = [&](const char* key, const std::optional<int>& length, int longest) {
+    if (!length) return;
+    if (!rail.node_ranges.empty()) {
+      complain(key, "cannot stand beside nodeRanges", "blocks and ranges of different nodes could overlap");
+    } else if (rail.subnet && (*length < rail.subnet->length || *length > longest)) {
+      complain(key, std::to_string(*length) + " does not divide " + rail.subnet->ToString());
+    }
+  };
+  const int bits = rail.subnet ? rail.subnet->address.Bits() : 128;
+  check("nodeBlock", rail.node_block, bits);
+  check("nodeSubnet", rail.node_subnet, bits - 1);
+  if (rail.node_block && rail.node_subnet)
+    complain("nodeSubnet", "cannot stand beside nodeBlock",
+             "nodeSubnet where each node has a router of its own, else nodeBlock");
+  if (rail.probe_range && rail.node_subnet)
+    complain("probeAddresses", "a range cannot stand beside nodeSubnet",
+             R"(write "first" or "last", of each node's own network)");
+}
+
 void CheckSubnet(const Rail& rail, const Complain& complain) {
   if (rail.subnet) CheckPrefix(*rail.subnet, "subnet", complain);
-  if (rail.gateway && rail.subnet && !rail.subnet->Contains(*rail.gateway))
-    complain("gateway", rail.gateway->ToString() + " is outside the subnet " + rail.subnet->ToString());
-  if (!rail.node_block) return;
-  if (!rail.node_ranges.empty()) {
-    complain("nodeBlock", "cannot stand beside nodeRanges",
-             "blocks and ranges of different nodes could overlap");
-  } else if (!rail.subnet) {
-    return;
-  } else if (*rail.node_block < rail.subnet->length || *rail.node_block > rail.subnet->address.Bits()) {
-    complain("nodeBlock", std::to_string(*rail.node_block) + " does not divide " + rail.subnet->ToString());
-  }
+  CheckGateway(rail, complain);
+  CheckParts(rail, complain);
 }
 
 // A group of nodes may give what the base's rail lacks. A node that no group gives it has no address: ADD
 // says so.
 void CheckComplete(const Rail& rail, const std::string& at, const Complain& complain) {
-  if (!rail.routes.empty() && !rail.gateway)
+  if (!rail.gateway && (rail.routes_from == RouteSource::kRails || !rail.routes.empty()))
     complain(at + "/routes", "needs a gateway", "give the rail its gateway");
   if (rail.subnet) return;
   if (rail.gateway) complain(at + "/gateway", "needs a subnet", "give the rail its subnet");
-  if (!rail.node_ranges.empty() || rail.node_block)
-    complain(at + "/subnet", "is required with nodeRanges or nodeBlock");
+  if (!rail.node_ranges.empty() || rail.PartLength())
+    complain(at + "/subnet", "is required with nodeRanges, nodeBlock or nodeSubnet");
 }
 
 // Ranges of different nodes must not overlap, nor those of one node.
@@ -105,7 +135,7 @@ void CheckNodeRanges(const Rail& rail, const Complain& complain) {
 // Why no probe endpoint can use the address; "": one can.
 std::string ProbeAddressFault(const IpAddress& address, const Rail& rail) {
   if (!rail.subnet || !rail.subnet->Contains(address)) return " is outside the rail's subnet";
-  if (rail.gateway == address) return " is the gateway";
+  if (rail.GatewayOf(rail.NetworkOf(address)) == address) return " is the gateway";
   return "";
 }
 
@@ -118,14 +148,17 @@ void CheckProbeAddresses(const Rail& rail, const Complain& complain) {
     if (!taken.insert(address).second)
       complain(at, "another node has the probe address " + address.ToString());
   }
+  if (rail.probe_place && rail.node_ranges.empty() && !rail.PartLength())
+    complain("probeAddresses", "is of a node's own addresses, and nothing divides the subnet among nodes",
+             "give the rail nodeSubnet, nodeBlock or nodeRanges");
   if (!rail.probe_range) return;
   const IpRange& range = *rail.probe_range;
   for (const IpAddress& end : {range.first, range.last}) {
     if (!rail.subnet || !rail.subnet->Contains(end))
       return complain("probeAddresses", end.ToString() + ProbeAddressFault(end, rail));
   }
-  if (rail.gateway && range.Contains(*rail.gateway))
-    complain("probeAddresses", "the gateway " + rail.gateway->ToString() + " is in " + range.ToString());
+  if (const auto gateway = rail.GatewayOf(*rail.subnet); gateway && range.Contains(*gateway))
+    complain("probeAddresses", "the gateway " + gateway->ToString() + " is in " + range.ToString());
   if (!rail.subnet->address.IsV6() &&
       (range.Contains(rail.subnet->First()) || range.Contains(rail.subnet->Last())))
     complain("probeAddresses",
@@ -289,9 +322,10 @@ Json PfForm::Schema() {
 
 void ProbeAddressesForm::Read(const JsonValue& json, Rail& rail) {
   if (json.raw()->is_string()) {
+    rail.probe_place = FromWord<ProbePlace>(json.raw()->get<std::string>());
+    if (rail.probe_place) return;
     rail.probe_range = record::ReadValue<IpRange>(
-        json, {.hint = R"(for example "10.100.252.0-10.100.255.250", or an object with each node's address)"},
-        true);
+        json, {.hint = R"("first", "last", a range, or an object with each node's address)"}, true);
   } else {
     rail.probe_addresses =
         record::ReadValue<std::map<std::string, IpAddress>>(json, {}, true).value_or(rail.probe_addresses);
@@ -299,6 +333,7 @@ void ProbeAddressesForm::Read(const JsonValue& json, Rail& rail) {
 }
 
 Json ProbeAddressesForm::Write(const Rail& rail) {
+  if (rail.probe_place) return WordOf(*rail.probe_place);
   if (rail.probe_range) return TextForm<IpRange>::Write(*rail.probe_range);
   return rail.probe_addresses.empty() ? Json() : ToJson(rail.probe_addresses);
 }
@@ -307,6 +342,28 @@ Json ProbeAddressesForm::Schema() {
   return {{"anyOf",
            {{{"type", "string"}},
             {{"type", "object"}, {"additionalProperties", {{"type", {"string", "null"}}}}}}}};
+}
+
+void RoutesForm::Read(const JsonValue& json, Rail& rail) {
+  if (json.raw()->is_string()) {
+    if (*json.raw() == "rails")
+      rail.routes_from = RouteSource::kRails;
+    else
+      json.Fail("is neither a list nor 'rails'", R"(for example ["10.100.0.0/16"])");
+    return;
+  }
+  rail.routes_from = RouteSource::kWritten;
+  rail.routes = record::ReadValue<std::vector<IpPrefix>>(json, kPrefixField, true).value_or(rail.routes);
+}
+
+Json RoutesForm::Write(const Rail& rail) {
+  if (rail.routes_from == RouteSource::kRails) return "rails";
+  return rail.routes_from == RouteSource::kWritten ? ToJson(rail.routes) : Json();
+}
+
+Json RoutesForm::Schema() {
+  return {{"anyOf",
+           {{{"type", "array"}, {"items", {{"type", "string"}}}}, {{"type", "string"}, {"const", "rails"}}}}};
 }
 
 void AddressIndexForm::Read(const JsonValue& json, Fabric& fabric) {
@@ -385,6 +442,9 @@ void Shape<Fabric>::Complete(Fabric& fabric) {
   for (std::size_t i = 0; i < fabric.rails.size(); ++i) {
     all.push_back(fabric.rails[i].name);
     if (fabric.rails[i].table == 0) fabric.rails[i].table = kFirstRailTable + static_cast<std::uint32_t>(i);
+  }
+  for (Rail& rail : fabric.rails) {
+    if (rail.routes_from != RouteSource::kWritten) rail.routes = FollowingRoutes(fabric, rail);
   }
   // This policy needs no delay: an address always returns to the same VF.
   if (!fabric.reuse_delay_seconds)

@@ -36,6 +36,13 @@ struct ProbeAddressesForm {
   static nlohmann::ordered_json Schema();
 };
 
+// `routes`: a list, or "rails".
+struct RoutesForm {
+  static void Read(const JsonValue& json, Rail& rail);
+  static nlohmann::ordered_json Write(const Rail& rail);
+  static nlohmann::ordered_json Schema();
+};
+
 // `addresses.index`: only its `from` is read here. railheadd reads the rest
 // (deviceplugin/services/node_index/index_config.h).
 struct AddressIndexForm : record::RawForm<&Fabric::address_index> {
@@ -57,8 +64,10 @@ struct Shape<Rail> {
     f("vlanQoS", &Rail::vlan_qos, {.min = 0, .max = 7});
     f("mtu", &Rail::mtu, {.min = kMinMtu, .max = kMaxMtu});
     f("subnet", &Rail::subnet, kPrefixField);
-    f("gateway", &Rail::gateway);
-    f("routes", &Rail::routes, kPrefixField);
+    f("nodeSubnet", &Rail::node_subnet, {.min = 1, .max = 127, .hint = "for example 31, or 64 of IPv6"});
+    f("gateway", &Rail::gateway, {.hint = R"(for example "first")"});
+    f.Form("routes", RoutesForm{});
+    f("fabricSubnets", &Rail::fabric_subnets, kPrefixField);
     f("exclude", &Rail::exclude);
     f.Form("probeAddresses", ProbeAddressesForm{});
     f("nodeBlock", &Rail::node_block, {.min = 1, .max = 128});

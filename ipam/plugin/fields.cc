@@ -270,6 +270,7 @@ void railhead::Shape<railhead::ipam::IpamObject>::Check(const T& object, const r
     links.Refuse("gateway", object.common.gateway.has_value());
     links.Refuse("routes", object.common.routes.has_value());
     links.Refuse("vf", object.common.vf.has_value());
+    links.Refuse("mac", object.common.mac.has_value());
   } else if (object.common.rail) {
     ipam::Beside{"rail", ipam::kRailKnows, complain}.RefuseRanges(object);
   }

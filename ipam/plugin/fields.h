@@ -50,6 +50,7 @@ struct PoolFields {
   std::optional<std::int64_t> reuse_delay_seconds;
   std::optional<std::int64_t> min_reuse_delay_seconds;
   std::optional<int> vf;          // the index of the VF that the address is for
+  std::optional<MacAddress> mac;  // the one that its interface has
   std::optional<int> node_slice;  // of ranges that all nodes share
 };
 

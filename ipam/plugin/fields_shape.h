@@ -144,6 +144,7 @@ struct railhead::Shape<railhead::ipam::PoolFields> {
     f("rail", &T::rail);
     f("gateway", &T::gateway, ipam::kBlank);
     f("vf", &T::vf, {.min = 0, .max = 65535});  // sriov_numvfs has 16 bits
+    f("mac", &T::mac);
     f("exclude", &T::exclude);
     f("routes", &T::routes);
     f("reuseDelaySeconds", &T::reuse_delay_seconds, {.min = 0, .max = kMaxReuseDelaySeconds});

@@ -138,14 +138,17 @@ Result<AddressPlan> PlanByRail(const PoolFields& fields, bool listed, FabricSour
     return Fail(std::move(error));
   }
   RangeSpec spec;
-  spec.subnet = *rail.subnet;
-  spec.gateway = fields.gateway ? fields.gateway : rail.gateway;
   spec.ranges = RH_TRY(RangesOfNode(fabric, rail, where, source));
+  spec.subnet = rail.NetworkOf(spec.ranges.front().first);
+  if (!fields.gateway) RH_TRY_WRAP(CheckGatewayIn(rail, spec.subnet), where);
+  const auto gateway = rail.GatewayOf(spec.subnet);
+  spec.gateway = fields.gateway ? fields.gateway : gateway;
   spec.exclusions = ExclusionsFor(spec.subnet, fields);
-  const auto excluded = rail.Excluded();
+  const auto excluded = rail.ExcludedFrom(spec.ranges);
   spec.exclusions.insert(spec.exclusions.end(), excluded.begin(), excluded.end());
   AddressPlan plan;
   plan.ifname = fields.ifname;
+  plan.mac = fields.mac;
   if (fields.routes) {
     plan.routes.assign(fields.routes->begin(), fields.routes->end());
   } else if (!listed) {
@@ -157,9 +160,9 @@ Result<AddressPlan> PlanByRail(const PoolFields& fields, bool listed, FabricSour
   // What this network says by itself is no change of the part, nor is a fabric file that only some networks
   // name.
   const bool is_of_node = source.path() == kFabricPath;
-  auto part = RH_TRY_WRAP(RailPartOf(rail.name, {*rail.subnet, spec.ranges, excluded, rail.gateway},
-                                     std::chrono::seconds(reuse_delay)),
-                          where);
+  auto part = RH_TRY_WRAP(
+      RailPartOf(rail.name, {spec.subnet, spec.ranges, excluded, gateway}, std::chrono::seconds(reuse_delay)),
+      where);
   if (is_of_node) choice.pool.part = std::move(part);
   plan.deterministic = fabric.address_policy == AddressPolicy::kDeterministic;
   if (plan.deterministic && fields.vf) {

@@ -33,6 +33,7 @@ struct AddressPlan {
   std::string ifname;                      // of the link; empty without `links`: the attachment itself
   std::vector<PoolChoice> choices;         // never empty; alternatives in their order
   std::optional<IpAddress> fixed_address;  // this address or none
+  std::optional<MacAddress> mac;           // of the interface, where it is known
   bool deterministic = false;              // by the fabric's policy `fixed_address` alone can be allocated
   std::vector<CniRoute> routes;
   std::string where;  // "network configuration: /ipam/links/0", for messages

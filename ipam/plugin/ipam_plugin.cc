@@ -44,6 +44,7 @@ std::vector<AddressRequest> RequestsOf(const AddressOwner& attachment, const Ipa
   requests.reserve(plan.addresses.size());
   for (const AddressPlan& address : plan.addresses) {
     AddressRequest request{LinkOwner(attachment, address.ifname), {}, address.fixed_address, plan.listed};
+    request.mac = address.mac;
     for (const PoolChoice& choice : address.choices) request.pools.push_back(choice.pool);
     requests.push_back(std::move(request));
   }

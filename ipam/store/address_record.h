@@ -13,6 +13,7 @@
 //   owner             'O' network NUL container NUL ifname NUL pool -> address, which is held or
 //                                                           was released by a reboot
 //   counters, events  'Q' ..., 'E' ...                   -> ipam/store/events.h
+//   last device       'M' ...                            -> ipam/store/last_device.h
 //   part of a rail    'N' ...                            -> ipam/store/rail_part.h
 //   blocks            'B' ...                            of earlier versions: ipam/store/former_blocks.h
 //

@@ -80,6 +80,7 @@ Result<AddressRecord> AllocateNew(AddressLedger& ledger, const AddressRequest& r
     if (auto next = RH_TRY(AllocateNextOf(ledger, pool, request.owner)); next) return std::move(*next);
   }
   for (const AddressPool& pool : request.pools) {
+    if (auto again = RH_TRY(ledger.AllocateToLastDevice(pool, request)); again) return std::move(*again);
     if (auto early = RH_TRY(ledger.AllocateFromReuseDelay(pool, request.owner)); early)
       return std::move(*early);
   }
@@ -112,6 +113,7 @@ class AllocationSession {
       allocated_[i] = RH_TRY(WithLink(requests_[i], KeepHeld(ledger_, requests_[i], changed_)));
       if (allocated_[i]) continue;
       allocated_[i] = RH_TRY(WithLink(requests_[i], AllocatePrevious(ledger_, requests_[i])));
+      if (allocated_[i]) RH_TRY(ledger_.NoteDevice(requests_[i], *allocated_[i]));
       changed_ = true;
     }
     return {};
@@ -124,6 +126,7 @@ class AllocationSession {
       auto held = AllocateNew(ledger_, requests_[i]);
       if (!held && held.error().code == ErrorCode::kExhausted) refused_ = &requests_[i];
       allocated_[i] = RH_TRY(WithLink(requests_[i], std::move(held)));
+      RH_TRY(ledger_.NoteDevice(requests_[i], *allocated_[i]));
       changed_ = true;
     }
     return {};
@@ -174,7 +177,10 @@ class AllocationSession {
     }
     auto held = RH_TRY(ledger_.AllocateAligned(requests));
     if (!held) return {};
-    for (std::size_t i = 0; i < group.size(); ++i) allocated_[group[i]] = std::move((*held)[i]);
+    for (std::size_t i = 0; i < group.size(); ++i) {
+      RH_TRY(ledger_.NoteDevice(requests_[group[i]], (*held)[i]));
+      allocated_[group[i]] = std::move((*held)[i]);
+    }
     changed_ = true;
     return {};
   }

@@ -6,6 +6,7 @@
 
 #include "ipam/store/aligned.h"
 #include "ipam/store/held_addresses.h"
+#include "ipam/store/last_device.h"
 #include "ipam/store/runs.h"
 #include "ipam/store/store.h"
 #include "ipam/store/store_errors.h"
@@ -155,6 +156,21 @@ Result<AddressRecord> AddressLedger::AllocatePrevious(const AddressPool& pool,
   StoredRuns runs(*txn_, pool.name);
   RH_TRY(Free(runs, previous));
   return Assign(runs, pool, previous.owner, previous.address);
+}
+
+Result<std::optional<AddressRecord>> AddressLedger::AllocateToLastDevice(const AddressPool& pool,
+                                                                         const AddressRequest& request) {
+  if (!RH_TRY(HadItLast(*txn_, pool, request))) return std::nullopt;
+  const auto released = RH_TRY(OldestReleased(pool));
+  if (!released) return std::nullopt;
+  StoredRuns runs(*txn_, pool.name);
+  RH_TRY(Free(runs, *released));
+  return RH_TRY(Assign(runs, pool, request.owner, released->address));
+}
+
+Result<void> AddressLedger::NoteDevice(const AddressRequest& request, const AddressRecord& held) {
+  const auto pool = std::ranges::find(request.pools, held.pool, &AddressPool::name);
+  return pool == request.pools.end() ? Result<void>() : NoteLastDevice(*txn_, *pool, request);
 }
 
 Result<std::size_t> AddressLedger::FreeExpired(const AddressPool& pool, std::size_t limit) {

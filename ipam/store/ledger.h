@@ -81,6 +81,12 @@ class AddressLedger {
   // The address that a reboot took from `owner`; nullopt: none, or its reuse delay is over.
   [[nodiscard]] Result<std::optional<AddressRecord>> FindPrevious(const AddressPool& pool,
                                                                   const AddressOwner& owner) const;
+  // cooling down -> held, for the interface that had the only address of the pool last; nullopt: another one
+  // had it, or it is not free.
+  Result<std::optional<AddressRecord>> AllocateToLastDevice(const AddressPool& pool,
+                                                            const AddressRequest& request);
+  // Notes the interface that has the only address of its pool.
+  Result<void> NoteDevice(const AddressRequest& request, const AddressRecord& held);
   // cooling down -> held, by its previous owner.
   Result<AddressRecord> AllocatePrevious(const AddressPool& pool, const AddressRecord& previous);
   // Why the pool has no address: how many are held, how many cool down, and until when.

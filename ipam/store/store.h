@@ -62,6 +62,9 @@ struct AddressRequest {
   std::optional<IpAddress> fixed_address;  // this address or none; in one of the pools' ranges
   // With the same host part as the other aligned requests, where possible (ipam/store/range.h).
   bool aligned = false;
+  // Of the interface. It gets the only address of a pool at once if it had it last
+  // (ipam/store/last_device.h).
+  std::optional<MacAddress> mac = {};
 };
 
 inline constexpr std::chrono::seconds kDefaultQuarantine{3600};

@@ -107,7 +107,9 @@ constexpr const char* kGroups = R"({
                   "health": false, "provision": {"vfs": 1}, "nodeStatus": {"events": true}}]})";
 
 constexpr const char* kOfNode = R"({
-  "version": 1, "rails": [{"name": "rail0", "pf": 0, "subnet": "10.1.0.0/16", "nodeBlock": 26, "indices": "32-63", "index": 5}],
+  "version": 1, "rails": [{"name": "rail0", "pf": 0, "subnet": "10.1.0.0/16", "nodeBlock": 26, "indices": "32-63", "index": 5},
+    {"name": "rail1", "pf": 1, "subnet": "10.2.0.0/16", "nodeSubnet": 31, "gateway": "other", "routes": "rails",
+     "probeAddresses": "last", "fabricSubnets": ["10.2.0.0/15"]}],
   "node": {"name": "gpu-01", "groups": ["su1"], "indices": "32-63", "reserved": ["0", "7-9"]}})";
 
 constexpr const char* kNetwork = R"({
@@ -145,16 +147,18 @@ const std::vector<Subject>& Subjects() {
         "/rails/\\d+/name: holds a blank",
         "/rails/\\d+/expectedSwitches: must not be empty",
         "/rails/\\d+/vlanQoS: needs a vlan",
-        "/rails/\\d+/(gateway|probeAddresses|probeAddresses/.*): .* is not an IP address",
-        "/rails/\\d+/(subnet|routes/\\d+): .* is not an address with prefix length",
+        "/rails/\\d+/(probeAddresses|probeAddresses/.*): .* is not an IP address",
+        "/rails/\\d+/gateway: .* is (neither an IP address nor|in no network of length)",
+        "/rails/\\d+/(subnet|routes/\\d+|fabricSubnets/\\d+): .* is not an address with prefix length",
         "/rails/\\d+/(exclude/\\d+|probeAddresses|nodeRanges/.*): .* is not an address, range or prefix",
-        "/rails/\\d+/subnet: is required with nodeRanges or nodeBlock",
+        "/rails/\\d+/subnet: is required with nodeRanges, nodeBlock or nodeSubnet",
         "/rails/\\d+/gateway: needs a subnet",
         "/rails/\\d+/routes: needs a gateway",
         "/rails/\\d+/probeAddresses(/.*)?: .* is outside the rail's subnet",
         "/rails/\\d+/probeAddresses: a range needs an index for each node",
-        "/rails/\\d+/nodeBlock: cannot stand beside nodeRanges",
-        "/rails/\\d+/nodeBlock: \\d+ does not divide",
+        "/rails/\\d+/(nodeBlock|nodeSubnet): cannot stand beside",
+        "/rails/\\d+/(nodeBlock|nodeSubnet): \\d+ does not divide",
+        "/rails/\\d+/probeAddresses: (a range cannot stand beside nodeSubnet|is of a node's own addresses)",
         "/rails/\\d+/name: another rail is called",
         "/rails/\\d+/table: (253, 254 and 255|rail '.*' has table)",
         "/nodes/.*: another node has index",
@@ -187,7 +191,7 @@ const std::vector<Subject>& Subjects() {
        ParseNetwork,
        {kNetwork,
         WithIpam(
-            R"("fabric": "/etc/f.json", "rail": "rail0", "gateway": "10.0.0.1", "vf": 3, "node_slice_size": "/26",
+            R"("fabric": "/etc/f.json", "rail": "rail0", "gateway": "10.0.0.1", "vf": 3, "mac": "02:00:00:00:00:01", "node_slice_size": "/26",
                     "exclude": ["10.0.0.3"], "reuseDelaySeconds": 60, "minReuseDelaySeconds": 5, "resolvConf": "/etc/resolv.conf",
                     "routes": [{"dst": "10.0.0.0/8", "gw": "10.0.0.1", "mtu": 1500, "advmss": 1460, "priority": 1,
                                 "table": 7, "scope": 0}])"),
@@ -215,6 +219,7 @@ const std::vector<Subject>& Subjects() {
         "/ipam/type: is required",
         "/ipam/(.*/)?(subnet|dst|address): .* is not an address with prefix length",
         "/ipam/(.*/)?(gateway|gw|rangeStart|rangeEnd|range_start|range_end): .* is not an IP address",
+        "/ipam/(.*/)?mac: .* is not a MAC address",
         "/ipam/(.*/)?exclude/\\d+: .* is not an address, range or prefix",
         "/ipam/(.*/)?range: .* is not a range",
         "/ipam/node_slice_size: .* is not a prefix length",

@@ -44,8 +44,9 @@ bool IsWritten(const Json& object, const char* key) {
 // Only new pods and railheadd itself follow them. By another nodeBlock the pods' addresses may be another
 // node's.
 bool IsForNewPodsOnly(const std::string& key) {
-  return Contains(
-      std::vector<std::string>{"exclude", "expectedSwitches", "index", "nodeRanges", "probeAddresses"}, key);
+  return Contains(std::vector<std::string>{"exclude", "expectedSwitches", "fabricSubnets", "index",
+                                           "nodeRanges", "probeAddresses"},
+                  key);
 }
 
 bool IsKeyChanged(const Json& before, const Json& after, const std::string& key) {
@@ -99,6 +100,11 @@ class Composer {
     Json kept = *written;
     if (rail.UsesIndex() && !rail.index && use_.index && IndicesOf(present_) != IndicesOf(wanted_))
       kept["index"] = *use_.index;
+    // Where its new pods find other nodes is no part of what its pods have.
+    if (const Json* next = FindIn(text_, "rails", "name", rail.name)) {
+      kept.erase("fabricSubnets");
+      if (IsWritten(*next, "fabricSubnets")) kept["fabricSubnets"] = (*next)["fabricSubnets"];
+    }
     // A fabric without groups is no node's, and no rail of it has an index.
     if (IsWritten(kept, "index") && !IsWritten(text_, "node")) text_["node"] = present_text_["node"];
     Json& rails = text_["rails"];

@@ -176,7 +176,8 @@ Result<int> IndexClaim::PickFree(const Taken& taken, const IndexNeeds& needs) {
       "all indices are taken: " + std::to_string(taken.indices.size()) + " are claimed" +
           (is_crowded ? ", " + std::to_string(most->second) + " of them by node " + most->first : "") +
           ", and no other one has addresses on each rail",
-      "give the rails larger subnets or a longer nodeBlock; kubectl get nodeindices lists the claims");
+      "give the rails larger subnets, or a longer nodeBlock or nodeSubnet; kubectl get nodeindices lists the "
+      "claims");
 }
 
 // The claim as it is now.

@@ -18,7 +18,8 @@ constexpr std::uint64_t kLongestPauseMs = 600'000;
 
 bool NeedsDirectory(const Fabric& fabric) {
   return fabric.ClaimsIndices() && !fabric.reachability.empty() &&
-         std::ranges::any_of(fabric.rails, [](const Rail& rail) { return rail.probe_range.has_value(); });
+         std::ranges::any_of(fabric.rails,
+                             [](const Rail& rail) { return rail.probe_range || rail.probe_place; });
 }
 
 IndexDirectory::IndexDirectory(const KubeAccess& access, std::chrono::milliseconds timeout,

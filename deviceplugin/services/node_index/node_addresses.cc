@@ -21,15 +21,50 @@ constexpr int kNoHosts = 3;
 // Of an IPv6 block, which nobody counts.
 constexpr std::uint64_t kUncounted = std::uint64_t{1} << 40U;
 
-// Which block of 2^host addresses has it; nullopt: above 2^64.
-std::optional<std::uint64_t> IndexOfBlock(const IpPrefix& subnet, const IpAddress& address, int host) {
-  std::uint64_t index = 0;
-  for (int bit = subnet.length; bit < address.Bits() - host; ++bit) {
-    if ((index >> 63U) != 0) return std::nullopt;
-    const unsigned byte = address.Data()[bit / 8];
-    index = index << 1U | (byte >> (7U - static_cast<unsigned>(bit % 8)) & 1U);
+// The addresses for pods of a node that has `own` of the rail.
+Result<ipam::RangeSet> RangesFor(const Rail& rail, const std::vector<IpRange>& own) {
+  const IpPrefix network = rail.NetworkOf(own.front().first);
+  return ipam::RangeSet::Make({network, own, rail.ExcludedFrom(own), rail.GatewayOf(network)});
+}
+
+// Whether the part is a block of a subnet whose router, first or last address lies in it.
+bool HasAnEnd(const Rail& rail, const IpRange& part) {
+  if (rail.node_subnet) return false;
+  const auto gateway = rail.GatewayOf(*rail.subnet);
+  return part.Contains(rail.subnet->First()) || part.Contains(rail.subnet->Last()) ||
+         (gateway && part.Contains(*gateway));
+}
+
+// How many addresses each of the first parts has, in the order of their index.
+std::vector<std::uint64_t> SizesOfParts(const Rail& rail, std::uint64_t parts) {
+  // Those of all nodes are many, so each part takes its own. The parts follow each other.
+  Rail of_part = rail;
+  of_part.exclude.clear();
+  of_part.probe_addresses.clear();
+  of_part.probe_range.reset();
+  std::vector<IpRange> excluded = rail.Excluded();
+  std::ranges::sort(excluded, {}, &IpRange::first);
+  std::vector<std::uint64_t> sizes;
+  const int first_index = rail.indices ? rail.indices->first : 0;
+  std::size_t next = 0;
+  // Most parts have the same size.
+  std::optional<std::uint64_t> usual;
+  for (std::uint64_t i = 0; i < parts; ++i) {
+    const auto own = rail.RangesOf("", first_index + static_cast<int>(i));
+    while (next < excluded.size() && excluded[next].last < own.front().first) ++next;
+    of_part.exclude.clear();
+    for (std::size_t at = next; at < excluded.size() && excluded[at].first <= own.front().last; ++at)
+      of_part.exclude.push_back(excluded[at]);
+    const bool is_usual = of_part.exclude.empty() && !HasAnEnd(rail, own.front());
+    if (!is_usual || !usual) {
+      const auto usable = RangesFor(of_part, own);
+      sizes.push_back(usable ? std::min(usable->Size(), kUncounted) : 0);
+      if (is_usual) usual = sizes.back();
+    } else {
+      sizes.push_back(*usual);
+    }
   }
-  return index;
+  return sizes;
 }
 
 // Of the numbers of that many things.
@@ -42,48 +77,24 @@ int BitsFor(std::size_t count) {
 std::optional<Error> WhyNoAddress(const Fabric& fabric, const Rail& rail, const std::string& node,
                                   std::optional<int> index) {
   if (!rail.subnet) return std::nullopt;
-  ipam::RangeSpec spec;
-  spec.ranges = rail.RangesOf(node, index);
-  if (spec.ranges.empty()) return WhyNoRange(fabric, rail, node, index);
-  spec.subnet = *rail.subnet;
-  spec.gateway = rail.gateway;
-  // Exclusions may cover the whole range. Those elsewhere, such as the other nodes' probe addresses, are
-  // many.
-  const auto overlaps = [&](const IpRange& excluded) {
-    return std::ranges::any_of(spec.ranges, [&](const IpRange& range) {
-      return !(excluded.last < range.first || range.last < excluded.first);
-    });
-  };
-  std::ranges::copy_if(rail.Excluded(), std::back_inserter(spec.exclusions), overlaps);
-  auto ranges = ipam::RangeSet::Make(spec);
-  if (ranges) return std::nullopt;
-  return std::move(ranges.error());
+  const auto own = rail.RangesOf(node, index);
+  if (own.empty()) return WhyNoRange(fabric, rail, node, index);
+  if (auto gateway = CheckGatewayIn(rail, rail.NetworkOf(own.front().first)); !gateway)
+    return std::move(gateway.error());
+  auto usable = RangesFor(rail, own);
+  if (usable) return std::nullopt;
+  return std::move(usable.error());
 }
 
 std::optional<RailCapacity> CapacityOf(const Rail& rail) {
-  if (!rail.subnet || !rail.node_block) return std::nullopt;
-  const int bits = *rail.node_block - rail.subnet->length;
-  const int host = rail.subnet->address.Bits() - *rail.node_block;
+  if (!rail.subnet || !rail.PartLength()) return std::nullopt;
+  const int bits = *rail.PartLength() - rail.subnet->length;
   RailCapacity capacity{.rail = rail.name, .blocks = bits < 16 ? std::uint64_t{1} << bits : kLastIndex + 1};
   if (rail.indices) {
     const auto indices = static_cast<std::uint64_t>(rail.indices->last - rail.indices->first) + 1;
     capacity.blocks = std::min(capacity.blocks, indices);
   }
-  const auto usable = ipam::RangeSet::Make({*rail.subnet, {}, rail.Excluded(), rail.gateway});
-  if (!usable) return capacity;
-  std::vector<std::uint64_t> sizes(capacity.blocks);
-  for (const IpRange& interval : usable->intervals()) {
-    IpAddress first = interval.first;
-    while (first <= interval.last) {
-      const auto index = IndexOfBlock(*rail.subnet, first, host);
-      if (!index || *index >= capacity.blocks) break;
-      const IpAddress last = std::min(interval.last, first.Filled(*rail.node_block));
-      const std::uint64_t count = last.Minus(first).value_or(kUncounted);
-      sizes[*index] += std::min(count, kUncounted) + 1;
-      if (last == interval.last) break;
-      first = last.Plus(1);
-    }
-  }
+  auto sizes = SizesOfParts(rail, capacity.blocks);
   std::erase(sizes, 0U);
   capacity.nodes = sizes.size();
   if (sizes.empty()) return capacity;

@@ -18,8 +18,8 @@ namespace railhead::node_index {
 std::optional<Error> WhyNoAddress(const Fabric& fabric, const Rail& rail, const std::string& node,
                                   std::optional<int> index);
 
-// What the subnet of a rail with nodeBlock carries. Addresses of the gateway, of probes and of exclusions are
-// no pod's, and the subnet's first and last IPv4 addresses are no host's.
+// What the subnet of a rail with nodeBlock or nodeSubnet carries. Addresses of the gateway, of probes and of
+// exclusions are no pod's, and the subnet's first and last IPv4 addresses are no host's.
 struct RailCapacity {
   std::string rail;
   std::uint64_t blocks = 0;  // of indices up to kLastIndex
@@ -37,7 +37,7 @@ struct RailCapacity {
   }
 };
 
-// nullopt: the rail has no subnet, or no nodeBlock.
+// nullopt: the rail has no subnet, or neither nodeBlock nor nodeSubnet.
 std::optional<RailCapacity> CapacityOf(const Rail& rail);
 
 // Prefix length of a node's block. A block has two addresses for each VF, since a released address stays

@@ -41,7 +41,7 @@ struct EchoServer::Request {
 EchoServer::Endpoint::Endpoint(UniqueFd its_socket, const Rail& rail)
     : socket(std::move(its_socket)),
       own(OwnEnd(socket.get()).address),
-      subnet(rail.subnet),
+      subnets(rail.subnets),
       limits(rail.peer_answers, kOtherAnswers) {
   limits.SetPeers(rail.peers);
 }
@@ -155,7 +155,7 @@ void EchoServer::Answer(Endpoint& endpoint) {
     if (size < 0 && errno == EINTR) continue;
     if (size < 0) break;
     const auto sender = from.End();
-    if (!sender || !endpoint.subnet.Contains(sender->address)) continue;
+    if (!sender || !endpoint.Serves(sender->address)) continue;
     const auto probe = CheckProbe({begin.data(), static_cast<std::size_t>(size)}, keys.get(),
                                   {sender->address, endpoint.own});
     if (!probe || probe->message.answer) continue;

@@ -1,11 +1,12 @@
 // EchoServer: the service that answers other nodes' probes, at all probe endpoints of this node.
 //
-// It answers every sender in the rail's subnet, with no more bytes than it got. Rails share no limit, and
+// It answers every sender in the rail's subnets, with no more bytes than it got. Rails share no limit, and
 // each takes its turn after 64 probes of another. On one rail each peer has its own limit, and all other
 // senders share one. The server counts only probes of peers, so that the cost of a probe does not grow with
 // the number of senders. Ownership: owns the sockets of Serve(). Threads: all from any. Errors: none.
 #pragma once
 
+#include <algorithm>
 #include <chrono>
 #include <condition_variable>
 #include <cstdint>
@@ -36,9 +37,9 @@ class EchoServer : public Service {
   static constexpr int kOtherAnswers = 2'000;
 
   struct Rail {
-    IpPrefix subnet;
-    std::set<IpAddress> peers;  // the other nodes' endpoints
-    int peer_answers = 0;       // to each of them in a second, at most
+    std::vector<IpPrefix> subnets;  // whose addresses get answers
+    std::set<IpAddress> peers;      // the other nodes' endpoints
+    int peer_answers = 0;           // to each of them in a second, at most
   };
 
   [[nodiscard]] std::string_view name() const override { return "probe_echo"; }
@@ -66,9 +67,12 @@ class EchoServer : public Service {
   };
   struct Endpoint {
     Endpoint(UniqueFd its_socket, const Rail& rail);
+    [[nodiscard]] bool Serves(const IpAddress& sender) const {
+      return std::ranges::any_of(subnets, [&](const IpPrefix& subnet) { return subnet.Contains(sender); });
+    }
     const UniqueFd socket;
     const IpAddress own;  // the socket is bound to it
-    const IpPrefix subnet;
+    const std::vector<IpPrefix> subnets;
     // Under mutex_.
     AnswerLimits limits;
     std::map<IpAddress, Peer> heard;  // of peers

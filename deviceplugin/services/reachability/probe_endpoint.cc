@@ -83,6 +83,14 @@ Result<std::optional<std::string>> ProbeEndpoint::TakeAddress(Kernel& kernel, Ro
   if (const auto other = RH_TRY(ResolveMac(kernel, address, kConflictProbe)))
     return "the probe address " + address.ToString() + " is in use by " + other->ToString();
   RH_TRY(route.AddAddress(link_, *plan_.address));
+  for (const IpPrefix& destination : plan_.routes) {
+    Route behind;
+    behind.destination = destination;
+    behind.gateway = plan_.gateway;
+    behind.link = link_;
+    RH_TRY_WRAP(route.AddRoute(behind),
+                "adding the route of the probe endpoint to " + destination.ToString());
+  }
   RH_TRY(kernel.Announce(ns_, link, {address}));
   return std::nullopt;
 }

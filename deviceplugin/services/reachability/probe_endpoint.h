@@ -16,6 +16,7 @@
 #include <optional>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "netns/base/addresses.h"
 #include "netns/base/result.h"
@@ -29,8 +30,10 @@ struct ProbeEndpointPlan {
   int lower = 0;  // the PF's index in the host's namespace
   std::optional<int> vlan;
   std::optional<int> mtu;
-  std::optional<IpPrefix> address;  // with the subnet's length
-  int vlan_qos = 0;                 // priority in the VLAN's tag
+  std::optional<IpPrefix> address;   // with the length of the node's network
+  int vlan_qos = 0;                  // priority in the VLAN's tag
+  std::optional<IpAddress> gateway;  // of that network
+  std::vector<IpPrefix> routes;      // behind it
 
   bool operator==(const ProbeEndpointPlan&) const = default;
 };

@@ -8,6 +8,7 @@
 
 #include "cni/fabric/fabric.h"
 #include "cni/fabric/probe_endpoint_mac.h"
+#include "cni/fabric/rail_routes.h"
 #include "deviceplugin/services/reachability/endpoint_rdma.h"
 #include "deviceplugin/services/reachability/probe_endpoint.h"
 #include "netns/base/text.h"
@@ -81,6 +82,16 @@ void JudgeRail(const std::vector<PeerReachability>& peers, const std::string& un
   reach->because = Join(because, "; ");
 }
 
+void RailPort::SetNetwork(const std::string& node, const NodeIndices& indices) {
+  network = rail.subnet;
+  if (rail.node_subnet) {
+    const auto own = indices.find(node);
+    const auto ranges = rail.RangesOf(node, own == indices.end() ? std::nullopt : std::optional(own->second));
+    network = ranges.empty() ? std::nullopt : std::optional(rail.NetworkOf(ranges.front().first));
+  }
+  gateway = network ? rail.GatewayOf(*network) : std::nullopt;
+}
+
 RailProber::~RailProber() {
   Close();
 }
@@ -96,7 +107,8 @@ void RailProber::Close() {
 
 void RailProber::Set(const RailPort& port, const ReachabilitySettings& settings) {
   const auto now = Wall::now();
-  const bool same = settings_ == settings && port_.rail.subnet == port.rail.subnet &&
+  const bool same = settings_ == settings && port_.network == port.network &&
+                    SubnetsOf(port_.rail) == SubnetsOf(port.rail) &&
                     port_.rail.traffic_class == port.rail.traffic_class &&
                     port_.rail.service_level == port.rail.service_level &&
                     port_.rail.soft_roce == port.rail.soft_roce && port_.rdma == port.rdma;
@@ -109,10 +121,10 @@ void RailProber::Set(const RailPort& port, const ReachabilitySettings& settings)
   if (reach_.since == Wall::time_point()) reach_.since = now;
   const auto own = port.rail.probe_addresses.find(node_);
   reach_.probe_address = own == port.rail.probe_addresses.end() ? std::nullopt : std::optional(own->second);
-  if (!port.rail.gateway) {
+  if (!port.gateway) {
     reach_.gateway.reset();
-  } else if (!reach_.gateway || reach_.gateway->address != *port.rail.gateway) {
-    reach_.gateway = GatewayReachability{*port.rail.gateway, false, std::nullopt, now};
+  } else if (!reach_.gateway || reach_.gateway->address != *port.gateway) {
+    reach_.gateway = GatewayReachability{*port.gateway, false, std::nullopt, now};
     gateway_misses_ = 0;
   }
   peers_.SetPeers(reach_.probe_address ? port.rail.probe_addresses : std::map<std::string, IpAddress>{},
@@ -138,8 +150,10 @@ void RailProber::Restore(const RailReachability& before) {
 ProbeEndpointPlan RailProber::PlanOf(int lower) const {
   ProbeEndpointPlan plan{node_,        port_.rail.name,    lower, port_.rail.vlan, port_.rail.mtu,
                          std::nullopt, port_.rail.vlan_qos};
-  if (reach_.probe_address && port_.rail.subnet)
-    plan.address = IpPrefix{*reach_.probe_address, port_.rail.subnet->length};
+  if (!reach_.probe_address || !port_.network) return plan;
+  plan.address = IpPrefix{*reach_.probe_address, port_.network->length};
+  plan.gateway = port_.gateway;
+  if (plan.gateway) plan.routes = port_.rail.routes;
   return plan;
 }
 
@@ -148,7 +162,7 @@ Result<void> RailProber::OpenSockets() {
     return OpenUdp(endpoint_->ns(), endpoint_->device(), {*reach_.probe_address, port},
                    port_.rail.traffic_class.value_or(0));
   };
-  const EchoServer::Rail rail{*port_.rail.subnet, PeerAddresses(),
+  const EchoServer::Rail rail{SubnetsOf(port_.rail), PeerAddresses(),
                               kBurstsInASecond * PeerTable::MostOfBurst(settings_.paths)};
   echo_.Serve(port_.rail.name, rail, RH_TRY(open(settings_.port)));
   // Every round uses the same sockets, so that a port's path stays the same.
@@ -170,6 +184,8 @@ std::map<IpAddress, MacAddress> RailProber::PeerMacs() const {
   std::map<IpAddress, MacAddress> macs;
   for (std::size_t i = 0; i < peers_.size(); ++i) {
     const PeerReachability& peer = peers_.At(i);
+    // Others are behind the gateway.
+    if (!port_.network || !port_.network->Contains(peer.address)) continue;
     macs[peer.address] = ProbeEndpointMac(peer.node, port_.rail.name);
   }
   return macs;
@@ -363,8 +379,8 @@ std::string RailProber::ForeignVlan(const NetNs& host, const std::vector<RailPor
   const int own = port_.rail.vlan.value_or(0);
   for (const RailPort& other : others) {
     const int vlan = other.rail.vlan.value_or(0);
-    if (other.rail.name == port_.rail.name || vlan == own || !other.rail.gateway) continue;
-    if (answers(vlan > 0 ? std::optional(vlan) : std::nullopt, *other.rail.gateway))
+    if (other.rail.name == port_.rail.name || vlan == own || !other.gateway) continue;
+    if (answers(vlan > 0 ? std::optional(vlan) : std::nullopt, *other.gateway))
       return "in VLAN " + std::to_string(vlan) + " the gateway of " + other.rail.name + " answers";
   }
   if (own != 0 && reach_.gateway && answers(std::nullopt, reach_.gateway->address))

@@ -27,11 +27,16 @@ namespace railhead::reachability {
 
 // A rail of the fabric and its PF on this node.
 struct RailPort {
-  Rail rail;                // with the probe addresses of all nodes
-  std::string device;       // PCI address of the PF; "": this node has none
-  std::string pf;           // its network device; "": unknown
-  std::string rdma;         // its RDMA device; "": it has none
-  bool pf_in_pods = false;  // a pool gives the rail's PFs to pods
+  Rail rail;                         // with the probe addresses of all nodes
+  std::optional<IpPrefix> network;   // of this node's pods on the rail
+  std::optional<IpAddress> gateway;  // of that network
+  std::string device;                // PCI address of the PF; "": this node has none
+  std::string pf;                    // its network device; "": unknown
+  std::string rdma;                  // its RDMA device; "": it has none
+  bool pf_in_pods = false;           // a pool gives the rail's PFs to pods
+
+  // Sets network and gateway of `node`. A node of a rail with nodeSubnet that has no index has none.
+  void SetNetwork(const std::string& node, const NodeIndices& indices);
 };
 
 class RailProber {

@@ -106,10 +106,10 @@ Result<ReachabilityService::Plan> ReachabilityService::PlanOf(const NodeSnapshot
   if (fabric == nullptr) return plan;
   plan.settings = RH_TRY(ParseReachabilitySettings(fabric->reachability, node.fabric_path));
   if (!plan.settings.enabled) return plan;
+  const std::string own = NodeName(root_).value_or("");
   NodeIndices nodes = fabric->nodes;
   plan.of_claims = fabric->ClaimsIndices();
   if (plan.of_claims) {
-    const std::string own = NodeName(root_).value_or("");
     nodes = *claims.all;
     nodes.erase(own);
     if (claims.own) nodes.emplace(own, *claims.own);
@@ -118,6 +118,7 @@ Result<ReachabilityService::Plan> ReachabilityService::PlanOf(const NodeSnapshot
     RailPort port;
     port.rail = rail;
     port.rail.probe_addresses = rail.ProbeAddressesOf(nodes);
+    port.SetNetwork(own, nodes);
     if (const auto pf = node.pf_of_rail.find(rail.name); pf != node.pf_of_rail.end()) {
       port.device = pf->second;
       const auto* const found = node.inventory->Find(pf->second);
@@ -195,7 +196,7 @@ void ReachabilityService::ProbePods(const Worker& worker) {
   if (!journal) return Complain("reading the journal for pods to probe", Fail(journal.error()), &complaint_);
   PodProber::Targets targets;
   for (const auto& rail : rails_) {
-    targets[rail->port().rail.name] = {rail->port().rail.gateway, rail->ReachablePeers(kEndpointsForPods),
+    targets[rail->port().rail.name] = {rail->port().gateway, rail->ReachablePeers(kEndpointsForPods),
                                        rail->Report().state == ReachabilityState::kDead,
                                        rail->port().rail.traffic_class.value_or(0)};
   }

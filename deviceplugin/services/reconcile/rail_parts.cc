@@ -27,7 +27,9 @@ Result<void> NoteParts(const Root& root) {
     if (!rail.subnet) continue;
     const auto ranges = rail.RangesOf(node, index);
     if (ranges.empty()) continue;
-    auto part = ipam::RailPartOf(rail.name, {*rail.subnet, ranges, rail.Excluded(), rail.gateway}, delay);
+    const IpPrefix network = rail.NetworkOf(ranges.front().first);
+    auto part = ipam::RailPartOf(
+        rail.name, {network, ranges, rail.ExcludedFrom(ranges), rail.GatewayOf(network)}, delay);
     if (part) parts.push_back(*std::move(part));
   }
   return store->NoteParts(parts);

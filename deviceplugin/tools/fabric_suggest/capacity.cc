@@ -167,7 +167,9 @@ int DevicesOf(const Draft& draft, const Rail& rail) {
 std::uint64_t UsableOf(const Rail& rail, int index) {
   const auto block = rail.RangesOf("", index);
   if (block.empty() || !rail.subnet) return 0;
-  const auto usable = ipam::RangeSet::Make({*rail.subnet, block, rail.Excluded(), rail.gateway});
+  const IpPrefix network = rail.NetworkOf(block.front().first);
+  const auto usable =
+      ipam::RangeSet::Make({network, block, rail.ExcludedFrom(block), rail.GatewayOf(network)});
   return usable ? usable->Size() : 0;
 }
 
@@ -183,7 +185,7 @@ bool HasRoom(const Draft& draft, int index) {
 int BlocksOf(const Draft& draft) {
   int bits = kMostBlockBits;
   for (const Rail& rail : draft.fabric.rails) {
-    if (rail.subnet && rail.node_block) bits = std::min(bits, *rail.node_block - rail.subnet->length);
+    if (rail.subnet && rail.PartLength()) bits = std::min(bits, *rail.PartLength() - rail.subnet->length);
   }
   return 1 << bits;
 }

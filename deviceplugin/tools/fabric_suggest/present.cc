@@ -121,9 +121,11 @@ void CompareRail(const Rail& rail, const Rail& shown, const std::set<std::string
     return;
   }
   if (!rail.subnet || !shown.subnet) return;
+  // Hosts have addresses of their own networks.
+  if (rail.node_subnet && rail.subnet->Contains(*shown.subnet)) return;
   if (*rail.subnet != *shown.subnet)
     return differs("subnet", rail.subnet->ToString(), shown.subnet->ToString());
-  if (rail.gateway && shown.gateway && *rail.gateway != *shown.gateway)
+  if (rail.gateway && shown.gateway && rail.GatewayOf(*rail.subnet) != shown.gateway->address)
     differs("gateway", rail.gateway->ToString(), shown.gateway->ToString());
   CompareExclude(rail, shown, findings);
 }

@@ -283,24 +283,23 @@ void FieldSetter::SetGateway() {
     ContradictOthers(
         votes, rail_->name, "gateway", "gateway", [](const IpAddress& gateway) { return gateway.ToString(); },
         findings_);
-    rail_->gateway = votes.Winner();
+    rail_->gateway = Gateway{.address = votes.Winner()};
     Say("gateway", rail_->gateway->ToString(), "the hosts have routes through it", Certainty::kHigh);
     return;
   }
-  if (options_.gateway == GatewayPlace::kNone) return;
-  const bool first = options_.gateway == GatewayPlace::kFirst;
-  // IPv6 has no broadcast address.
-  const std::uint64_t back = rail_->subnet->address.IsV4() ? UINT64_MAX : 0;
-  rail_->gateway = first ? rail_->subnet->First().Plus(1) : rail_->subnet->Last().Plus(back);
-  Say("gateway", rail_->gateway->ToString(),
-      std::string("--gateway ") + (first ? "first" : "last") + " says so, and no host has a route to tell",
+  const auto gateway = options_.gateway ? options_.gateway->In(*rail_->subnet) : std::nullopt;
+  if (!gateway) return;
+  rail_->gateway = Gateway{.address = *gateway};
+  Say("gateway", gateway->ToString(),
+      "--gateway " + options_.gateway->ToString() + " says so, and no host has a route to tell",
       Certainty::kMedium);
 }
 
 void FieldSetter::SetRoutes() {
   if (!rail_->gateway) return;
+  const IpAddress& gateway = rail_->gateway->address;
   std::set<IpPrefix> routes;
-  if (options_.supernet && options_.supernet->address.IsV6() == rail_->gateway->IsV6())
+  if (options_.supernet && options_.supernet->address.IsV6() == gateway.IsV6())
     routes.insert(options_.supernet->Network());
   const std::size_t of_supernet = routes.size();
   Votes<IpPrefix> votes;
@@ -308,7 +307,7 @@ void FieldSetter::SetRoutes() {
     std::set<IpPrefix> of_node;
     for (const ObservedRoute& route : network->routes) {
       const IpPrefix to = route.destination.Network();
-      if (route.gateway == *rail_->gateway && to.length > 0 && to.address.IsV6() == rail_->gateway->IsV6() &&
+      if (route.gateway == gateway && to.length > 0 && to.address.IsV6() == gateway.IsV6() &&
           !rail_->subnet->Contains(to))
         of_node.insert(to);
     }

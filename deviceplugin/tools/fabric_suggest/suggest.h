@@ -27,11 +27,11 @@
 // Threads: pure functions. Errors of CheckOptions(): kInvalid.
 #pragma once
 
-#include <cstdint>
 #include <optional>
 #include <string>
 #include <vector>
 
+#include "cni/fabric/gateway.h"
 #include "deviceplugin/tools/fabric_suggest/findings.h"
 #include "deviceplugin/tools/fabric_suggest/observe.h"
 #include "netns/base/addresses.h"
@@ -39,13 +39,11 @@
 
 namespace railhead::fabric_suggest {
 
-// Where the gateway is in a subnet in which the hosts have none.
-enum class GatewayPlace : std::uint8_t { kNone, kFirst, kLast };
-
 struct SuggestOptions {
   std::optional<IpPrefix> supernet;  // each rail gets one prefix of it, in their order
   std::optional<int> rail_prefix;    // their length; nullopt: the largest that fit
-  GatewayPlace gateway = GatewayPlace::kNone;
+  // Where the gateway is in a subnet in which the hosts have none.
+  std::optional<Gateway> gateway;
   bool all_pfs = false;  // also PFs that are taken for storage
   // The text of a fabric.json without errors, whose rails and sections are kept (present.h); "": none.
   std::string present;

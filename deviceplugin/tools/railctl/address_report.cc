@@ -79,8 +79,10 @@ std::uint64_t RailAddresses::Free() const {
 
 Result<RailAddresses> AddressesOfRail(const Rail& rail, const std::vector<IpRange>& ranges,
                                       const AddressReport& report) {
-  const auto set = RH_TRY(ipam::RangeSet::Make({*rail.subnet, ranges, rail.Excluded(), rail.gateway}));
-  RailAddresses use{rail.name, rail.subnet->Network().ToString(), ranges, set.Size()};
+  const IpPrefix network = rail.NetworkOf(ranges.front().first);
+  const auto set =
+      RH_TRY(ipam::RangeSet::Make({network, ranges, rail.ExcludedFrom(ranges), rail.GatewayOf(network)}));
+  RailAddresses use{rail.name, network.ToString(), ranges, set.Size()};
   for (const KnownAddress& known : report.addresses) {
     if (!set.Contains(known.record.address)) continue;
     switch (known.record.state) {

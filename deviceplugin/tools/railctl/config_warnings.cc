@@ -10,6 +10,7 @@
 
 #include "cni/fabric/add_refusals.h"
 #include "deviceplugin/services/node_index/node_addresses.h"
+#include "deviceplugin/services/provision/provision_settings.h"
 #include "netns/base/text.h"
 #include "netns/json/json_reader.h"
 
@@ -76,27 +77,76 @@ void WarnOfNodesWithoutAddresses(const Fabric& fabric, const std::string& what, 
   }
 }
 
-// Such a fabric has a router for each host. Pods get the prefix length of the rail's subnet, which is one
-// network.
+Error WarningAt(const std::string& what, std::size_t rail, const char* key, const std::string& text,
+                std::string hint) {
+  std::string message = what;
+  message.append(": /rails/").append(std::to_string(rail)).append("/").append(key).append(": ").append(text);
+  return {ErrorCode::kInvalid, std::move(message), std::move(hint), 0};
+}
+
+// Where each host has a router, its pods have a network of their own.
 void WarnOfNetworksPerHost(const Fabric& fabric, const std::string& what, Warnings& warnings) {
-  constexpr const char* kHint =
-      "Railhead does not serve a /31 or /32 per host yet (docs/start/does-it-fit.md): give the rail one "
-      "subnet for all nodes";
   for (std::size_t i = 0; i < fabric.rails.size(); ++i) {
     const Rail& rail = fabric.rails[i];
-    if (!rail.subnet) continue;
-    const auto warn = [&](const std::string& key, const std::string& text) {
-      std::string message = what;
-      message.append(": /rails/").append(std::to_string(i)).append("/").append(key).append(": ").append(text);
-      warnings.push_back({ErrorCode::kInvalid, std::move(message), kHint, 0});
-    };
+    if (!rail.subnet || rail.node_subnet) continue;
     const int host = rail.subnet->address.Bits() - 1;
+    const std::string hint = "if each host has a router of its own: \"nodeSubnet\": " + std::to_string(host);
     if (rail.subnet->length >= host) {
-      warn("subnet", rail.subnet->ToString() + " is a network of one host");
+      warnings.push_back(WarningAt(what, i, "subnet", rail.subnet->ToString() + " is a network of one host",
+                                   hint + ", and the subnet of all hosts"));
     } else if (rail.node_block == host) {
-      warn("nodeBlock", std::to_string(host) + " gives each node two addresses of " +
-                            rail.subnet->ToString() + ", and no network of its own");
+      warnings.push_back(WarningAt(what, i, "nodeBlock",
+                                   std::to_string(host) + " gives each node two addresses of " +
+                                       rail.subnet->ToString() + ", and no network of its own",
+                                   hint + " in place of nodeBlock"));
     }
+  }
+}
+
+constexpr std::size_t kManyRoutes = 16;
+
+// The longest prefix that has all of them, which are sorted and of one family.
+IpPrefix SupernetOf(const std::vector<IpPrefix>& prefixes) {
+  IpPrefix supernet = prefixes.front();
+  while (!supernet.Contains(prefixes.back()))
+    supernet = IpPrefix{supernet.address, supernet.length - 1}.Network();
+  return supernet;
+}
+
+// Nodes of different networks meet by routes through the gateway. Each pod has all of them, twice.
+void WarnOfRoutes(const Fabric& fabric, const std::string& what, Warnings& warnings) {
+  for (std::size_t i = 0; i < fabric.rails.size(); ++i) {
+    const Rail& rail = fabric.rails[i];
+    if (rail.node_subnet && rail.subnet && !rail.gateway) {
+      warnings.push_back(WarningAt(what, i, "gateway",
+                                   "without a gateway, no node of " + rail.name + " reaches another one",
+                                   R"(for example "gateway": "first")"));
+    }
+    if (rail.routes_from == RouteSource::kWritten || rail.routes.size() <= kManyRoutes) continue;
+    warnings.push_back(WarningAt(
+        what, i, "routes",
+        "pods of " + rail.name + " get " + std::to_string(rail.routes.size()) +
+            " routes, to the subnets of all nodes",
+        "write one for all, for example \"routes\": [\"" + SupernetOf(rail.routes).ToString() + "\"]"));
+  }
+}
+
+// Each VF of the rail may be in a pod, with an address of its own.
+void WarnOfSmallParts(const Fabric& fabric, const std::string& what, Warnings& warnings) {
+  const auto provision = provision::ReadProvisionSettings(fabric, what);
+  if (!provision || !*provision) return;
+  for (std::size_t i = 0; i < fabric.rails.size(); ++i) {
+    const Rail& rail = fabric.rails[i];
+    const auto vfs = (*provision)->Of(rail.name).vfs;
+    const auto capacity = node_index::CapacityOf(rail);
+    if (!vfs || !capacity || capacity->nodes == 0 || static_cast<std::uint64_t>(*vfs) <= capacity->least)
+      continue;
+    const char* key = rail.node_subnet ? "nodeSubnet" : "nodeBlock";
+    warnings.push_back(WarningAt(what, i, key,
+                                 std::to_string(*rail.PartLength()) + " gives a node " +
+                                     std::to_string(capacity->least) + " addresses for pods of " + rail.name +
+                                     ", and provision makes " + std::to_string(*vfs) + " VFs there",
+                                 std::string("a smaller ") + key + ", or fewer VFs"));
   }
 }
 
@@ -130,6 +180,8 @@ std::vector<Error> WarningsOf(const Fabric& fabric, const std::string& what) {
   WarnOfUndividedSubnets(fabric, what, warnings);
   WarnOfNodesWithoutAddresses(fabric, what, warnings);
   WarnOfNetworksPerHost(fabric, what, warnings);
+  WarnOfRoutes(fabric, what, warnings);
+  WarnOfSmallParts(fabric, what, warnings);
   WarnOfNames(fabric, what, warnings);
   WarnOfVariablesOfOthers(fabric, what, warnings);
   return warnings;

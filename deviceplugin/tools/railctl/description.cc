@@ -202,6 +202,22 @@ std::optional<int> IndexOfRange(const Rail& rail, const IpAddress& address) {
   return std::nullopt;
 }
 
+// Of a node that claims its index.
+std::optional<IpAddress> ProbeAddressOf(const Rail& rail, int index) {
+  const auto of_index = rail.ProbeAddressesOf({{"", index}});
+  return of_index.empty() ? std::nullopt : std::optional(of_index.begin()->second);
+}
+
+// The index whose node probes from the address.
+std::optional<int> IndexOfProbe(const Rail& rail, const IpAddress& address) {
+  const auto first = rail.indices ? rail.indices->first : 0;
+  const auto index = rail.probe_range && rail.probe_range->Contains(address)
+                         ? std::optional(first + static_cast<int>(*address.Minus(rail.probe_range->first)))
+                     : rail.probe_place ? IndexOfRange(rail, address)
+                                        : std::nullopt;
+  return index && ProbeAddressOf(rail, *index) == address ? index : std::nullopt;
+}
+
 // In whose range it is: a node of fabric.json, or one that has claimed the index of the range.
 void AddOwner(const Fabric& fabric, const Rail& rail, DescribedAddress* described) {
   described->state = "other node's";
@@ -225,12 +241,13 @@ void AddRail(const NodeRecords& records, const Rail& rail, const std::string& no
              DescribedAddress* described) {
   const IpAddress& address = described->address;
   described->rail = rail.name;
-  described->pool = rail.subnet->Network().ToString();
+  const IpPrefix network = rail.NetworkOf(address);
+  described->pool = network.Network().ToString();
   for (const IpRange& range : rail.RangesOf(node, records.index)) {
     if (range.Contains(address)) described->range = range.ToString();
   }
   if (!described->state.empty()) return;
-  if (rail.gateway == address) {
+  if (rail.GatewayOf(network) == address) {
     described->state = "gateway";
     return;
   }
@@ -240,12 +257,12 @@ void AddRail(const NodeRecords& records, const Rail& rail, const std::string& no
     described->node = of;
     return;
   }
-  if (records.fabric->ClaimsIndices() && rail.probe_range && rail.probe_range->Contains(address)) {
+  if (const auto index = records.fabric->ClaimsIndices() ? IndexOfProbe(rail, address) : std::nullopt) {
     described->state = "probe address";
-    described->node_index = static_cast<int>(*address.Minus(rail.probe_range->first));
+    described->node_index = index;
     return;
   }
-  const auto usable = ipam::RangeSet::Make({*rail.subnet, {}, rail.Excluded(), rail.gateway});
+  const auto usable = ipam::RangeSet::Make({network, {}, rail.Excluded(), rail.GatewayOf(network)});
   if (usable && !usable->Contains(address)) {
     described->state = "excluded";
   } else if (!described->range.empty()) {
@@ -261,10 +278,10 @@ std::string NodeOfClaim(const Root& root, const Fabric& fabric, int index) {
   if (!report || !*report) return {};
   for (const reachability::RailReachability& seen : (*report)->rails) {
     const Rail* rail = fabric.FindRail(seen.rail);
-    if (rail == nullptr || !rail->probe_range) continue;
-    const IpAddress address = rail->probe_range->first.Plus(static_cast<std::uint64_t>(index));
+    const auto address = rail == nullptr ? std::nullopt : ProbeAddressOf(*rail, index);
+    if (!address) continue;
     if (seen.probe_address == address) return (*report)->node;
-    const auto peer = std::ranges::find(seen.peers, address, &reachability::PeerReachability::address);
+    const auto peer = std::ranges::find(seen.peers, *address, &reachability::PeerReachability::address);
     if (peer != seen.peers.end()) return peer->node;
   }
   return {};

@@ -56,8 +56,7 @@ Result<fabric_suggest::SuggestOptions> OptionsOf(const SuggestArguments& argumen
     }
   }
   options.rail_prefix = arguments.rail_prefix;
-  if (arguments.gateway == "first") options.gateway = fabric_suggest::GatewayPlace::kFirst;
-  if (arguments.gateway == "last") options.gateway = fabric_suggest::GatewayPlace::kLast;
+  options.gateway = Gateway::Parse(arguments.gateway);
   options.all_pfs = arguments.all_pfs;
   if (arguments.listen && !arguments.files.empty()) {
     return Fail(ErrorCode::kInvalid,

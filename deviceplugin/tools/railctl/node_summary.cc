@@ -1,6 +1,8 @@
 #include "deviceplugin/tools/railctl/node_summary.h"
 
 #include <algorithm>
+#include <map>
+#include <set>
 #include <utility>
 
 #include "cni/protocol/cni_args.h"
@@ -241,13 +243,43 @@ SummaryFinding CheckRanges(const Fabric& fabric, const std::string& node, std::o
                   "the rail's exclude in fabric.json, or another index of the node in nodes");
       continue;
     }
+    // Its pod has it.
+    if (use->size == 1) continue;
     const std::uint64_t taken = use->size - use->Free();
     if (static_cast<double>(taken) < kNearlyFull * static_cast<double>(use->size)) continue;
     const bool none = use->Free() == 0 && use->cooling_down == 0;
     finding.Add(none ? Severity::kBroken : Severity::kDegraded,
                 rail.name + ": " + std::to_string(taken) + " of " + std::to_string(use->size) +
                     " addresses are taken, " + std::to_string(use->cooling_down) + " of them cool down",
-                "railctl ipam list --pool " + rail.subnet->Network().ToString());
+                "railctl ipam list --pool " + use->pool);
+  }
+  return finding;
+}
+
+// A pod has the routes of its ADD. Those that follow from the fabric's subnets grow with the fabric.
+SummaryFinding CheckRoutes(const Fabric& fabric, const std::vector<JournalEntry>& entries) {
+  SummaryFinding finding{"routes", Severity::kFine, {}, ""};
+  for (const Rail& rail : fabric.rails) {
+    if (rail.routes_from == RouteSource::kWritten) continue;
+    std::map<IpPrefix, std::set<std::string>> missing;
+    for (const JournalEntry& entry : entries) {
+      for (const AttachedDevice& device : entry.devices) {
+        if (device.rail != rail.name || device.addressing.addresses.empty()) continue;
+        for (const IpPrefix& destination : rail.routes) {
+          const bool has = std::ranges::any_of(device.addressing.routes, [&](const Route& route) {
+            return route.destination.Contains(destination);
+          });
+          if (!has) missing[destination].insert(AttachmentText(entry));
+        }
+      }
+    }
+    for (const auto& [destination, pods] : missing) {
+      finding.Add(Severity::kDegraded,
+                  rail.name + ": no route to " + destination.ToString() + " in " +
+                      CountText(pods.size(), "pod") + " that started before the fabric had it: " +
+                      *pods.begin() + (pods.size() > 1 ? " and others" : ""),
+                  "restart them, if they talk to nodes there");
+    }
   }
   return finding;
 }

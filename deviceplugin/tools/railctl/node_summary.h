@@ -93,6 +93,8 @@ SummaryFinding CheckAddresses(const Result<std::optional<AddressReport>>& report
 // Addresses that are left on each rail, of the ranges that fabric.json gives the node.
 SummaryFinding CheckRanges(const Fabric& fabric, const std::string& node, std::optional<int> index,
                            const AddressReport& report);
+// Running pods that lack routes to subnets which the fabric has got since.
+SummaryFinding CheckRoutes(const Fabric& fabric, const std::vector<JournalEntry>& entries);
 
 }  // namespace railhead::railctl
 

@@ -128,6 +128,7 @@ void AddFabricFindings(const Root& root, const NodeRecords& records, NodeSummary
       preflight::CheckReachability(reachability::ReadReachabilityReport(root), now), "railctl reachability"));
   if (!records.fabric) return;
   findings.push_back(CheckRanges(*records.fabric, summary->node, records.index, records.addresses));
+  findings.push_back(CheckRoutes(*records.fabric, records.journal.entries));
 }
 
 int RunStatus(const Root& root, const StatusArguments& arguments) {

@@ -229,6 +229,7 @@ class FloodTest : public ::testing::Test {
     port.rail.subnet = IpPrefix{AddressOf(rail, 0).Masked(16), 16};
     for (std::uint32_t node = 0; node <= kPeers + kPeersThatAreGone; ++node)
       port.rail.probe_addresses["node" + std::to_string(node)] = AddressOf(rail, node);
+    port.SetNetwork("node0", {});
     Prober(rail) = std::make_unique<reachability::RailProber>(kernel_, *echo_, "node0");
     Prober(rail)->Set(port, reachability::ReachabilitySettings());
     const NetNs host = Must(kernel_.HostNetns());

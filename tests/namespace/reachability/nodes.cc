@@ -12,7 +12,7 @@ Rail RailOfNodes(int nodes, bool v6) {
   Rail rail;
   rail.name = "rail0";
   rail.subnet = IpPrefix::Parse(v6 ? "fd00:100::/64" : "10.100.0.0/24");
-  if (!v6) rail.gateway = IpAddress::Parse("10.100.0.254");
+  if (!v6) rail.gateway = Gateway::Parse("10.100.0.254");
   rail.mtu = 1400;
   rail.traffic_class = 106;
   const std::string prefix = v6 ? "fd00:100::" : "10.100.0.";
@@ -33,6 +33,7 @@ ReachabilityNode::ReachabilityNode(Kernel& kernel, int number, int nodes, int pa
   port_.device = "0000:0" + std::to_string(number) + ":00.0";
   port_.pf = "pf" + std::to_string(number);
   port_.rail = RailOfNodes(nodes, v6);
+  port_.SetNetwork(name_, {});
   Restart();
 }
 

@@ -285,7 +285,7 @@ TEST_F(ReachabilityOfPodsTest, StaleNeighboursAreFixed) {
   const IpAddress gateway = *IpAddress::Parse("10.100.0.254");
   const IpAddress endpoint = *IpAddress::Parse("10.100.0.2");
   const auto echo = RunService<reachability::EchoServer>();
-  echo->Serve("rail0", {*IpPrefix::Parse("10.100.0.0/24"), {}, 0},
+  echo->Serve("rail0", {{*IpPrefix::Parse("10.100.0.0/24")}, {}, 0},
               Must(reachability::OpenUdp(wires_.the_switch(), "swp0",
                                          {endpoint, reachability::ReachabilitySettings().port}, 0)));
   Describe(R"({"intervalSeconds": 1, "podSeconds": 1})", R"(, "gpu-002": "10.100.0.2")");

@@ -262,8 +262,15 @@ class AnyBase {
     const std::uint64_t rails = 1 + Below(3);
     leaves_ = 1 + Below(4);
     for (std::uint64_t i = 0; i < rails; ++i) {
-      Json rail{{"name", "rail" + std::to_string(i)}, {"pf", i}, {"nodeBlock", 28}};
+      Json rail{{"name", "rail" + std::to_string(i)}, {"pf", i}};
       rail["subnet"] = "10." + std::to_string(100 + i) + ".0.0/20";
+      if (Below(2) == 0) {
+        rail["nodeBlock"] = 28;
+      } else {
+        rail["nodeSubnet"] = 27 + Below(5);
+      }
+      if (Below(3) != 0) rail["gateway"] = Below(2) == 0 ? "first" : "last";
+      if (rail.contains("gateway") && Below(3) == 0) rail["routes"] = "rails";
       base["rails"].push_back(rail);
     }
     base["rails"].push_back({{"name", "spare"}, {"pf", 9}});
@@ -304,8 +311,27 @@ class AnyBase {
   std::uint64_t leaves_ = 1;
 };
 
+// Nodes reach each other on the link, if their rail is one network, else by a route through the node's own
+// gateway.
+void ExpectWays(const std::vector<std::pair<Rail, IpRange>>& nodes) {
+  for (const auto& [rail, own] : nodes) {
+    const IpPrefix network = rail.NetworkOf(own.first);
+    EXPECT_TRUE(network.Contains(own.first) && network.Contains(own.last));
+    if (!rail.gateway) continue;
+    ASSERT_TRUE(rail.GatewayOf(network));
+    for (const auto& [other, peer] : nodes) {
+      if (other.name != rail.name || peer == own) continue;
+      const bool is_behind = std::ranges::any_of(
+          rail.routes, [first = peer.first](const IpPrefix& route) { return route.Contains(first); });
+      EXPECT_TRUE(network.Contains(peer.first) || is_behind) << network.ToString() << " " << peer.ToString();
+      if (rail.node_subnet) EXPECT_FALSE(network.Contains(peer.first)) << "a peer is taken for on-link";
+    }
+  }
+}
+
 void ExpectPartsOfTheirOwn(const FabricBase& base, const std::map<std::string, int>& nodes) {
   std::vector<std::pair<IpRange, std::string>> given;
+  std::vector<std::pair<Rail, IpRange>> parts;
   for (const auto& [node, index] : nodes) {
     const auto fabric = base.FabricOf(node);
     ASSERT_TRUE(fabric) << Describe(fabric.error());
@@ -316,9 +342,11 @@ void ExpectPartsOfTheirOwn(const FabricBase& base, const std::map<std::string, i
           ASSERT_TRUE(range.last < other.first || other.last < range.first)
               << node << " and " << owner << " give " << range.ToString();
         given.emplace_back(range, node);
+        parts.emplace_back(rail, range);
       }
     }
   }
+  ExpectWays(parts);
 }
 
 TEST(NodeGroupsTest, NoTwoNodesOwnOneAddressAndOrderMeansNothing) {

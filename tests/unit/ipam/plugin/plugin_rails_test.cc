@@ -51,6 +51,78 @@ class RailTest : public ::testing::Test {
   ScratchRoot scratch_;
 };
 
+// Each node has a network of its own: its pods get the length of that one, and the router in it.
+TEST_F(RailTest, TheNodesOwnNetwork) {
+  const auto added = [&](const json& fields, const std::string& container) {
+    json fabric = Fabric();
+    json rail{{"name", "rail0"}, {"pf", 0}};
+    rail.update(fields);
+    fabric["rails"] = json::array({rail});
+    SetFabric(fabric);
+    const Answer answer = Add(container);
+    EXPECT_EQ(answer.status, 0) << answer.out;
+    return answer.Json();
+  };
+  SetNode("beta");
+  json done = added({{"subnet", "10.9.0.0/24"}, {"nodeSubnet", 31}, {"gateway", "other"}}, "a");
+  EXPECT_EQ(done["ips"], json::array({{{"address", "10.9.0.15/31"}, {"gateway", "10.9.0.14"}}}));
+  EXPECT_EQ(done["routes"], json::array({{{"dst", "10.9.0.0/24"}, {"gw", "10.9.0.14"}}}));
+  done = added(
+      {{"subnet", "10.8.0.0/22"}, {"nodeSubnet", 26}, {"gateway", "last"}, {"probeAddresses", "first"}}, "b");
+  EXPECT_EQ(done["ips"], json::array({{{"address", "10.8.1.194/26"}, {"gateway", "10.8.1.254"}}}));
+  done = added(
+      {{"subnet", "fd00:8::/56"}, {"nodeSubnet", 64}, {"gateway", "first"}, {"routes", {"fd00::/16"}}}, "c");
+  EXPECT_EQ(done["ips"], json::array({{{"address", "fd00:8:0:7::2/64"}, {"gateway", "fd00:8:0:7::1"}}}));
+  EXPECT_EQ(done["routes"], json::array({{{"dst", "fd00::/16"}, {"gw", "fd00:8:0:7::1"}}}));
+}
+
+// The switch knows the address at one MAC. That one may have it again at once, another one has to wait.
+TEST_F(RailTest, TheOnlyAddressReturnsAtOnceToTheInterfaceThatHadIt) {
+  json fabric = Fabric();
+  fabric["rails"] = json::parse(
+      R"([{"name": "rail0", "pf": 0, "subnet": "10.9.0.0/24", "nodeSubnet": 31, "gateway": "other"}])");
+  fabric["addresses"] = json::object();
+  SetFabric(fabric);
+  const auto call = [&](const char* verb, const std::string& container, const std::string& mac) {
+    json config = Config("rail0");
+    config["ipam"]["mac"] = mac;
+    return RunIpam(scratch_.path(), {verb, container, config.dump()});
+  };
+  const std::string mine = "02:00:00:00:00:01";
+  const std::string other = "02:00:00:00:00:02";
+  EXPECT_EQ(call("ADD", "a", mine).status, 0);
+  EXPECT_EQ(call("ADD", "b", mine).Json()["code"], 105) << "it is in use";
+  EXPECT_EQ(call("DEL", "a", mine).status, 0);
+  for (const char* container : {"c", "d", "e"}) {
+    const Answer again = call("ADD", container, mine);
+    EXPECT_EQ(again.status, 0) << again.out;
+    EXPECT_EQ(call("DEL", container, mine).status, 0);
+  }
+  const Answer refused = call("ADD", "f", other);
+  EXPECT_EQ(refused.Json()["code"], 105) << refused.out;
+  EXPECT_NE(refused.out.find("free again in"), std::string::npos) << "it says how long: " << refused.out;
+  fabric["addresses"] = {{"minReuseDelaySeconds", 0}};
+  SetFabric(fabric);
+  EXPECT_EQ(call("ADD", "f", other).status, 0);
+  EXPECT_EQ(call("DEL", "f", other).status, 0);
+  fabric["addresses"] = json::object();
+  SetFabric(fabric);
+  EXPECT_EQ(call("ADD", "g", mine).Json()["code"], 105) << "another one had it since";
+}
+
+TEST_F(RailTest, AGatewayOutsideOfTheNodesNetworkIsNamed) {
+  json fabric = Fabric();
+  fabric["rails"] = json::parse(
+      R"([{"name": "rail0", "pf": 0, "subnet": "10.9.0.0/24", "nodeSubnet": 26, "gateway": "10.9.0.129"}])");
+  SetFabric(fabric);
+  const Answer refused = Add("a");
+  EXPECT_EQ(refused.Json()["code"], 7);
+  EXPECT_NE(
+      refused.out.find("rail 'rail0': its gateway 10.9.0.129 is outside the node's network 10.9.0.0/26"),
+      std::string::npos)
+      << refused.out;
+}
+
 TEST_F(RailTest, AddressGatewayAndRoutesOfTheRail) {
   const Answer added = Add("a");
   ASSERT_EQ(added.status, 0) << added.out;

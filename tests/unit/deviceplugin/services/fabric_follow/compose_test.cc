@@ -109,7 +109,8 @@ class AnyFabric {
 // The keys of a rail, with or without those that only new pods follow.
 Json KeysOf(const Rail& rail, bool all) {
   Json keys = ToJson(rail);
-  keys.erase("index");  // a rail keeps it for its new pods: ABusyRailKeepsItsPartOfTheSubnet
+  keys.erase("index");          // a rail keeps it for its new pods: ABusyRailKeepsItsPartOfTheSubnet
+  keys.erase("fabricSubnets");  // of other nodes: ABusyRailGetsTheRoutesToNewGroups
   for (const char* key : {"exclude", "expectedSwitches", "nodeRanges", "probeAddresses"}) {
     if (!all) keys.erase(key);
   }

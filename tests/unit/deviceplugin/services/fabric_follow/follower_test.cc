@@ -136,6 +136,35 @@ TEST_F(FollowerTest, OfAFabricWithGroupsTheNodesOwnIsInForce) {
   EXPECT_EQ(InForce().rails[0].RangesOf("n1", 70), (std::vector<IpRange>{*IpRange::Parse("10.120.0.64/28")}));
 }
 
+// Also one that keeps its own definition meanwhile.
+TEST_F(FollowerTest, ABusyRailGetsTheRoutesToNewGroups) {
+  const auto with = [](const std::string& mtu, const std::string& groups) {
+    return R"({"version": 1, "nodes": {"n1": 64}, "rails": [{"name": "rail0", "pf": "pf0", "gateway": "last", "nodeSubnet": 28)" +
+           mtu + R"(}], "nodeGroups": [{"name": "su1", "nodes": "n?", "indices": "64-79",
+               "rails": {"rail0": {"subnet": "10.110.0.0/24"}}})" +
+           groups + "]}";
+  };
+  const auto routes = [&] {
+    const Fabric fabric = InForce();
+    std::string text;
+    for (const IpPrefix& route : fabric.rails.at(0).routes) text += route.ToString() + " ";
+    return text;
+  };
+  temp_.Write(kWanted, with("", ""));
+  EXPECT_EQ(Step(), (FollowState{kWanted, {}, {}}));
+  EXPECT_EQ(routes(), "10.110.0.0/24 ");
+  Attach("rail0");
+  const std::string su2 = R"(, {"name": "su2", "nodes": "m?", "indices": "80-95",
+      "rails": {"rail0": {"subnet": "10.110.1.0/24"}}})";
+  temp_.Write(kWanted, with("", su2));
+  EXPECT_EQ(Step(), (FollowState{kWanted, {}, {}})) << "it is no change of the rail";
+  EXPECT_EQ(routes(), "10.110.0.0/23 ");
+  temp_.Write(kWanted, with(R"(, "mtu": 4200)", ""));
+  EXPECT_EQ(Step().pending.size(), 1U);
+  EXPECT_EQ(InForce().rails[0].mtu, std::nullopt);
+  EXPECT_EQ(routes(), "10.110.0.0/24 ");
+}
+
 TEST_F(FollowerTest, GroupsThatContradictEachOtherAreRefused) {
   Step();
   temp_.Write(kWanted, TwoRailsWith("").substr(0, TwoRailsWith("").size() - 1) + R"(, "nodeGroups": [

@@ -26,8 +26,9 @@ Rail RailOf(const std::string& subnet, int node_block) {
 
 // How many addresses pods of the node with that index can get, asked as railhead-ipam does.
 std::uint64_t AddressesOf(const Rail& rail, int index) {
-  const auto ranges =
-      ipam::RangeSet::Make({*rail.subnet, rail.RangesOf("", index), rail.Excluded(), rail.gateway});
+  const auto own = rail.RangesOf("", index);
+  const IpPrefix network = rail.NetworkOf(own.front().first);
+  const auto ranges = ipam::RangeSet::Make({network, own, rail.ExcludedFrom(own), rail.GatewayOf(network)});
   return ranges ? ranges->Size() : 0;
 }
 
@@ -37,13 +38,17 @@ TEST(Capacity, IsWhatTheIndicesHave) {
   for (int i = 0; i < 300; ++i) {
     Rail rail = RailOf("10.1.0.0/24", static_cast<int>(24 + below(9)));
     const IpAddress base = rail.subnet->First();
-    if (below(2) == 0) rail.gateway = base.Plus(1 + below(254));
+    if (below(2) == 0) rail.gateway = Gateway{.address = base.Plus(1 + below(254))};
+    if (*rail.node_block < 32 && below(3) == 0) std::swap(rail.node_block, rail.node_subnet);
+    if (below(2) == 0) rail.gateway = Gateway::Parse(below(2) == 0 ? "first" : "last");
+    if (rail.gateway && rail.node_subnet) rail.gateway->place = Gateway::Place::kLast;
+    if (below(3) == 0) rail.probe_place = below(2) == 0 ? ProbePlace::kFirst : ProbePlace::kLast;
     for (std::uint64_t holes = below(4); holes > 0; --holes) {
       const std::uint64_t first = below(256);
       rail.exclude.push_back({base.Plus(first), base.Plus(std::min<std::uint64_t>(255, first + below(60)))});
     }
-    if (below(3) == 0) rail.probe_addresses.emplace("n1", base.Plus(1 + below(254)));
-    RailCapacity wanted{.rail = "rail0", .blocks = std::uint64_t{1} << (*rail.node_block - 24)};
+    if (!rail.probe_place && below(3) == 0) rail.probe_addresses.emplace("n1", base.Plus(1 + below(254)));
+    RailCapacity wanted{.rail = "rail0", .blocks = std::uint64_t{1} << (*rail.PartLength() - 24)};
     for (std::uint64_t index = 0; index < wanted.blocks; ++index) {
       const std::uint64_t count = AddressesOf(rail, static_cast<int>(index));
       if (count == 0) continue;
@@ -54,7 +59,7 @@ TEST(Capacity, IsWhatTheIndicesHave) {
       fabric.rails = {rail};
       EXPECT_FALSE(WhyNoAddress(fabric, rail, "", static_cast<int>(index)));
     }
-    EXPECT_EQ(CapacityOf(rail), wanted) << "nodeBlock " << *rail.node_block << ", case " << i;
+    EXPECT_EQ(CapacityOf(rail), wanted) << "parts of /" << *rail.PartLength() << ", case " << i;
   }
 }
 

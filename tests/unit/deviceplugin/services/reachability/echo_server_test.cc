@@ -233,7 +233,7 @@ class SignedProbeTest : public ::testing::Test {
     UniqueFd socket = Open(kEndpoint);
     const reachability::UdpEnd end = reachability::OwnEnd(socket.get());
     echo_->SetKeys(keys);
-    echo_->Serve("rail0", {*IpPrefix::Parse("127.0.0.0/8"), {kPeer}, 1000}, std::move(socket));
+    echo_->Serve("rail0", {{*IpPrefix::Parse("127.0.0.0/8")}, {kPeer}, 1000}, std::move(socket));
     return end;
   }
   [[nodiscard]] bool IsHeard() const { return echo_->LastProbeFrom("rail0", kPeer).has_value(); }

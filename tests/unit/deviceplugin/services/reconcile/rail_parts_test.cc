@@ -29,10 +29,12 @@ class RailPartsTest : public ReconcilerFixture {
     const auto fabric = ReadFabric(sysfs_.root());
     const Rail& rail = (*fabric)->rails[0];
     const auto ranges = rail.RangesOf("node-a", (*fabric)->IndexOf("node-a"));
-    const auto set = ipam::RangeSet::Make({*rail.subnet, ranges, rail.Excluded(), rail.gateway});
+    const auto set =
+        ipam::RangeSet::Make({*rail.subnet, ranges, rail.Excluded(), rail.GatewayOf(*rail.subnet)});
     ipam::AddressPool pool{"10.9.0.0/24", *set, std::chrono::seconds(600)};
-    pool.part = *ipam::RailPartOf(rail.name, {*rail.subnet, ranges, rail.Excluded(), rail.gateway},
-                                  std::chrono::seconds(600));
+    pool.part =
+        *ipam::RailPartOf(rail.name, {*rail.subnet, ranges, rail.Excluded(), rail.GatewayOf(*rail.subnet)},
+                          std::chrono::seconds(600));
     return {{"rails", "c1", "net1"}, {pool}, {}, false};
   }
   std::optional<ErrorCode> Refusal() {

@@ -90,7 +90,7 @@ TEST(IndexCheckTest, RailsWithoutAddresses) {
   node.pfs_unknown = "sysfs";
   Expect(check(), Status::kFailure, "rail1: pods get no address");
   fabric.rails[1].node_ranges["node0"] = {*IpRange::Parse("10.0.0.1")};
-  fabric.rails[1].gateway = IpAddress::Parse("10.0.0.1");
+  fabric.rails[1].gateway = Gateway::Parse("10.0.0.1");
   Expect(check(), Status::kFailure, "no address left to hand out");
   fabric.rails.pop_back();
   fabric.nodes.clear();

@@ -74,7 +74,8 @@ SuggestOptions AnyOptions(AnyRecord& any) {
     options.supernet = IpPrefix{*IpAddress::Parse(v6 ? "fd00::7" : "10.100.3.1"), length}.Network();
     if (any.Below(2) == 0) options.rail_prefix = length + static_cast<int>(any.Below(8));
   }
-  options.gateway = static_cast<fabric_suggest::GatewayPlace>(any.Below(3));
+  const int place = any.Below(3);
+  if (place > 0) options.gateway = Gateway::Parse(place == 1 ? "first" : "last");
   options.all_pfs = any.Below(2) == 0;
   return options;
 }

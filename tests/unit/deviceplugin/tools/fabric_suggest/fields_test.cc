@@ -46,20 +46,20 @@ TEST(SuggestFieldsTest, Supernet) {
     for (auto& pf : node.pfs) pf.networks.clear();
   }
   SuggestOptions options = WithSupernet("10.104.0.0/13", 16);
-  options.gateway = fabric_suggest::GatewayPlace::kLast;
+  options.gateway = Gateway::Parse("last");
   const Suggestion suggestion = Suggest(nodes, options);
   EXPECT_EQ(Contradictions(suggestion), Texts{});
   const Rail rail = Parsed(suggestion).rails[7];
   EXPECT_EQ(rail.subnet, IpPrefix::Parse("10.111.0.0/16"));
-  EXPECT_EQ(rail.gateway, IpAddress::Parse("10.111.255.254"));
+  EXPECT_EQ(rail.gateway, Gateway::Parse("10.111.255.254"));
   EXPECT_EQ(rail.routes, std::vector{*IpPrefix::Parse("10.104.0.0/13")});
   EXPECT_EQ(rail.node_block, 28);
 
   options = WithSupernet("fd00:1::/48", std::nullopt);
-  options.gateway = fabric_suggest::GatewayPlace::kFirst;
+  options.gateway = Gateway::Parse("first");
   const Rail v6 = Parsed(Suggest(nodes, options)).rails[1];
   EXPECT_EQ(v6.subnet, IpPrefix::Parse("fd00:1:0:2000::/51"));
-  EXPECT_EQ(v6.gateway, IpAddress::Parse("fd00:1:0:2000::1"));
+  EXPECT_EQ(v6.gateway, Gateway::Parse("fd00:1:0:2000::1"));
   EXPECT_EQ(v6.node_block, 124);
 }
 

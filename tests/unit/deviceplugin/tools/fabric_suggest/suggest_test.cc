@@ -31,7 +31,7 @@ TEST(SuggestTest, TwoNodesWithEightRails) {
   EXPECT_EQ(rail.mtu, 9000);
   EXPECT_EQ(rail.vlan, std::nullopt);
   EXPECT_EQ(rail.subnet, IpPrefix::Parse("10.103.0.0/16"));
-  EXPECT_EQ(rail.gateway, IpAddress::Parse("10.103.255.254"));
+  EXPECT_EQ(rail.gateway, Gateway::Parse("10.103.255.254"));
   EXPECT_EQ(rail.routes, std::vector{*IpPrefix::Parse("10.96.0.0/11")});
   EXPECT_EQ(rail.exclude, std::vector{*IpRange::Parse("10.103.0.1-10.103.0.2")});
   EXPECT_EQ(rail.node_block, 28) << "two addresses for each of 8 VFs";

@@ -283,6 +283,21 @@ const std::vector<Warned>& WarnedFabrics() {
        "/rails/2/subnet: fd00::/127 is a network of one host\n"
        "/rails/3/nodeBlock: 31 gives each node two addresses of 10.0.2.0/24\n"
        "/rails/4/nodeBlock: 127 gives each node two addresses of fd01::/64"},
+      {"RoutedRails",
+       R"("nodes": {"a": 0}, "provision": {"vfs": 8, "rails": {"b": {"vfs": 4}, "d": {"vfs": 1}}}, "rails": [
+          {"name": "a", "pf": "pf0", "subnet": "10.0.0.0/24", "nodeSubnet": 29, "gateway": "last"},
+          {"name": "b", "pf": "pf1", "subnet": "10.1.0.0/24", "nodeSubnet": 29, "gateway": "first"},
+          {"name": "c", "pf": 2, "subnet": "10.2.0.0/24", "nodeBlock": 30},
+          {"name": "d", "pf": 3, "subnet": "10.3.0.0/24", "nodeSubnet": 31},
+          {"name": "e", "pf": 4, "subnet": "fd01::/56", "nodeSubnet": 64, "gateway": "first"},
+          {"name": "f", "pf": 5, "subnet": "10.5.0.0/24", "nodeSubnet": 28, "gateway": "10.5.0.17"}])",
+       "/nodes/a: pods there get no address of f: its gateway 10.5.0.17 is outside the node's network\n"
+       "/rails/3/gateway: without a gateway, no node of d reaches another one\n"
+       "/rails/0/nodeSubnet: 29 gives a node 5 addresses for pods of a, and provision makes 8 VFs there\n"
+       "/rails/2/nodeBlock: 30 gives a node 3 addresses for pods of c, and provision makes 8 VFs there"},
+      {"ManyRoutes", R"("nodes": {"a": 0}, "rails": [
+          {"name": "a", "pf": "pf0", "subnet": "10.0.0.0/24", "nodeBlock": 28, "gateway": "last", "fabricSubnets": ["10.0.0.0/24", "10.0.2.0/24", "10.0.4.0/24", "10.0.6.0/24", "10.0.8.0/24", "10.0.10.0/24", "10.0.12.0/24", "10.0.14.0/24", "10.0.16.0/24", "10.0.18.0/24", "10.0.20.0/24", "10.0.22.0/24", "10.0.24.0/24", "10.0.26.0/24", "10.0.28.0/24", "10.0.30.0/24", "10.0.32.0/24", "10.0.34.0/24"]}])",
+       "/rails/0/routes: pods of a get 17 routes, to the subnets of all nodes"},
       {"FullBlocks", R"("nodes": {"a": 0, "b": 255}, )" + rail + R"(, "nodeBlock": 24}])", ""},
       {"NoIndices", rail + R"(, "nodeBlock": 26}])", "/nodes: rails give addresses by the nodes' indices"},
       {"LongName", R"("rails": [{"name": "rail-zero-with-a-long-name", "pf": "pf0"}])",

@@ -236,6 +236,50 @@ TEST(SummaryTest, RangesThatAreNearlyExhausted) {
       << "it has no range here";
 }
 
+TEST(SummaryTest, TheOnlyAddressOfANetworkIsNoShortage) {
+  const auto fabric =
+      ParseFabric(R"({"version": 1, "nodes": {"n": 1}, "rails": [{"name": "rail0", "pf": "pf0",
+      "subnet": "10.100.0.0/24", "nodeSubnet": 31, "gateway": "other"}]})",
+                  "fabric.json");
+  ASSERT_TRUE(fabric) << Describe(fabric.error());
+  railctl::KnownAddress known;
+  known.record.pool = "10.100.0.2/31";
+  known.record.address = *IpAddress::Parse("10.100.0.3");
+  known.record.state = ipam::AddressState::kHeld;
+  EXPECT_EQ(railctl::CheckRanges(*fabric, "n", 1, {.addresses = {known}}).severity, railctl::Severity::kFine);
+}
+
+TEST(SummaryTest, PodsWithoutRoutesToSubnetsThatCameLater) {
+  const auto fabric = [](const std::string& fields) {
+    auto read =
+        ParseFabric(R"({"version": 1, "rails": [{"name": "rail0", "pf": "pf0", "subnet": "10.100.0.0/24",
+        "nodeSubnet": 31, "gateway": "other")" +
+                        fields + "}]}",
+                    "fabric.json");
+    EXPECT_TRUE(read) << Describe(read.error());
+    return read ? *read : Fabric();
+  };
+  JournalEntry entry;
+  entry.key.container_id = "c1";
+  AttachedDevice device;
+  device.rail = "rail0";
+  device.addressing.addresses = {*IpPrefix::Parse("10.100.0.3/31")};
+  Route route;
+  route.destination = *IpPrefix::Parse("10.100.0.0/24");
+  device.addressing.routes = {route};
+  entry.devices = {device};
+  EXPECT_EQ(railctl::CheckRoutes(fabric(""), {entry}).severity, railctl::Severity::kFine);
+  const auto later =
+      railctl::CheckRoutes(fabric(R"(, "fabricSubnets": ["10.100.0.0/24", "10.102.0.0/24"])"), {entry});
+  EXPECT_EQ(later.severity, railctl::Severity::kDegraded);
+  EXPECT_EQ(later.details, std::vector<std::string>{
+                               "rail0: no route to 10.102.0.0/24 in 1 pod that started before the fabric "
+                               "had it: container c1"});
+  EXPECT_EQ(railctl::CheckRoutes(fabric(R"(, "routes": ["10.0.0.0/8"])"), {entry}).severity,
+            railctl::Severity::kFine)
+      << "as written: a change of it waits for the pod";
+}
+
 TEST(SummaryTest, ARangeThatIsExcluded) {
   const auto fabric =
       ParseFabric(R"({"version": 1, "nodes": {"n": 1}, "rails": [{"name": "rail0", "pf": "pf0",
