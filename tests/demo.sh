@@ -2,12 +2,16 @@
 # demo.sh - two nodes, two rails, a pod on each: from kubelet's Allocate to RDMA; and a node
 # whose pods get the VF next to their GPU, as containers.
 #
-# usage: tests/demo.sh [--break vlan|gid|arp|topology] [--keep [DIR]] [--help]
+# usage: tests/demo.sh [--fabric flat|routed] [--break vlan|gid|arp|topology|segment] [--keep [DIR]] [--help]
+#   --fabric KIND  flat    each rail is one network over both nodes (default)
+#                  routed  each node has networks of its own, of 8 and of 2 addresses, behind the leaf;
+#                          without the part with GPUs
 #   --break FAULT  plant a fault, which the part of the demo that it is in has to find:
 #                  vlan      node1's rail0 is in another VLAN than the leaf and node0
 #                  gid       nccl.conf is given a GID index that is not the pod's address
 #                  arp       the pods do not announce their addresses
 #                  topology  topology.json says that near is far
+#                  segment   routed: node1's rail0 has no route to node0, and the leaf no address on its rail1
 #   --keep [DIR]   keep captures, logs and results of all nodes (in DIR)
 #
 # On a fresh Debian 12 machine (as root, or with sudo): installs packages, builds the
@@ -31,11 +35,14 @@ here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 readonly LIMIT=900                       # seconds for each part's guests, boot included
 
 usage() { sed -n '2,/^set /p' "$0" | sed '$d; s/^# \?//'; }
-fault=none keep='' directory=''
+fault=none fabric=flat keep='' directory=''
 while [ $# -gt 0 ]; do
     case $1 in
         --break)
-            case ${2:-} in vlan | gid | arp | topology) fault=$2 ;; *) echo "demo.sh: --break vlan, gid, arp or topology, not '${2:-}'" >&2; exit 2 ;; esac
+            case ${2:-} in vlan | gid | arp | topology | segment) fault=$2 ;; *) echo "demo.sh: --break vlan, gid, arp, topology or segment, not '${2:-}'" >&2; exit 2 ;; esac
+            shift ;;
+        --fabric)
+            case ${2:-} in flat | routed) fabric=$2 ;; *) echo "demo.sh: --fabric flat or routed, not '${2:-}'" >&2; exit 2 ;; esac
             shift ;;
         --keep)
             keep=yes
@@ -45,6 +52,11 @@ while [ $# -gt 0 ]; do
     esac
     shift
 done
+
+case $fault-$fabric in
+    segment-flat) fabric=routed ;;
+    vlan-routed | topology-routed) echo "demo.sh: the fault '$fault' is of the flat fabric" >&2; exit 2 ;;
+esac
 
 say() { printf '%4d s  %s\n' "$SECONDS" "$*"; }
 fail() { say "$*"; exit 1; }
@@ -74,7 +86,7 @@ rm -rf "$out/package"
 [ "$fault" = none ] || say "the fault '$fault' is planted"
 narrate() { while IFS= read -r line; do say "$line"; done; }
 pair=yes late=yes                        # the parts
-case $fault in vlan | gid | arp) late='' ;; topology) pair='' ;; esac
+case $fault-$fabric in vlan-* | gid-* | arp-* | *-routed) late='' ;; topology-*) pair='' ;; esac
 # boot COMMAND...: in the background, so that signals are taken at once.
 boot() {
     "$@" > >(narrate) 2>&1 &
@@ -85,7 +97,7 @@ boot() {
 if [ -n "$pair" ]; then
     say "two nodes boot: 2 min until their pods have ended"
     boot "$here/support/vm/run-pair.sh" -I -t "$LIMIT" -m 640 -0 leaf -1 rail -b "$RAILHEAD_BUILD" -s cni=/usr/lib/cni -s "package=$out/package" -o "$out" \
-        "$here/system/demo/node.sh" "$fault"
+        "$here/system/demo/node.sh" "$fault" "$fabric"
 fi
 if [ -n "$late" ]; then
     say "a node with GPUs boots: 3 min until its pods have ended"
@@ -143,7 +155,7 @@ ended=yes
 [ -z "$pair" ] || [ "${status[node0,daemon]:-}${status[node1,daemon]:-}" = okok ] || ended=''
 [ -z "$late" ] || [ "${status[late,end]:-}" = ok ] || ended=''
 if [ "$fault" != none ]; then
-    case $fault in vlan) expected=vlan0 ;; gid) expected='rdma0 rdma1' ;; arp) expected='arp0 arp1' ;; topology) expected=beside ;; esac
+    case $fault in vlan) expected=vlan0 ;; gid) expected='rdma0 rdma1' ;; arp) expected='arp0 arp1' ;; topology) expected=beside ;; segment) expected='routes0 gateway1' ;; esac
     if [ "${failed[*]}" = "$expected" ] && [ $unreached = 0 ] && [ -n "$ended" ]; then
         say "the planted fault '$fault' was found by: $expected"
         exit 1

@@ -19,27 +19,29 @@ prestart_refused() { ! prestart; }
 
 # ---- the sandbox ---------------------------------------------------------------------------
 rail_addresses() {
-    local i file=/tmp/addresses low=$((NODE * 100 + 10)) last
+    local i file=/tmp/addresses first last
     ip -j -4 -n "$POD" address show >"$file" || return
     for i in 0 1; do
-        address[i]=$(jq -r --arg n "net$((i + 1))" \
-            '.[] | select(.ifname == $n and (.flags | index("LOWER_UP"))) | .addr_info[] | select(.family == "inet" and .prefixlen == 24).local' "$file")
-        [ "${address[i]%.*}" = "${subnet_of_rail[i]}" ] || wrong "net$((i + 1)) has '${address[i]}', not one of ${subnet_of_rail[i]}.0/24, or no carrier" || return
-        last=${address[i]##*.}
-        [ "$last" -ge $low ] && [ "$last" -le $((low + 3)) ] || wrong "net$((i + 1)) has ${address[i]}, not in this node's range" || return
+        address[i]=$(jq -r --arg n "net$((i + 1))" --argjson length "${length_of_rail[i]}" \
+            '.[] | select(.ifname == $n and (.flags | index("LOWER_UP"))) | .addr_info[] | select(.family == "inet" and .prefixlen == $length).local' "$file")
+        first=${first_of_rail[i]}
+        [ "${address[i]%.*}" = "${first%.*}" ] || wrong "net$((i + 1)) has '${address[i]}', not one like $first/${length_of_rail[i]}, or no carrier" || return
+        last=$((${address[i]##*.} - ${first##*.}))
+        [ $last -ge 0 ] && [ $last -lt "${count_of_rail[i]}" ] || wrong "net$((i + 1)) has ${address[i]}, not in this node's range" || return
     done
 }
 # By source address as TCP does, and by interface as RDMA's address resolution does.
-rail_routes() {
-    local i got far=10.110.0.1
-    for i in 0 1; do
-        for got in "from ${address[i]}" "oif net$((i + 1))"; do
-            # shellcheck disable=SC2086 # two words
-            got=$(ip -j -n "$POD" route get $far $got) || return
-            jq -e --arg d "net$((i + 1))" --arg g "${subnet_of_rail[i]}.254" \
-                '.[0].dev == $d and .[0].gateway == $g' <<<"$got" || wrong "rail$i: $got" || return
-        done
+rail_routes() { # RAIL
+    local i=$1 got
+    for got in "from ${address[i]}" "oif net$((i + 1))"; do
+        # shellcheck disable=SC2086 # two words
+        got=$(ip -j -n "$POD" route get "${far_of_rail[i]}" $got) || return
+        jq -e --arg d "net$((i + 1))" --arg g "${gateway_of_rail[i]}" \
+            '.[0].dev == $d and .[0].gateway == $g' <<<"$got" || wrong "rail$i: $got" || return
     done
+}
+cluster_route() {
+    local got
     got=$(ip -j -n "$POD" route get 192.0.2.1) && jq -e '.[0].dev == "eth0"' <<<"$got" || wrong "other traffic: $got"
 }
 check_pod() { cni check 20-railhead.conf net1 "${devices[0]}" && cni check 20-railhead.conf net2 "${devices[1]}"; }
@@ -112,11 +114,21 @@ mac_of() { ip netns exec "$POD" cat "/sys/class/net/net$(($1 + 1))/address"; }
 tagged() {
     local i=$1 mac
     mac=$(mac_of "$i") || return
-    ip netns exec "$POD" ping -c 1 -W 1 -I "${address[i]}" "${subnet_of_rail[i]}.254"
+    ip netns exec "$POD" ping -c 1 -W 1 -I "${address[i]}" "${gateway_of_rail[i]}"
     within 60 on_wire "wire-$i.pcap" ether src "$mac" || wrong "no frame of $mac on the wire" || return
     on_wire "wire-$i.pcap" ether src "$mac" and not vlan && { wrong "an untagged frame of $mac"; return; }
     on_wire "wire-$i.pcap" vlan "${vlan_of_rail[i]}" and ether src "$mac" ||
         wrong "its frames are not in VLAN ${vlan_of_rail[i]}: $(on_wire "wire-$i.pcap" ether src "$mac")"
+}
+# Each frame to the other pod has the leaf's MAC: the networks have nothing but the router in common.
+next_hop() {
+    local i=$1 mac router to
+    mac=$(mac_of "$i") && router=$(ip -j -n "$POD" neigh show dev "net$((i + 1))" | jq -re --arg ip "${gateway_of_rail[i]}" '.[] | select(.dst == $ip).lladdr') || return
+    to=(ether src "$mac" and ip dst "${peer[i]}")
+    within 60 on_wire "wire-$i.pcap" vlan "${vlan_of_rail[i]}" and "${to[@]}" || wrong "no frame to ${peer[i]} on the wire" || return
+    on_wire "wire-$i.pcap" vlan and "${to[@]}" and not ether dst "$router" && { wrong "a frame to another one than the router, $router"; return; }
+    on_wire "wire-$i.pcap" vlan and ether src "$mac" and arp host "${peer[i]}" && { wrong "the pod asked for the MAC of ${peer[i]}"; return; }
+    return 0
 }
 # An ARP packet whose sender's and target's address are both the pod's own.
 announced() {
@@ -129,8 +141,8 @@ announced() {
 # ---- reachability -------------------------------------------------------------------------------
 reaches() { # RAIL
     railctl reachability -o json >/tmp/reachability.json
-    jq -e --arg rail "rail$1" '(.rails[] | select(.rail == $rail) | .state == "reachable" and .gateway.answers
-            and ([.peers[] | .state // "reachable"] == ["reachable"]))
+    jq -e --arg rail "rail$1" --argjson peers "${peers_of_rail[$1]}" '(.rails[] | select(.rail == $rail) | .state == "reachable" and .gateway.answers
+            and ([.peers[] | .state // "reachable"] == [range($peers) | "reachable"]))
         and ([.pods[] | select(.rail == $rail) | .state] == ["reachable"])' /tmp/reachability.json
 }
 
@@ -181,16 +193,16 @@ restored() {
     host_state >/tmp/after
     diff -u /tmp/before /tmp/after
 }
-# The range has four addresses: four ADDs must succeed, a fifth must not.
+# So many ADDs as the node has addresses must succeed, and not one more.
 none_leaked() {
     local rail n address
     for rail in 0 1; do
-        for n in 1 2 3 4; do
-            address=$(probe add "$rail" "$n" | jq -re '.ips[0].address') || wrong "rail$rail: only $((n - 1)) of 4 addresses are free" || return
+        for ((n = 1; n <= count_of_rail[rail]; n++)); do
+            address=$(probe add "$rail" "$n" | jq -re '.ips[0].address') || wrong "rail$rail: only $((n - 1)) of ${count_of_rail[rail]} addresses are free" || return
             echo "rail$rail: $address"
         done
-        ! probe add "$rail" 5 || wrong "rail$rail: a fifth address of a range of four" || return
-        for n in 1 2 3 4; do probe del "$rail" "$n" || return; done
+        ! probe add "$rail" more || wrong "rail$rail: more addresses than ${count_of_rail[rail]}" || return
+        for ((n = 1; n <= count_of_rail[rail]; n++)); do probe del "$rail" "$n" || return; done
     done
 }
 probe() { # add|del RAIL N: the IPAM plugin alone

@@ -1,9 +1,10 @@
 #!/bin/bash
 # node.sh - the demo's part on each node; demo.sh runs it in both guests of a pair.
-# usage: node.sh FAULT            FAULT: none, vlan, gid or arp
+# usage: node.sh FAULT FABRIC     FAULT: none, vlan, gid, arp or segment; FABRIC: flat or routed
 # Railhead is installed from its package, and systemd runs railheadd.
 # Everything it shows is printed; every check goes to the table (report.sh).
 set -u
+fault=$1 fabric=$2
 # shellcheck source=tests/support/vm/lib.sh
 . "$SRC/tests/support/vm/lib.sh"
 # shellcheck source=tests/system/demo/config.sh
@@ -16,7 +17,6 @@ set -u
 . "$SRC/tests/system/demo/report.sh"
 # shellcheck source=tests/system/package/installed.sh
 . "$SRC/tests/system/package/installed.sh"
-fault=$1
 readonly KUBELET=/var/lib/kubelet/device-plugins
 package_tools kubelet-standin cnidriver
 
@@ -38,8 +38,8 @@ start_node() {
         need "pf$pf: two VFs" make_vfs "pf$pf" 2
         for vf in 0 1; do need "pf$pf: MAC of VF $vf" give_vf_mac "pf$pf" "$vf" "02:00:00:0$NODE:0$pf:0$vf"; done
     done
-    if [ "$NODE" = 0 ]; then need "leaf router" leaf_router 100 10.100.0.254/24 200 10.101.0.254/24; fi
-    write_config "$fault"
+    if [ "$NODE" = 0 ]; then need "leaf router" leaf_router "${leaf_of_rails[@]}"; fi
+    write_config
     host_state >/tmp/before
     mkdir -p "$KUBELET"
     kubelet-standin serve --dir "$KUBELET" >"$OUT/kubelet.log" 2>&1 &
@@ -96,7 +96,11 @@ main() {
     start_pod
     show_pod
     held addresses "each VF has an address of its rail and this node's range" rail_addresses
-    held routes "each rail's traffic leaves by its own NIC" rail_routes
+    local i
+    for i in 0 1; do
+        if held "routes$i" "rail$i: its traffic leaves by its own NIC, to its gateway" rail_routes "$i"; then routed[i]=1; fi
+    done
+    held cluster "other traffic leaves by eth0" cluster_route
     held prestart "PreStartContainer accepts" prestart
     need "the container starts with what CDI says" container_start "$POD" "${cdi_devices[@]}"
     container_exec cat /etc/nccl.conf | show
@@ -123,18 +127,25 @@ network() {
         held "vlan$i" "rail$i: frames leave in VLAN ${vlan_of_rail[i]}" tagged "$i" || ok=''
         if [ -n "$ok" ]; then
             if held "arp$i" "rail$i: the VF announced its address, in its VLAN" announced "$i"; then show </tmp/held.log; fi
-            if held "gateway$i" "rail$i: the gateway answers" ping_from "$i" "${subnet_of_rail[i]}.254"; then answer; else ok=''; fi
+            if held "gateway$i" "rail$i: the gateway answers" ping_from "$i" "${gateway_of_rail[i]}"; then answer; else ok=''; fi
         else
             skipped "arp$i" "rail$i: the VF announced its address, in its VLAN"
             skipped "gateway$i" "rail$i: the gateway answers"
         fi
+        [ -n "${routed[i]}" ] || ok=''
         usable[i]=$ok
     done
     exchange
+    local ping=ping_from
+    [ "$fabric" = flat ] || ping=ping_routed
     for i in 0 1; do
         if [ -n "${usable[i]}" ]; then
-            if held "rail$i" "rail$i: the pod of the other node answers" ping_from "$i" "${peer[i]}"; then answer; fi
+            if held "rail$i" "rail$i: the pod of the other node answers" "$ping" "$i" "${peer[i]}"; then answer; fi
         else skipped "rail$i" "rail$i: the pod of the other node answers"; fi
+        [ "$fabric" != flat ] || continue
+        if [ -n "${usable[i]}" ]; then
+            if held "hop$i" "rail$i: frames to that pod go to the leaf, none to the pod itself" next_hop "$i"; then show </tmp/held.log; fi
+        else skipped "hop$i" "rail$i: frames to that pod go to the leaf, none to the pod itself"; fi
     done
     if [ -n "${usable[0]}" ] && [ -n "${usable[1]}" ]; then
         if held across "across rails: rail0 reaches the other pod's rail1 through the leaf" ping_routed 0 "${peer[1]}"; then answer; fi
@@ -194,6 +205,6 @@ end_pod() {
 railheadd_ends() { systemctl stop "$UNIT" && [ "$(systemctl show --value -p Result -p ExecMainStatus "$UNIT" | sort | tr '\n' ' ')" = '0 success ' ]; }
 
 : >"$OUT/results"
-usable=() peer=() address=() hca_of_rail=() devices=() cdi_devices=()
+usable=() routed=('' '') peer=() address=() hca_of_rail=() devices=() cdi_devices=()
 gid_index='' kubelet=''
 main
