@@ -78,6 +78,21 @@ std::string TextOf(const ProbeTarget& target) {
   return target.address.ToString() + " on interface " + std::to_string(target.link);
 }
 
+// RFC 4291 appendix A, as Linux makes it of a MAC (addrconf_ifid_eui48).
+IpAddress LinkLocalOf(const MacAddress& mac) {
+  const auto& b = mac.bytes;
+  const std::array<std::uint8_t, 16> bytes = {
+      0xfe, 0x80, 0,    0,    0,    0,    0,   0, static_cast<std::uint8_t>(b[0] ^ 2U),
+      b[1], b[2], 0xff, 0xfe, b[3], b[4], b[5]};
+  return *IpAddress::FromBytes(bytes.data(), bytes.size());
+}
+
+std::vector<std::uint8_t> FrameFor(const ProbeTarget& target) {
+  if (target.address.IsV4()) return ArpProbe(target.mac, target.address);
+  if (!target.of_router) return NeighbourProbe(target.mac, target.address);
+  return NeighbourSolicitation(target.mac, LinkLocalOf(target.mac), target.address);
+}
+
 struct Probe {
   ProbeTarget target;
   std::vector<std::uint8_t> frame;
@@ -129,8 +144,7 @@ Prober::Prober(const std::vector<ProbeTarget>& targets, std::chrono::millisecond
   for (const ProbeTarget& target : targets) {
     Probe one;
     one.target = target;
-    one.frame = target.address.IsV4() ? ArpProbe(target.mac, target.address)
-                                      : NeighbourProbe(target.mac, target.address);
+    one.frame = FrameFor(target);
     one.due = start + Within();
     all_.push_back(std::move(one));
     own_.push_back(target.mac);
@@ -281,7 +295,8 @@ std::optional<MacAddress> ConflictIn(std::span<const std::uint8_t> frame, const 
     const auto arp = ParseArp(frame);
     if (!arp || arp->sender_mac == target.mac) return std::nullopt;
     if (arp->sender == target.address) return arp->sender_mac;
-    const bool probe = !arp->reply && arp->sender.IsUnspecified() && arp->ethernet_to.IsMulticast();
+    const bool probe =
+        !target.of_router && !arp->reply && arp->sender.IsUnspecified() && arp->ethernet_to.IsMulticast();
     if (!probe || arp->target != target.address || is_ours(arp->sender_mac)) return std::nullopt;
     return arp->sender_mac;
   }
@@ -291,7 +306,8 @@ std::optional<MacAddress> ConflictIn(std::span<const std::uint8_t> frame, const 
     const MacAddress who = message->target_mac.value_or(message->ethernet_from);
     return who == target.mac ? std::nullopt : std::optional(who);
   }
-  if (!message->source.IsUnspecified() || is_ours(message->ethernet_from)) return std::nullopt;
+  if (target.of_router || !message->source.IsUnspecified() || is_ours(message->ethernet_from))
+    return std::nullopt;
   return message->ethernet_from;
 }
 

@@ -10,6 +10,11 @@
 //   A broadcast ARP probe for the target's address. A probe to a single host does not count. It is device
 //   tracking of a switch or hypervisor, which asks whether we are there, not for the address.
 //   A neighbour advertisement for it, or a solicitation for it from ::.
+// A router is asked for, not claimed: only who says that it has the address counts, since other hosts ask for
+// it, too. IPv6 asks from a link-local address of the link's MAC. A solicitation from :: would be a duplicate
+// to a router that has just got its address, which would then give it up (RFC 4862 5.4.3). From an address of
+// ours it would correct the router's entry for that one. IPv4 asks from 0.0.0.0.
+//
 // Our own MACs, in frames that a NIC or a switch reflects, do not count. Damaged packets are ignored.
 //
 // Needs CAP_NET_RAW. Costs, beside the budget: one packet socket per address family in use. Closing each
@@ -32,11 +37,12 @@
 
 namespace railhead {
 
-// An address that a link is about to use.
+// An address that a link is about to use, or a router's.
 struct ProbeTarget {
   int link = 0;  // index
   MacAddress mac;
   IpAddress address;
+  bool of_router = false;
 
   bool operator==(const ProbeTarget&) const = default;
 };

@@ -125,20 +125,38 @@ MacAddress SolicitedNodeMac(const IpAddress& address) {
   return mac;
 }
 
-Frame NeighbourProbe(const MacAddress& mac, const IpAddress& address) {
+namespace {
+
+// `option`: of the source's MAC, which a solicitation from :: does not have.
+Frame Solicitation(const MacAddress& mac, const IpAddress& source, const IpAddress& address, bool option) {
   constexpr std::uint16_t kMessageSize = 24;
+  constexpr std::uint16_t kOptionSize = 8;
   Frame frame;
   AppendEthernet(frame, SolicitedNodeMac(address).bytes, mac, kEtherTypeIpv6);
-  constexpr std::array<std::uint8_t, 16> kUnspecified = {};
-  AppendIpv6(frame, kMessageSize, *IpAddress::FromBytes(kUnspecified.data(), kUnspecified.size()),
-             address.SolicitedNode());
+  AppendIpv6(frame, option ? kMessageSize + kOptionSize : kMessageSize, source, address.SolicitedNode());
   frame.push_back(135);  // neighbour solicitation
   frame.push_back(0);
   Append16(frame, 0);  // checksum, below
   Append(frame, std::array<std::uint8_t, 4>{});
   AppendAddress(frame, address);
+  if (option) {
+    frame.push_back(1);  // source link-layer address
+    frame.push_back(1);  // in units of 8 bytes
+    Append(frame, mac.bytes);
+  }
   WriteChecksum(frame);
   return frame;
+}
+
+}  // namespace
+
+Frame NeighbourProbe(const MacAddress& mac, const IpAddress& address) {
+  constexpr std::array<std::uint8_t, 16> kUnspecified = {};
+  return Solicitation(mac, *IpAddress::FromBytes(kUnspecified.data(), kUnspecified.size()), address, false);
+}
+
+Frame NeighbourSolicitation(const MacAddress& mac, const IpAddress& source, const IpAddress& address) {
+  return Solicitation(mac, source, address, true);
 }
 
 }  // namespace railhead

@@ -24,6 +24,9 @@ std::vector<std::uint8_t> ArpProbe(const MacAddress& mac, const IpAddress& addre
 // RFC 4862 section 5.4.2: solicitation for an address that the sender does not use
 // yet, from :: to the solicited-node multicast address.
 std::vector<std::uint8_t> NeighbourProbe(const MacAddress& mac, const IpAddress& address);
+// RFC 4861 section 7.2.2: the question for the MAC of `address`, from `source` with its MAC.
+std::vector<std::uint8_t> NeighbourSolicitation(const MacAddress& mac, const IpAddress& source,
+                                                const IpAddress& address);
 // The Ethernet address of that group (RFC 2464 section 7).
 MacAddress SolicitedNodeMac(const IpAddress& address);
 

@@ -80,8 +80,9 @@ Result<std::optional<std::string>> ProbeEndpoint::Settle(Kernel& kernel) {
 Result<std::optional<std::string>> ProbeEndpoint::TakeAddress(Kernel& kernel, RouteApi& route,
                                                               const Link& link) {
   const IpAddress& address = plan_.address->address;
-  if (const auto other = RH_TRY(ResolveMac(kernel, address, kConflictProbe)))
-    return "the probe address " + address.ToString() + " is in use by " + other->ToString();
+  const auto others = RH_TRY(kernel.ProbeAddresses(ns_, {{link_, mac_, address}}, kConflictProbe));
+  if (!others.empty())
+    return "the probe address " + address.ToString() + " is in use by " + others.front().other.ToString();
   RH_TRY(route.AddAddress(link_, *plan_.address));
   for (const IpPrefix& destination : plan_.routes) {
     Route behind;
@@ -114,13 +115,11 @@ Result<void> ProbeEndpoint::SetPermanentNeighbours(Kernel& kernel,
   return {};
 }
 
-// Probes the address as a host does before it takes one: the owner answers even if this endpoint has no
-// address.
-Result<std::optional<MacAddress>> ProbeEndpoint::ResolveMac(Kernel& kernel, const IpAddress& neighbour,
-                                                            milliseconds budget) const {
-  const auto found = RH_TRY(kernel.ProbeAddresses(ns_, {{link_, mac_, neighbour}}, budget));
-  if (found.empty()) return std::nullopt;
-  return found.front().other;
+Result<std::optional<MacAddress>> ProbeEndpoint::ResolveRouter(Kernel& kernel, const IpAddress& router,
+                                                               milliseconds budget) const {
+  const ProbeTarget target{.link = link_, .mac = mac_, .address = router, .of_router = true};
+  const auto found = RH_TRY(kernel.ProbeAddresses(ns_, {target}, budget));
+  return found.empty() ? std::nullopt : std::optional(found.front().other);
 }
 
 }  // namespace railhead::reachability

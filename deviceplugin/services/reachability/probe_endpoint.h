@@ -56,8 +56,8 @@ class ProbeEndpoint {
   // those of the call before.
   Result<void> SetPermanentNeighbours(Kernel& kernel, const std::map<IpAddress, MacAddress>& neighbours);
   // By ARP or neighbour discovery, also without an address of our own. nullopt: no answer.
-  Result<std::optional<MacAddress>> ResolveMac(Kernel& kernel, const IpAddress& neighbour,
-                                               std::chrono::milliseconds budget) const;
+  Result<std::optional<MacAddress>> ResolveRouter(Kernel& kernel, const IpAddress& router,
+                                                  std::chrono::milliseconds budget) const;
 
   [[nodiscard]] const ProbeEndpointPlan& plan() const { return plan_; }
   [[nodiscard]] const NetNs& ns() const { return ns_; }

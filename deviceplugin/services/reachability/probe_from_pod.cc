@@ -60,7 +60,7 @@ class PodProbe {
   Result<void> AskGateway() {
     if (!target_.gateway) return {};
     const auto answers =
-        RH_TRY(kernel_.ProbeAddresses(pod_, {{link_.index, link_.mac, *target_.gateway}}, kPodGateway));
+        RH_TRY(kernel_.ProbeAddresses(pod_, {{link_.index, link_.mac, *target_.gateway, true}}, kPodGateway));
     result_.gateway = !answers.empty();
     return {};
   }

@@ -353,7 +353,7 @@ void RailProber::AskGateway() {
   if (!reach_.gateway) return;
   GatewayReachability& gateway = *reach_.gateway;
   const auto mac = unready_.empty() && endpoint_
-                       ? endpoint_->ResolveMac(kernel_, gateway.address, kGatewayBudget)
+                       ? endpoint_->ResolveRouter(kernel_, gateway.address, kGatewayBudget)
                        : Result<std::optional<MacAddress>>(std::nullopt);
   const bool answers = mac && mac->has_value();
   gateway_misses_ = answers ? 0 : gateway_misses_ + 1;
@@ -373,7 +373,7 @@ std::string RailProber::ForeignVlan(const NetNs& host, const std::vector<RailPor
     if (!endpoint) return false;
     const auto why = endpoint->Settle(kernel_);
     if (!why || *why) return false;
-    const auto mac = endpoint->ResolveMac(kernel_, gateway, kForeignBudget);
+    const auto mac = endpoint->ResolveRouter(kernel_, gateway, kForeignBudget);
     return mac && mac->has_value();
   };
   const int own = port_.rail.vlan.value_or(0);

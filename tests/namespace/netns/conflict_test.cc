@@ -119,6 +119,32 @@ TEST_F(ConflictTest, ANeighbourHasTheIpv6Address) {
   EXPECT_EQ(found, (std::vector<AddressConflict>{{Target(v6_), wires_[0].far.mac, wires_[0].far.mac}}));
 }
 
+// Many nodes ask for one router, all at the same time. None takes the others' questions for an answer.
+TEST_F(ConflictTest, ARouterThatIsAbsentDoesNotAnswerBecauseOthersAsk) {
+  for (const IpAddress& address : {v4_, v6_}) {
+    ProbeTarget ours = Target(address);
+    ProbeTarget theirs{wires_[0].far.index, wires_[0].far.mac, address, true};
+    ours.of_router = true;
+    std::vector<AddressConflict> of_peer;
+    std::thread other([&] { of_peer = Must(ProbeAddresses(peer_, {theirs}, milliseconds(1500))); });
+    const auto of_pod = Must(ProbeAddresses(pod_, {ours}, milliseconds(1500)));
+    other.join();
+    EXPECT_TRUE(of_pod.empty()) << address.ToString();
+    EXPECT_TRUE(of_peer.empty()) << address.ToString();
+  }
+}
+
+TEST_F(ConflictTest, ARouterAnswersWithoutAnAddressOfOurs) {
+  GivePeer("10.100.0.7/24");
+  GivePeer("fd00:100::7/64");
+  for (const IpAddress& address : {v4_, v6_}) {
+    ProbeTarget router = Target(address);
+    router.of_router = true;
+    const auto found = Must(ProbeAddresses(pod_, {router}, kUntilFound));
+    EXPECT_EQ(found, (std::vector<AddressConflict>{{router, wires_[0].far.mac, wires_[0].far.mac}}));
+  }
+}
+
 // ADD probes when the address is already configured and its own answers are suppressed.
 TEST_F(ConflictTest, TheAddressMayBeConfiguredHere) {
   GivePeer("10.100.0.7/24");

@@ -129,6 +129,10 @@ TEST(AddressConflicts, OfAnIpv4Address) {
   EXPECT_EQ(ConflictIn(GratuitousArp(other, another), target, {kMac}), std::nullopt);
   EXPECT_EQ(ConflictIn(GratuitousArp(kMac, kV4), target, {kMac}), std::nullopt) << "reflected";
   EXPECT_EQ(ConflictIn(ArpProbe(kMac, kV4), target, {kMac}), std::nullopt) << "reflected";
+  ProbeTarget router = target;
+  router.of_router = true;
+  EXPECT_EQ(ConflictIn(GratuitousArp(other, kV4), router, {kMac}), other);
+  EXPECT_EQ(ConflictIn(ArpProbe(other, kV4), router, {kMac}), std::nullopt) << "another node asks, too";
   EXPECT_EQ(ConflictIn(ArpProbe(other, kV4), target, {kMac, other}), std::nullopt) << "another link of ours";
   // A host that asks for the address wants to talk to it.
   Frame question = GratuitousArp(other, another);
@@ -152,6 +156,11 @@ TEST(AddressConflicts, OfAnIpv6Address) {
   EXPECT_EQ(ConflictIn(UnsolicitedAdvertisement(kMac, kV6), target, {kMac}), std::nullopt) << "reflected";
   EXPECT_EQ(ConflictIn(NeighbourProbe(kMac, kV6), target, {kMac}), std::nullopt) << "reflected";
   EXPECT_EQ(ConflictIn(NeighbourProbe(other, kV6), target, {kMac, other}), std::nullopt);
+  ProbeTarget router = target;
+  router.of_router = true;
+  EXPECT_EQ(ConflictIn(UnsolicitedAdvertisement(other, kV6), router, {kMac}), other);
+  EXPECT_EQ(ConflictIn(NeighbourProbe(other, kV6), router, {kMac}), std::nullopt) << "another node asks, too";
+  EXPECT_EQ(ConflictIn(NeighbourSolicitation(other, another, kV6), target, {kMac}), std::nullopt);
   // Someone who has an address and looks for this one.
   Frame question = NeighbourProbe(other, kV6);
   std::copy_n(another.Data(), 16, question.begin() + 22);
@@ -177,7 +186,7 @@ void ParseExactly(const Frame& frame, std::size_t size) {
 
 TEST(Received, TruncatedFrames) {
   for (const Frame& frame : {GratuitousArp(kMac, kV4), ArpProbe(kMac, kV4), NeighbourProbe(kMac, kV6),
-                             UnsolicitedAdvertisement(kMac, kV6)}) {
+                             NeighbourSolicitation(kMac, kV6, kV6), UnsolicitedAdvertisement(kMac, kV6)}) {
     for (std::size_t size = 0; size <= frame.size(); ++size) ParseExactly(frame, size);
     const Frame shorter(frame.begin(), frame.end() - 1);
     EXPECT_EQ(ParseArp(shorter), std::nullopt);
