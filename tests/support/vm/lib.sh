@@ -144,7 +144,7 @@ monitor() {
 # (topology leaf), a VLAN interface and the gateway's address per rail, forwarding
 # between them: what the leaf switch does for the rails.
 leaf_router() {
-    ip netns add leaf && ip link set leaf0 netns leaf || return
+    { [ -e /run/netns/leaf ] || ip netns add leaf; } && ip link set leaf0 netns leaf || return
     {
         echo "link set lo up"
         echo "link set leaf0 up"
