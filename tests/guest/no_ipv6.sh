@@ -31,12 +31,6 @@ start() {
     kubelet_start && daemon_start 0 && offers rail0 2 && offers rail1 2
 }
 pod_without_ipv6() { pod "$1" && ip netns exec "$1" bash -c "$(declare -f without_ipv6); MODE=$MODE without_ipv6"; }
-world() {
-    local pf
-    for pf in pf0 pf1; do ip -d -j link show "$pf" | jq -c '.[0].vfinfo_list'; done
-    ip -d -j link show | jq -c 'sort_by(.ifname)[] | [.ifname, .address, .mtu, (.flags - ["LOWER_UP"]), .altnames, .ifalias]'
-    rdma link
-}
 rail_is() { railctl reachability -o json | jq -e --arg rail "$1" '.rails[] | select(.rail == $rail) | .state == "reachable" and .gateway.answers'; }
 
 check 'a node without IPv6 serves both rails' start

@@ -83,6 +83,13 @@ cni() { # add|check|del POD DEVICE [OPTION...]
     cnidriver "$1" -conf /etc/cni/net.d/rails.conf -id "$2" -netns "/run/netns/$2" -ifname net1 -cap "{\"deviceID\":\"$3\"}" "${@:4}"
 }
 holder() { grep -m 1 . "/run/railhead/locks/$1.lock"; } # DEVICE: of its journal entry, or of a slot
+# world: the links of both rails with their VFs, and the RDMA devices, as pods find them and give them back.
+world() {
+    local pf
+    for pf in pf0 pf1; do ip -d -j link show "$pf" | jq -c '.[0].vfinfo_list'; done
+    ip -d -j link show | jq -c 'sort_by(.ifname)[] | [.ifname, .address, .mtu, (.flags - ["LOWER_UP"]), .altnames, .ifalias]'
+    rdma link
+}
 # No file of an attachment. railheadd may be resetting an idle device at this moment.
 nothing_left() {
     local file left=''

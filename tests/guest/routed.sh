@@ -37,12 +37,6 @@ start() {
     done
     write_fabric . && kubelet_start && daemon_start 0 && offers rail0 2 && offers rail1 2
 }
-world() {
-    local pf
-    for pf in pf0 pf1; do ip -d -j link show "$pf" | jq -c '.[0].vfinfo_list'; done
-    ip -d -j link show | jq -c 'sort_by(.ifname)[] | [.ifname, .address, .mtu, (.flags - ["LOWER_UP"]), .altnames, .ifalias]'
-    rdma link
-}
 rail_is() { railctl reachability -o json | jq -e --arg rail "$1" '.rails[] | select(.rail == $rail) | .state == "reachable" and .gateway.answers'; }
 pod_is() { railctl reachability -o json | jq -e --arg rail "$1" '[.pods[] | select(.rail == $rail) | .state] == ["reachable"]'; }
 has_address() { ip -n "$1" -j address show dev net1 | jq -e --arg a "$2" 'any(.[0].addr_info[]; "\(.local)/\(.prefixlen)" == $a)'; }
